@@ -100,9 +100,10 @@ def _with_gone(into: "FlowTarget", wanted: DataFrame, there: DataFrame) -> DataF
 
 
 def _target_sql(into: "FlowTarget", columns: list[str], compared: bool) -> str:
-    """The MERGE into the target; `compared`, a row that is there as it is wanted is not written.
+    """The MERGE into the target; with `compared`, rows that have the wanted values are left alone.
 
-    Of a single batch each row is written: the fold has compared, and here that takes a fifth more.
+    The rows of a single batch are written without a comparison: the fold has compared them, and
+    comparing them again takes a fifth of the MERGE's time.
     """
     identity = _identity(into)
     others = [name for name in columns if name not in identity]

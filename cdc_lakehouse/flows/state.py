@@ -107,6 +107,7 @@ class FlowState:
         self.table.create(layout.columns_sql(fields, self.layer), comment, properties)
 
     def _settle(self, fields: list[T.StructField], sequence: T.DataType) -> None:
+        """Gives the target, created if missing, the columns and properties of the state."""
         if not self.table.exists:
             self.table.create(layout.columns_sql(fields, ()), "", {})
         there = (self.table.schema or T.StructType()).names
@@ -129,7 +130,7 @@ class FlowState:
             self.table.forget()
 
     def cut(self, order: bytes, batch: int) -> None:
-        """Remembers a truncate, if it is the newest; the target lacks older rows at once."""
+        """Remembers the newest truncate; deletes older rows of a target that keeps tombstones."""
         if order > self.cutoff:
             told = {_CUTOFF: order.hex(), _CUTOFF_BATCH: str(batch)}
             self.table.set_properties(told)
@@ -167,7 +168,7 @@ class FlowState:
         )
 
     def parted(self, number: int) -> DataFrame | None:
-        """Where a batch brings a truncate, the rows that it may lie in; None where there are none.
+        """The rows whose values a truncate of this batch may cut in two; None without any.
 
         Some of their values are of earlier changes than others.
         """

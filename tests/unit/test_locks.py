@@ -118,8 +118,9 @@ def test_a_run_tells_that_it_is_alive(target: Target, monkeypatch: pytest.Monkey
             beats.add(Holder.model_validate_json(file.read_text()).beat)
 
 
-def test_a_commit_waits_for_another_processs_and_not_for_a_killed_ones(target: Target) -> None:
-    other, had = other_process(target, SHARE), threading.Event()
+def check_commit_waits_until_killed(target: Target, other: "subprocess.Popen[str]") -> None:
+    """Our commit waits while the other process holds the lock of commits, and for no longer."""
+    had = threading.Event()
 
     def ours() -> None:
         with sharing(target):
@@ -132,3 +133,7 @@ def test_a_commit_waits_for_another_processs_and_not_for_a_killed_ones(target: T
     assert had.wait(30)
     other.communicate()
     waiting.join()
+
+
+def test_a_commit_waits_for_another_processs_and_not_for_a_killed_ones(target: Target) -> None:
+    check_commit_waits_until_killed(target, other_process(target, SHARE))

@@ -3,7 +3,6 @@
 import io
 import subprocess
 import sys
-import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +28,7 @@ from lakehouse.storage.names import created, in_folder
 from lakehouse.storage.settled import digest_of_lake, inputs_of
 from lakehouse.storage.traces import traces
 from tests.object_store import BUCKET, object_store, store_target
+from tests.unit.test_locks import check_commit_waits_until_killed
 
 ROOT = Path(__file__).parents[2]
 HOLD = """
@@ -197,19 +197,7 @@ def test_a_lock_elsewhere_that_beats_is_respected(
 
 
 def test_a_commit_waits_for_another_processs_and_not_for_a_killed_ones(target: Target) -> None:
-    other, had = other_process(target, "sharing", "sharing(target)"), threading.Event()
-
-    def ours() -> None:
-        with sharing(target):
-            had.set()
-
-    waiting = threading.Thread(target=ours, daemon=True)
-    waiting.start()
-    assert not had.wait(0.5)
-    other.kill()
-    assert had.wait(30)
-    other.communicate()
-    waiting.join()
+    check_commit_waits_until_killed(target, other_process(target, "sharing", "sharing(target)"))
     with sharing(target):
         pass
 

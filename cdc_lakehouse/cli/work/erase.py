@@ -128,7 +128,7 @@ def foretell(
 def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table]) -> bool:
     """Ingests and decodes what is new, removes the key layer by layer, publishes and proves.
 
-    Returns whether it is proved that nothing of the key is left.
+    Returns whether nothing of the key was found afterwards.
 
     Of dropped files only those are deleted that bronze has taken in: they hold other keys as well.
     A rebuild of the table that is not finished holds the key as well: it is dropped. The ledger is
@@ -209,7 +209,8 @@ def _take_in(given: Round, tables: list[Table], dropped: bool) -> None:
 def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[str]) -> bool:
     """Looks for the key in the tables, the files of the lake and the dropped files.
 
-    Without --landing a dropped file that holds the key is no failure, but then nothing is proved.
+    Without --landing a dropped file that holds the key is no failure, but leaves the erasure
+    incomplete.
 
     Raises:
         EraseIncomplete: naming where something is left.
