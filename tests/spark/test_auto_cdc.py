@@ -1,6 +1,5 @@
 """`auto_cdc` as a function: Databricks' examples, in any order of rows and any cut."""
 
-import json
 import random
 from collections.abc import Callable
 from datetime import date, datetime, timezone
@@ -20,7 +19,6 @@ from cdc_lakehouse import (
     decode_debezium,
 )
 from cdc_lakehouse.flows import batch, state
-from cdc_lakehouse.flows.debezium import CHANGE_COLUMNS
 from cdc_lakehouse.flows.sequences import sections_sql, value_sql
 from tests.spark import flow_examples
 from tests.spark.flow_examples import COLUMNS, COMMON, EXAMPLES, FROM_SNAPSHOTS, SNAPSHOTS
@@ -356,30 +354,3 @@ def test_order_keys_sort_as_the_values_do_and_give_them_back(
     found = read.orderBy("o").collect()
     assert [row["at"] for row in found] == list(range(len(values)))
     assert [row["back"] for row in found] == [row["v"] for row in found]
-
-
-def test_raw_debezium_records_become_changes(spark: SparkSession, tmp_path: Path) -> None:
-    lines = [
-        _event("c", 1, {"id": 1, "name": "a"}),
-        _event("d", 3, None, {"id": 1}),
-        "not json",
-        _event("u", 2, {"id": 1, "name": "b"}),
-        _event("c", 4, {"id": 2, "name": "é"}),
-    ]
-    for part in ([lines[0], lines[2], lines[1]], lines[3:]):
-        raw = spark.createDataFrame([(line,) for line in part], "value STRING")
-        result = auto_cdc(
-            spark, decode_debezium(raw, ["id"]), str(tmp_path / "t"), ["id"], "_sequence",
-            apply_as_deletes="_operation = 'delete'", columns_to_update="_columns",
-            except_column_list=[*CHANGE_COLUMNS],
-        )  # fmt: skip
-    assert _rows(spark, tmp_path / "t") == [(2, "é")]
-    assert (result.inserted, result.superseded) == (1, 1)
-    assert _rows(spark, tmp_path / "t_dead_letters", "reason") == [("NULL_KEY",)]
-
-
-def _event(
-    op: str, lsn: int, after: dict[str, Any] | None, before: dict[str, Any] | None = None
-) -> str:
-    source = {"connector": "postgresql", "lsn": lsn, "ts_ms": lsn, "schema": "s", "table": "t"}
-    return json.dumps({"op": op, "before": before, "after": after, "source": source, "ts_ms": lsn})
