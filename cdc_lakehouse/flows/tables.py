@@ -8,6 +8,7 @@ that the next call publishes. With `tombstones_in_target` the target is the stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -39,10 +40,16 @@ class FlowTable:
         return "/" in self.place or "\\" in self.place
 
     @property
+    def location(self) -> str:
+        """The whole path of a table that is named by its path: Delta takes no other."""
+        scheme = ":" in self.place.partition("/")[0]
+        return self.place if scheme else str(Path(self.place).absolute())
+
+    @property
     def name(self) -> str:
         """The quoted SQL name."""
         if self.is_path:
-            return f"delta.{quote(self.place)}"
+            return f"delta.{quote(self.location)}"
         return ".".join(quote(part.strip("`")) for part in self.place.split("."))
 
     @cached_property
@@ -103,7 +110,7 @@ class FlowTable:
         """Puts rows in place of the table's; `retyped` ones with whatever columns they have."""
         write = rows.write.format("delta").mode("overwrite").option("overwriteSchema", retyped)
         if self.is_path:
-            write.save(self.place)
+            write.save(self.location)
         else:
             write.saveAsTable(self.name)
         self.forget()

@@ -31,6 +31,16 @@ def test_a_list_of_columns_orders_by_the_first_that_differs(
     assert found == [("first", 2, 9), ("second", 9, 1), ("third", 1, None)]
 
 
+def test_a_target_may_be_a_path_below_the_working_folder(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for sequence in (1, 2):
+        rows = spark.createDataFrame([(1, sequence)], "id INT, seq INT")
+        auto_cdc(spark, rows, "lake/t", ["id"], "seq")
+    assert _rows(spark, tmp_path / "lake" / "t") == [(1, 2)]
+
+
 @pytest.mark.parametrize(
     "tracked",
     [{"track_history_column_list": ["name"]}, {"track_history_except_column_list": ["seen"]}],
