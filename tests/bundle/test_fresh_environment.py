@@ -25,6 +25,7 @@ def test_the_first_example_runs_with_pyspark_and_delta_alone(wheel: Path, tmp_pa
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
     subprocess.run([*pip, wheel, *pinned], check=True)
     own = {name: text for name, text in os.environ.items() if not name.startswith("PY")}
+    own["PATH"] = f"{python.parent}:{own['PATH']}"  # as `activate` does: Spark's workers need it
     done = subprocess.run(
         [python, "program.py"], cwd=tmp_path, env=own, capture_output=True, text=True
     )
