@@ -20,7 +20,9 @@ from silver.state.summary import Summary
 from silver.state.table_state import TableState
 
 
-def outcomes(table: str, summary: Summary, counts: Counts, before: TableState) -> dict[str, int]:
+def count_outcomes(
+    table: str, summary: Summary, counts: Counts, before: TableState
+) -> dict[str, int]:
     """Counts the records of a run by outcome.
 
     Args:
@@ -36,25 +38,25 @@ def outcomes(table: str, summary: Summary, counts: Counts, before: TableState) -
     Raises:
         AccountMismatch: the outcomes do not add up to the records.
     """
-    found = {f"dead_letter:{reason}": n for reason, n in summary.rejected.items()}
-    found |= {"truncate": summary.truncates, "without_change": summary.without_change}
-    found |= counts.outcomes
-    check(table, summary.records, found)
-    found |= new_letters(summary, before.counted)
+    outcomes = {f"dead_letter:{reason}": n for reason, n in summary.rejected.items()}
+    outcomes |= {"truncate": summary.truncates, "without_change": summary.without_change}
+    outcomes |= counts.outcomes
+    check_sum(table, summary.records, outcomes)
+    outcomes |= new_letters(summary, before.counted)
     notes = {"incomplete": summary.incomplete, "heirs": summary.heirs, "ties": counts.ties}
     notes["pending"] = -before.pending
-    kept = {name: n for name, n in (found | notes).items() if n}
+    kept = {name: n for name, n in (outcomes | notes).items() if n}
     return {"records": summary.records - before.known_records} | kept
 
 
 def new_letters(summary: Summary, counted: Mapping[str, int]) -> dict[str, int]:
     """The dead letters, by outcome, that no run has counted yet."""
-    found = summary.rejected.items()
-    return {f"dead_letter:{reason}": n - counted.get(reason, 0) for reason, n in found}
+    rejected = summary.rejected.items()
+    return {f"dead_letter:{reason}": n - counted.get(reason, 0) for reason, n in rejected}
 
 
-def check(table: str, records: int, counts: dict[str, int]) -> None:
+def check_sum(table: str, records: int, counts: dict[str, int]) -> None:
     """Raises AccountMismatch unless the outcomes add up to the records and none is negative."""
-    known = {name: n for name, n in counts.items() if name not in ACCOUNT_NOTES}
-    if sum(known.values()) != records or min(known.values(), default=0) < 0:
-        raise AccountMismatch(table, records, known)
+    outcomes = {name: n for name, n in counts.items() if name not in ACCOUNT_NOTES}
+    if sum(outcomes.values()) != records or min(outcomes.values(), default=0) < 0:
+        raise AccountMismatch(table, records, outcomes)

@@ -19,7 +19,7 @@ from silver import freshness
 from silver.changelog import bronze_rows, log
 from silver.changelog.batch import Batch
 from silver.changelog.extend import WaitsForForm, extend_log
-from silver.groups.group_repairs import Reach
+from silver.groups.group_repairs import ShownProgress
 from silver.groups.group_runs import Upstream, advance_groups
 from silver.run import Progress, Run, SilverTable
 from silver.snapshot_source.snapshot_run import apply_snapshot_files
@@ -42,10 +42,10 @@ def run_tables(
     `held` is what is to wait in a group, where that is known already.
     """
     run.memory.gather([table.table for table in tables])
-    states, logged = _read(run, lake, tables)
+    states, logged = _read_states_and_logs(run, lake, tables)
     done = {name: state.positions for name, state in states.items()}
-    feeds = bronze_rows.arrived(lake.spark, lake.target, tables, done, dict(run.memory.feeds))
-    states = _begin(run, lake, tables, states, feeds)
+    feeds = bronze_rows.find_arrived(lake.spark, lake.target, tables, done, dict(run.memory.feeds))
+    states = _record_fingerprints(run, lake, tables, states, feeds)
     run.memory.worked_on = sum(_has_work(t, states[t.table], logged, feeds) for t in tables)
 
     alone, begun = [t for t in tables if t.consistency_group is None], itertools.count(1)
@@ -55,25 +55,27 @@ def run_tables(
         table, began = SilverTable(lake, config), datetime.now(timezone.utc)
         state, message = states[config.table], None
         try:
-            fingerprint.check(config, state.built)
-            result = _advance(run, table, state, _newest(table, logged[config.table]), feeds)
+            fingerprint.check_configuration(config, state.built)
+            result = _advance_table(
+                run, table, state, _find_newest_batch(table, logged[config.table]), feeds
+            )
         except WaitsForForm as waits:
             result = TableResult(state, {"waiting": waits.records})
         except TABLE_FAILURES as failure:
             message = in_short(failure)
             result = TableResult(run.noted.get(config.table, state), {})
-        return _outcome(run, table.name, began, result, message)
+        return _build_outcome(run, table.name, began, result, message)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         outcomes = list(pool.map(work, alone))
     moved = advance_groups(run, lake, tables, states, Upstream(logged, feeds), held)
-    outcomes += [_outcome(run, name, *done) for name, done in moved.items()]
-    _record(run, lake, outcomes, states)
+    outcomes += [_build_outcome(run, name, *done) for name, done in moved.items()]
+    _record_outcomes(run, lake, outcomes, states)
     return [outcome.entry for outcome in outcomes]
 
 
 def recompute_table(
-    run_id: str, progress: Progress, lake: Lake, table: Table, reach: Reach | None
+    run_id: str, progress: Progress, lake: Lake, table: Table, reach: ShownProgress | None
 ) -> Entry:
     """Runs one table from the beginning; a member of a group only as far as `reach`."""
     run = Run(run_id, progress)
@@ -86,7 +88,7 @@ def recompute_table(
     return run_tables(run, lake, [table], reach.waiting)[0]
 
 
-def _read(
+def _read_states_and_logs(
     run: Run, lake: Lake, tables: Sequence[Table]
 ) -> tuple[dict[str, TableState], dict[str, int | None]]:
     """What is known of each table, and the newest batch of its log; None where it cannot be read.
@@ -94,15 +96,15 @@ def _read(
     The run's memory gives up what it knows until that is kept again. The lake is asked for the
     others: one query for all states, one for all logs.
     """
-    known = run.memory.tables
-    states = {t.table: known.pop(t.table) for t in tables if t.table in known}
+    remembered = run.memory.tables
+    states = {t.table: remembered.pop(t.table) for t in tables if t.table in remembered}
     logged: dict[str, int | None] = {name: state.logged for name, state in states.items()}
     asked = [table for table in tables if table.table not in states]
     run.memory.shown -= {table.table for table in asked}
     if asked:
         stored = read_states(lake.spark, lake.target)
         states |= {table.table: stored.get(table.table, TableState()) for table in asked}
-        logged |= log.newest_of(lake.spark, lake.target, asked)
+        logged |= log.find_newest_batches(lake.spark, lake.target, asked)
     return states, logged
 
 
@@ -117,14 +119,14 @@ def _has_work(
     return waits or bronze_rows.has_new(table, state.positions, feeds)
 
 
-def _newest(table: SilverTable, logged: int | None) -> int:
+def _find_newest_batch(table: SilverTable, logged: int | None) -> int:
     """The newest batch of the log; a log that cannot be read fails its own table here."""
     if logged is not None:
         return logged
-    return log.newest(table)
+    return log.find_newest_batch(table)
 
 
-def _begin(
+def _record_fingerprints(
     run: Run,
     lake: Lake,
     tables: Sequence[Table],
@@ -135,23 +137,23 @@ def _begin(
 
     So a YAML that was changed after a run was killed is refused.
     """
-    found = dict(states)
+    updated = dict(states)
     begun: list[Entry] = []
     for table in tables:
         state = states[table.table]
-        aspects = fingerprint.aspects(table)
+        aspects = fingerprint.build_fingerprint(table)
         if not bronze_rows.has_new(table, state.positions, feeds):
             continue
         if all(state.built.get(aspect) == value for aspect, value in aspects.items()):
             continue
-        if not any(fingerprint.differences(table, state.built)):
-            found[table.table] = state.learned(aspects)
-            begun.append(found[table.table].begun(run.id, table.table))
+        if not any(fingerprint.list_differences(table, state.built)):
+            updated[table.table] = state.learned(aspects)
+            begun.append(updated[table.table].begun(run.id, table.table))
     ledger.append(lake.spark, lake.target, begun)
-    return found
+    return updated
 
 
-def _advance(
+def _advance_table(
     run: Run, table: SilverTable, state: TableState, logged: int, feeds: Mapping[str, Arrived]
 ) -> TableResult:
     """Takes what is new into the change log, and merges it or lets it wait."""
@@ -159,7 +161,9 @@ def _advance(
         has_new = bronze_rows.has_new(table.config, state.positions, feeds)
         if logged <= state.batch and not has_new:
             return TableResult(state, {})
-        return apply_snapshot_files(run, table, state, bronze_rows.reaches(table.config, feeds))
+        return apply_snapshot_files(
+            run, table, state, bronze_rows.find_newest_batches(table.config, feeds)
+        )
     brief = table.with_session(run.memory.session_for(table.spark, table.name))
     after = extend_log(run, brief, state, logged, feeds)
     if after.logged == state.batch:
@@ -186,14 +190,14 @@ class TableOutcome(NamedTuple):
     state: TableState
 
 
-def _outcome(
+def _build_outcome(
     run: Run, table: str, began: datetime, result: TableResult, message: str | None
 ) -> TableOutcome:
     entry = ledger.told(run.id, "silver", table, began, message)
     return TableOutcome(result.state.done(entry, result.counts), result.state)
 
 
-def _record(
+def _record_outcomes(
     run: Run,
     lake: Lake,
     outcomes: Sequence[TableOutcome],

@@ -38,7 +38,7 @@ def deliver(
     """Appends one batch to the change log and applies it; returns its number."""
     rows = [change(e, arrived + at, done + 1) for at, e in enumerate(events)]
     of = SilverTable.at(spark, target, config)
-    log.append(of, local_rows(spark, rows, SCHEMA), done + 1)
+    log.append_batch(of, local_rows(spark, rows, SCHEMA), done + 1)
     apply_pending(of, done, done + 1)
     return done + 1
 
@@ -53,7 +53,7 @@ def one_pass(
     """One run over events with their arrivals."""
     of, number = SilverTable.at(spark, target, config), state.batch + 1
     rows = [change(event, arrival, number) for event, arrival in delivered]
-    written = log.append(of, local_rows(spark, rows, SCHEMA), number)
+    written = log.append_batch(of, local_rows(spark, rows, SCHEMA), number)
     after = state.logs_batch(number, written.summary())
     return run_table(Run("run", be_silent), Batch.of_log(of, state, after))
 
@@ -61,7 +61,7 @@ def one_pass(
 def apply_pending(of: SilverTable, done: int, newest: int) -> None:
     """Applies the log's batches up to `newest`; a kept state tells what is known at `done`."""
     states = STATES.setdefault(of.target.lake, {})
-    before = summarize(log.read(of).where(f"_batch <= {done}"))
+    before = summarize(log.read_log(of).where(f"_batch <= {done}"))
     known = states.get(done, TableState()).whole
     state = TableState(done, partial=before.incomplete > 0, heirs=before.heirs > 0, whole=known)
     batch = Batch.of_log(of, state, state.replace(logged=newest))

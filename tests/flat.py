@@ -12,7 +12,7 @@ from lakehouse.storage.views import resolved, stored
 from silver.changelog import log
 from silver.changelog.batch import Batch
 from silver.decode.spark import decode_alone
-from silver.expectations.gate import gate
+from silver.expectations.gate import gate_changes
 from silver.run import SilverTable
 from silver.state.epochs import TableChanges
 from silver.state.table_state import TableState
@@ -47,7 +47,7 @@ def deliver_rows(
     """One batch of bronze rows, whose batch is the one after `done`."""
     of = SilverTable.at(spark, target, table)
     decoded = decode_alone(raw, table, of.log.business)
-    log.append(of, gate(decoded, table), done + 1)
+    log.append_batch(of, gate_changes(decoded, table), done + 1)
     if stop in ("after the table", "after all"):
         _apply(of, done, remember=stop == "after all")
     _apply(of, done)

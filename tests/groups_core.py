@@ -94,12 +94,12 @@ class Shop:
             if own:
                 rows = local_rows(self.spark, [self._row(r) for r in own], SCHEMA)
                 silver_table = SilverTable(self.lake, table)
-                at = max(log.newest(silver_table), self.known[table.table].logged) + 1
-                log.append(silver_table, rows, at)
+                at = max(log.find_newest_batch(silver_table), self.known[table.table].logged) + 1
+                log.append_batch(silver_table, rows, at)
         ends = [r for r in records if isinstance(r, End)]
         if ends:
             kept = LakeTable(self.lake, "silver", TRANSACTIONS)
-            layout.ensure(kept, [], TRANSACTION_COLUMNS)
+            layout.ensure_table(kept, [], TRANSACTION_COLUMNS)
             self.feed_batch += 1
             rows = local_rows(self.spark, [self._end(end) for end in ends], ENDS)
             rows.writeTo(kept.name).append()
@@ -111,7 +111,7 @@ class Shop:
         """
 
         lake, run = self.lake, Run("run", be_silent)
-        logged = {t.table: log.newest(SilverTable(lake, t)) for t in self.tables}
+        logged = {t.table: log.find_newest_batch(SilverTable(lake, t)) for t in self.tables}
 
         def killed(run: Run, batch: Batch) -> TableResult:
             if batch.table.name == dies:
@@ -150,7 +150,7 @@ class Shop:
         return {row["id"] for row in rows}
 
     def waiting(self) -> groups.Waits:
-        return groups.waiting(self.spark, self.target, self.tables)["shop"]
+        return groups.find_waiting(self.spark, self.target, self.tables)["shop"]
 
     def _row(self, change: Change) -> dict[str, Any]:
         self.arrived += 1

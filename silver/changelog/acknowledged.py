@@ -32,7 +32,7 @@ def acknowledge(spark: SparkSession, target: Target, letters: DataFrame, because
     append(spark, target, "silver", TABLE, rows)
 
 
-def forget(spark: SparkSession, target: Target, letters: DataFrame) -> None:
+def remove_acknowledgements(spark: SparkSession, target: Target, letters: DataFrame) -> None:
     """Takes the notes about the letters back."""
     from lakehouse.storage.statements import execute
 
@@ -47,6 +47,6 @@ def with_acknowledged(spark: SparkSession, target: Target, letters: DataFrame) -
     """Adds `acknowledged`: why a letter is known to be of no concern; null while it rings."""
     if not ACKNOWLEDGED.exists(spark, target):
         return letters.withColumn("acknowledged", F.lit(None).cast("string"))
-    known = ACKNOWLEDGED.read(spark, target)
-    newest = known.groupBy(*IDENTITY).agg(F.max_by("because", "at").alias("acknowledged"))
+    entries = ACKNOWLEDGED.read(spark, target)
+    newest = entries.groupBy(*IDENTITY).agg(F.max_by("because", "at").alias("acknowledged"))
     return letters.join(newest, IDENTITY, "left")

@@ -26,17 +26,22 @@ from silver.state.epochs import (
     Epoch,
     Sighting,
     TableChanges,
-    epoch,
-    keyed,
-    ordered,
-    truncates,
+    add_order_keys,
+    epoch_number_column,
+    filter_changes,
+    find_truncates,
 )
-from silver.state.key_ranges import KeyBounds, bounded, condition, pays
+from silver.state.key_ranges import (
+    KeyBounds,
+    build_key_condition,
+    list_bounded_keys,
+    skips_enough_files,
+)
 from silver.state.summary import Summary, summarize
 from silver.state.table_state import TableState
 from silver.storage import layout
 from silver.storage.row_columns import FEW, column, of_keys, to_all
-from silver.storage.stages import apart
+from silver.storage.stages import end_stage
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class Batch:
         cls, table: SilverTable, before: TableState, after: TableState, may_wait: bool = False
     ) -> "Batch":
         """All that the change log holds up to the newest batch of `after`."""
-        rows = log.read(table).where(F.col("_batch") <= after.logged)
+        rows = log.read_log(table).where(F.col("_batch") <= after.logged)
         return cls(table, rows, before, after, may_wait)
 
     @property
@@ -79,14 +84,14 @@ class Batch:
     @cached_property
     def new_rows(self) -> DataFrame:
         """The log rows that are not applied yet."""
-        return apart(self.rows.where(F.col("_batch") > self.before.batch))
+        return end_stage(self.rows.where(F.col("_batch") > self.before.batch))
 
     @cached_property
     def summary(self) -> Summary:
         """What the new rows hold."""
         if self.after.waits is not None:
             return self.after.waits
-        return summarize(self.new_rows, bounded(self.table.config, self.rows.schema))
+        return summarize(self.new_rows, list_bounded_keys(self.table.config, self.rows.schema))
 
     @property
     def logged(self) -> TableState:
@@ -115,8 +120,8 @@ class Batch:
         """The full snapshots and truncates of the table with those of the batch."""
         if not self.recomputes:
             return TableChanges(self._sightings, self._truncates)
-        found = truncates(self._everything) if self.content.truncates else []
-        return TableChanges(self._sightings, _united(found))
+        truncates = find_truncates(self._everything) if self.content.truncates else []
+        return TableChanges(self._sightings, _unite_cutoffs(truncates))
 
     @cached_property
     def content(self) -> Summary:
@@ -146,7 +151,7 @@ class Batch:
     @cached_property
     def fields(self) -> list[StructField]:
         """The columns of the source that the log has."""
-        return layout.business(self.rows.schema)
+        return layout.list_source_fields(self.rows.schema)
 
     @cached_property
     def late(self) -> Mapping[str, int]:
@@ -179,7 +184,7 @@ class Batch:
 
         Also where few files of the table would be left out by that.
         """
-        return condition(self._key_bounds, self.table.kept.schema, alias)
+        return build_key_condition(self._key_bounds, self.table.kept.schema, alias)
 
     @cached_property
     def _key_bounds(self) -> KeyBounds | None:
@@ -188,7 +193,7 @@ class Batch:
         if not bounds or self.of_whole_keys or self.cutoff_is_new or self.summary.heirs:
             return None
         kept = read_table_log(self.table.target, "silver", self.table.kept.table)
-        return bounds if pays(bounds, kept) else None
+        return bounds if skips_enough_files(bounds, kept) else None
 
     @property
     def few(self) -> bool:
@@ -203,16 +208,17 @@ class Batch:
             whole = self._marked(self._everything)
             has_heirs = self.content.heirs and table.keys
             return key_changes.with_old_keys(whole, whole, table) if has_heirs else whole
-        new = keyed(ordered(self.new_rows, table, self.epochs)).withColumn("_new", F.lit(True))
+        new = filter_changes(add_order_keys(self.new_rows, table, self.epochs))
+        new = new.withColumn("_new", F.lit(True))
         if self._by_whole_keys:
-            touched = keyed(self.new_rows).select(*map(column, table.keys)).distinct()
+            touched = filter_changes(self.new_rows).select(*map(column, table.keys)).distinct()
             changes = of_keys(self._marked(self._everything), touched, table)
             if self.before.heirs or summary.heirs:
                 everything = self._marked(self._everything)
                 return key_changes.with_old_keys(changes, everything, table)
             return changes
         if summary.heirs and table.keys:
-            return key_changes.with_old_keys(new, keyed(self._everything), table)
+            return key_changes.with_old_keys(new, filter_changes(self._everything), table)
         if not table.keys and self.before.batch and summary.oldest is not None:
             return self._with_equal_places(new, summary.oldest)
         return new
@@ -235,22 +241,22 @@ class Batch:
 
     @cached_property
     def _sightings(self) -> list[Sighting]:
-        known = self.before.whole.sightings
-        began = [seen for seen in self.after.whole.sightings if seen not in known]
-        return [*known, *began, *self.summary.sightings]
+        previous = self.before.whole.sightings
+        began = [seen for seen in self.after.whole.sightings if seen not in previous]
+        return [*previous, *began, *self.summary.sightings]
 
     @cached_property
     def _everything(self) -> DataFrame:
         """The whole log, in order."""
-        return ordered(self.rows, self.table.config, self.epochs)
+        return add_order_keys(self.rows, self.table.config, self.epochs)
 
     @cached_property
     def _truncates(self) -> list[Cutoff]:
-        known = self.before.whole.truncates
+        previous = self.before.whole.truncates
         if not self.summary.truncates:
-            return known
-        new = ordered(self.new_rows, self.table.config, self.epochs)
-        return _united([*known, *truncates(new)])
+            return previous
+        new = add_order_keys(self.new_rows, self.table.config, self.epochs)
+        return _unite_cutoffs([*previous, *find_truncates(new)])
 
     def _has_new_cutoff(self) -> bool:
         now = TableChanges(self._sightings, self._truncates).cutoffs(self._applies_truncates)
@@ -270,7 +276,7 @@ class Batch:
         return flagged and (self._has_seen_partial or self.summary.incomplete > 0)
 
     def _marked(self, rows: DataFrame) -> DataFrame:
-        return keyed(rows).withColumn("_new", F.col("_batch") > self.before.batch)
+        return filter_changes(rows).withColumn("_new", F.col("_batch") > self.before.batch)
 
     def _with_equal_places(self, changes: DataFrame, oldest: str) -> DataFrame:
         """Changes without a key and the earlier ones at their places in order.
@@ -286,13 +292,14 @@ class Batch:
         table, before = self.table.config, self.before
         if table.format != "debezium" or not before.batch:
             return False
-        known, now = before.whole.epochs, self.epochs
-        if _begins(known) != _begins(now) and _moves(self._earlier, known, now):
+        previous, now = before.whole.epochs, self.epochs
+        is_same = _list_starts(previous) == _list_starts(now)
+        if not is_same and _moves_any_change(self._earlier, previous, now):
             return True
         if not table.keys or not before.heirs:
             return False
         parts = self._earlier, self.rows.where(F.col("_batch") > before.batch)
-        old, new = (keyed(ordered(part, table, now)) for part in parts)
+        old, new = (filter_changes(add_order_keys(part, table, now)) for part in parts)
         return key_changes.are_overtaken(old, new, table)
 
     @property
@@ -301,15 +308,15 @@ class Batch:
         return self.rows.where(F.col("_batch") <= self.before.batch)
 
 
-def _united(cutoffs: list[Cutoff]) -> list[Cutoff]:
+def _unite_cutoffs(cutoffs: list[Cutoff]) -> list[Cutoff]:
     return sorted({*cutoffs}, key=lambda each: each.order)
 
 
-def _begins(epochs: list[Epoch]) -> list[tuple[str, int, int | None, dict[str, str]]]:
+def _list_starts(epochs: list[Epoch]) -> list[tuple[str, int, int | None, dict[str, str]]]:
     return [(e.snapshot, e.number, e.started, e.first) for e in epochs]
 
 
-def _moves(earlier: DataFrame, before: list[Epoch], after: list[Epoch]) -> bool:
+def _moves_any_change(earlier: DataFrame, before: list[Epoch], after: list[Epoch]) -> bool:
     """Whether some applied change belongs to another epoch now."""
     changes = earlier.where(F.col("_operation") != "none")
-    return not changes.where(epoch(before) != epoch(after)).isEmpty()
+    return not changes.where(epoch_number_column(before) != epoch_number_column(after)).isEmpty()

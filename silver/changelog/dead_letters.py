@@ -31,7 +31,7 @@ EXACT_TIMES = {"timestampFormat": TIME_FORMAT, "timestampNTZFormat": NTZ_FORMAT}
 _OWN = ("_sequence", "_order", "_source_time", "_feed", "_arrival", "_batch")
 
 
-def keep(run: Run, batch: Batch, state: TableState) -> TableState:
+def keep_dead_letters(run: Run, batch: Batch, state: TableState) -> TableState:
     """Keeps the dead letters among the log rows that a run applies, known ones once.
 
     Returns the state with the columns whose values were of an incompatible kind.
@@ -39,14 +39,14 @@ def keep(run: Run, batch: Batch, state: TableState) -> TableState:
     rejected = batch.summary.rejected
     if not (rejected or (batch.recomputes and batch.table.dead_letters.exists)):
         return state
-    _record(batch, run.id)
+    _record_letters(batch, run.id)
     if schema_changes.INCOMPATIBLE not in rejected:
         return state
     misfits = schema_changes.find_misfits(batch.judged, state)
-    return schema_changes.note(state, misfits, run.id)
+    return schema_changes.record_changes(state, misfits, run.id)
 
 
-def _record(batch: Batch, run_id: str) -> None:
+def _record_letters(batch: Batch, run_id: str) -> None:
     """Adds the rejected rows of a batch to the table's dead letters.
 
     Known ones get their place in order as it is now. What is no UTF-8 in `raw` is replaced, so that
@@ -64,12 +64,12 @@ def _record(batch: Batch, run_id: str) -> None:
         "at": F.current_timestamp(),
         "resolved_at": F.lit(None).cast("timestamp"),
         "resolved_by": F.lit(None).cast("string"),
-        "_key": _key(table),
+        "_key": _build_key_json(table),
     }
     ordered = dead.withColumn("_order", order_of(table, batch.epochs))
     letters = ordered.select(*[value.alias(name) for name, value in given.items()], *_OWN)
     text = (
-        f"MERGE INTO {ensure(batch.table)} t USING {{rows}} s ON {SAME}"
+        f"MERGE INTO {ensure_letter_table(batch.table)} t USING {{rows}} s ON {SAME}"
         " WHEN MATCHED AND NOT (t._order <=> s._order) THEN UPDATE SET t._order = s._order"
         " WHEN NOT MATCHED THEN INSERT *"
     )
@@ -80,7 +80,7 @@ def resolve_files(table: SilverTable, files: Sequence[str], run_id: str) -> None
     """Marks the dead letters of dropped files as resolved; `files` begin their `_arrival`s."""
     begins = " OR ".join(f"startswith(_arrival, {names.literal(file)})" for file in files)
     table.spark.sql(
-        f"UPDATE {ensure(table)} SET {resolved_sql(run_id)}"
+        f"UPDATE {ensure_letter_table(table)} SET {resolved_sql(run_id)}"
         f" WHERE resolved_at IS NULL AND ({begins})"
     )
 
@@ -105,7 +105,7 @@ def count_too_many(
     return counts
 
 
-def _key(table: Table) -> Column:
+def _build_key_json(table: Table) -> Column:
     """The key as JSON with all digits of its times; null unless all of it could be read."""
     if not table.keys:
         return F.lit(None).cast("string")
@@ -113,7 +113,7 @@ def _key(table: Table) -> Column:
     return F.when(has_key(table), keys)
 
 
-def ensure(table: SilverTable) -> str:
+def ensure_letter_table(table: SilverTable) -> str:
     """Creates the dead letter table of a table when it is missing; returns its SQL name."""
-    layout.ensure(table.dead_letters, [], DEAD_LETTER_COLUMNS)
+    layout.ensure_table(table.dead_letters, [], DEAD_LETTER_COLUMNS)
     return table.dead_letters.name

@@ -34,7 +34,7 @@ from silver.decode.spark import (
     waits_for_form,
 )
 from silver.decode.types import parse_type
-from silver.expectations.gate import gate
+from silver.expectations.gate import gate_changes
 from silver.run import SilverTable
 from silver.state import fingerprint
 from silver.state.table_state import TableState
@@ -82,29 +82,29 @@ class RawBatch:
         config = self.table.config
         held = [] if first else self.table.log.business
         fingerprint.check_types(config, held)
-        known = known_columns(config, {f.name: f.dataType for f in held})
+        columns = known_columns(config, {f.name: f.dataType for f in held})
         before = self.state.built
         schemas = bronze_rows.avro_schemas(self.table)
         announced = fingerprint.source_columns(before)
-        return replace(with_shown(known, before), announced=announced, schemas=schemas)
+        return replace(with_shown(columns, before), announced=announced, schemas=schemas)
 
-    def with_members(self, known: Columns) -> Columns:
+    def with_members(self, columns: Columns) -> Columns:
         """The known columns, and members that only expressions use as an earlier batch had them."""
         types = fingerprint.read_members(self.state.built)
         wanted = [name for name in members_read(self.table.config) if name in types]
         extra = [
             DecodedColumn(f"{MEMBER}{n}", parse_type(types[n]), provisional=True) for n in wanted
         ]
-        return replace(known, columns=(*known.columns, *extra))
+        return replace(columns, columns=(*columns.columns, *extra))
 
     def waits_for_form(self) -> bool:
         """Whether it means nothing before a later record shows the form of the feed's events."""
         config = self.table.config
-        known = with_shown(known_columns(config, {}), self.state.built)
-        if known.envelope is not None or config.format != "debezium":
+        columns = with_shown(known_columns(config, {}), self.state.built)
+        if columns.envelope is not None or config.format != "debezium":
             return False
         schemas = bronze_rows.avro_schemas(self.table)
-        return waits_for_form(self.first, config, replace(known, schemas=schemas))
+        return waits_for_form(self.first, config, replace(columns, schemas=schemas))
 
     def learn(self, columns: Columns) -> None:
         """Keeps how the source writes, and the types of members that only expressions use."""
@@ -114,14 +114,14 @@ class RawBatch:
         if types:
             self.learned[fingerprint.READ_MEMBERS] = json.dumps(types)
 
-    def look(self, known: Columns, most: int | None = None) -> Look:
+    def look(self, columns: Columns, most: int | None = None) -> Look:
         """What a look through the batch finds, or through `most` records of it."""
-        return discover(self.raw, self.table.config, known, most, self.first)
+        return discover(self.raw, self.table.config, columns, most, self.first)
 
     def gated(self, columns: Columns) -> DataFrame:
         """The batch decoded by these columns, with the verdict of the row rules."""
         config = self.table.config
-        return gate(decode(self.raw, config, columns, self.first), config)
+        return gate_changes(decode(self.raw, config, columns, self.first), config)
 
     def follow(self, shapes: Sequence[Shape]) -> None:
         """Keeps what the batch changes about the source's columns.
@@ -130,14 +130,14 @@ class RawBatch:
             SchemaChangeRefused: the table does not allow a change.
         """
         held = {f.name: f.dataType.simpleString() for f in self.table.log.business}
-        noticed, learned = schema_changes.follow(self.table.config, shapes, held, self.state)
+        noticed, learned = schema_changes.find_changes(self.table.config, shapes, held, self.state)
         self.noticed += noticed
-        schema_changes.refuse(self.table.config, noticed)
+        schema_changes.refuse_changes(self.table.config, noticed)
         self.learned |= learned
 
     def after(self, run_id: str) -> TableState:
         """What is known of the table after the batch, but for its place in the log."""
-        return schema_changes.note(self.state.learned(self.learned), self.noticed, run_id)
+        return schema_changes.record_changes(self.state.learned(self.learned), self.noticed, run_id)
 
 
 def write_decoded(
@@ -150,16 +150,16 @@ def write_decoded(
     Raises:
         SchemaChangeRefused: it changes the source's columns in a way that the table fails.
     """
-    known = batch.known()
-    look = _first_look(batch, known)
+    columns_before = batch.known()
+    look = _first_look(batch, columns_before)
     if look is not None and look.whole:
         batch.follow(look.shapes)
-    columns = batch.with_members(known) if look is None else look.columns
+    columns = batch.with_members(columns_before) if look is None else look.columns
     changes = batch.gated(columns)
     schema_changes.refuse_misfits(batch.table.config, changes)
     written = write(changes)
     if written.unlike():
-        return write_looked_through(batch, known, rewrite)
+        return write_looked_through(batch, columns_before, rewrite)
     if look is not None and not look.whole:
         batch.follow(look.shapes)
     if look is not None:
@@ -168,43 +168,43 @@ def write_decoded(
 
 
 def write_looked_through(
-    batch: RawBatch, known: Columns, write: Write[Told]
+    batch: RawBatch, columns_before: Columns, write: Write[Told]
 ) -> tuple[Columns, Told]:
     """Looks through all of a batch for its columns, decodes it by them and writes it.
 
     Raises:
         SchemaChangeRefused: as `write_decoded`.
     """
-    look = batch.look(known)
+    look = batch.look(columns_before)
     batch.follow(look.shapes)
     batch.learn(look.columns)
     return look.columns, write(batch.gated(look.columns))
 
 
-def _first_look(batch: RawBatch, known: Columns) -> Look | None:
+def _first_look(batch: RawBatch, columns_before: Columns) -> Look | None:
     """A look at the first batch of a table, or at any of one that fails some changes.
 
     Of a batch whose first records have one shape no more is looked at.
     """
     policy = batch.table.config.schema_changes
     if "fail" in (policy.add_column, policy.widen, policy.drop_column, policy.incompatible):
-        return batch.look(known)
-    if known.announced is not None and not _is_ahead(batch.table.config, known):
+        return batch.look(columns_before)
+    if columns_before.announced is not None and not _is_ahead(batch.table.config, columns_before):
         return None
-    look = batch.look(known, FIRST_RECORDS)
+    look = batch.look(columns_before, FIRST_RECORDS)
     if look.whole:
         return look
     if len(look.shapes) != 1:
-        return batch.look(known)
+        return batch.look(columns_before)
     columns = replace(look.columns, announced=look.shapes[0].fields)
     return look._replace(columns=columns)
 
 
-def _is_ahead(table: Table, known: Columns) -> bool:
+def _is_ahead(table: Table, columns: Columns) -> bool:
     """Whether the log has columns which the source's are not known to be.
 
     A run that was killed wrote them. Debezium's decoder tells by itself.
     """
-    if table.format == "debezium" or known.announced is None:
+    if table.format == "debezium" or columns.announced is None:
         return False
-    return any(is_published(table, n) and n not in known.announced for n in known.names)
+    return any(is_published(table, n) and n not in columns.announced for n in columns.names)

@@ -50,8 +50,8 @@ def extend_log(
         WaitsForForm: the new records are to be taken in together with later ones.
     """
     if logged > state.logged:
-        state = _take_in(run, table, state, logged)
-    newest = bronze_rows.reaches(table.config, feeds)
+        state = _adopt_unrecorded_batches(run, table, state, logged)
+    newest = bronze_rows.find_newest_batches(table.config, feeds)
     if not bronze_rows.has_new(table.config, state.positions, feeds):
         return state.at(newest)
     return _append_new(run, table, state, newest)
@@ -62,13 +62,13 @@ def _append_new(
 ) -> TableState:
     """Adds what bronze has gained up to the batches `newest` to the log, as one batch."""
     number, epochs = state.logged + 1, state.whole.epochs
-    raw = bronze_rows.unread(table, state.positions, newest)
+    raw = bronze_rows.read_new_rows(table, state.positions, newest)
 
     def write(changes: DataFrame) -> Watched:
-        return log.append(table, changes, number, epochs)
+        return log.append_batch(table, changes, number, epochs)
 
     def rewrite(changes: DataFrame) -> Watched:
-        return log.rewrite(table, changes, number, epochs)
+        return log.rewrite_batch(table, changes, number, epochs)
 
     first = None if table.name in run.memory.large else fetch_first(raw, table.config)
     batch = RawBatch(table, state, raw, first)
@@ -80,28 +80,30 @@ def _append_new(
         run.noted[table.name] = batch.after(run.id)
         raise
     run.memory.note_size(table.name, written.records() > FIRST_RECORDS)
-    marked = late_changes.reject(table, state)
+    marked = late_changes.reject_late_changes(table, state)
     after = batch.after(run.id).at(newest).logs_batch(number, None if marked else written.summary())
     return follow_source(run, table, after, written.source_log())
 
 
-def _take_in(run: Run, table: SilverTable, state: TableState, logged: int) -> TableState:
+def _adopt_unrecorded_batches(
+    run: Run, table: SilverTable, state: TableState, logged: int
+) -> TableState:
     """What is known of the table with what a killed run left in the log.
 
     The newest batch is written anew where that run left it without some columns.
     """
-    newest = log.read(table).where(F.col("_batch") == logged)
+    newest = log.read_log(table).where(F.col("_batch") == logged)
     if not newest.where("_unlike").isEmpty():
         spans = newest.groupBy("_feed").agg(F.min("_feed_batch"), F.max("_feed_batch")).collect()
-        parts = [bronze_rows.between(table, *span) for span in spans]
+        parts = [bronze_rows.read_batches(table, *span) for span in spans]
         batch = RawBatch(table, state, reduce(DataFrame.unionByName, parts))
 
         def rewrite(changes: DataFrame) -> Watched:
-            return log.rewrite(table, changes, logged, state.whole.epochs)
+            return log.rewrite_batch(table, changes, logged, state.whole.epochs)
 
         write_looked_through(batch, batch.known(first=logged == 1), rewrite)
         state = batch.after(run.id)
-    late_changes.reject(table, state)
-    left = log.read(table).where((F.col("_batch") > state.logged) & (F.col("_batch") <= logged))
-    after = state.at(log.positions(left)).logs_batch(logged, None)
-    return follow_source(run, table, after, log.source_log(left))
+    late_changes.reject_late_changes(table, state)
+    left = log.read_log(table).where((F.col("_batch") > state.logged) & (F.col("_batch") <= logged))
+    after = state.at(log.find_positions(left)).logs_batch(logged, None)
+    return follow_source(run, table, after, log.read_source_log(left))

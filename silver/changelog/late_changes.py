@@ -25,7 +25,7 @@ from silver.storage.row_columns import column, of_keys
 TOO_LATE = "too_late"
 
 
-def reject(table: SilverTable, state: TableState) -> bool:
+def reject_late_changes(table: SilverTable, state: TableState) -> bool:
     """Marks what came too late in the log's batches above that of `state`, before they are applied.
 
     The mark stays in the log, so that a pass that is repeated after a kill decides the same.
@@ -35,16 +35,16 @@ def reject(table: SilverTable, state: TableState) -> bool:
     config, horizon, after = table.config, state.horizon, state.logged
     if horizon is None or not keeps_tombstones(config):
         return False
-    rows, keys = log.read(table), [column(key) for key in config.keys]
+    rows, keys = log.read_log(table), [column(key) for key in config.keys]
     old = rows.where((F.col("_batch") > after) & _at_or_before(horizon))
     if old.isEmpty():
         return False
     if state.batch < after:
-        waiting = rows.where(F.col("_batch").between(state.batch + 1, after) & _sound())
+        waiting = rows.where(F.col("_batch").between(state.batch + 1, after) & _is_sound_change())
         old = of_keys(old, waiting.select(*keys), config, "left_anti")
     if table.kept.exists:
         old = of_keys(old, table.kept.read().select(*keys), config, "left_anti")
-    _mark(table, old, horizon)
+    _mark_too_late(table, old, horizon)
     return True
 
 
@@ -54,17 +54,17 @@ def keeps_tombstones(table: Table) -> bool:
 
 
 def _at_or_before(horizon: int) -> Column:
-    return _sound() & (F.col("_source_time") <= F.timestamp_micros(F.lit(horizon)))
+    return _is_sound_change() & (F.col("_source_time") <= F.timestamp_micros(F.lit(horizon)))
 
 
-def _sound() -> Column:
+def _is_sound_change() -> Column:
     return F.col("_reason").isNull() & F.col("_operation").isin(UPSERT, DELETE)
 
 
-def _mark(table: SilverTable, late: DataFrame, horizon: int) -> None:
+def _mark_too_late(table: SilverTable, late: DataFrame, horizon: int) -> None:
     """Gives the late rows of the log their reason and, as every dead letter, their raw record."""
     place = ["_feed", "_arrival"]
-    raw = bronze_rows.raw(table).select(*place, "_raw")
+    raw = bronze_rows.read_all_rows(table).select(*place, "_raw")
     until = datetime.fromtimestamp(horizon / 1_000_000, timezone.utc).isoformat()
     message = (
         f"found a change from before {until}, up to which tombstones are purged, of a key without a"

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.errors import SchemaChangeRefused
 from silver.decode.columns import Shape
-from silver.state.drift import ColumnDrift, declares, drifts, normal_type
+from silver.state.drift import ColumnDrift, declares_type, find_drifts, normal_type
 from silver.state.fingerprint import SOURCE_COLUMNS, source_columns
 from silver.state.table_state import SchemaChange, TableState
 from silver.storage import layout
@@ -28,7 +28,7 @@ Noticed: TypeAlias = tuple[ColumnDrift, str | None]
 """A change of a column, and where the first record that shows it lies."""
 
 
-def follow(
+def find_changes(
     table: Table, shapes: Sequence[Shape], held: Mapping[str, str], state: TableState
 ) -> tuple[list[Noticed], dict[str, str]]:
     """How a batch changes the source's columns.
@@ -43,15 +43,15 @@ def follow(
         The changes, each with the place of the record that shows it; and what the table's state
         learns of the source's columns.
     """
-    declared = {n: normal_type(c.type) for n, c in table.columns.items() if declares(table, n)}
+    declared = {n: normal_type(c.type) for n, c in table.columns.items() if declares_type(table, n)}
     columns = source_columns(state.built)
-    found, after = drifts(shapes, columns, declared | dict(held), table)
+    drifts, after = find_drifts(shapes, columns, declared | dict(held), table)
     changed = bool(after) and after != columns
     learned = {SOURCE_COLUMNS: json.dumps(dict(after))} if changed else {}
-    return [(drift, drift.shape.first_position or None) for drift in found], learned
+    return [(drift, drift.shape.first_position or None) for drift in drifts], learned
 
 
-def refuse(table: Table, noticed: Iterable[Noticed]) -> None:
+def refuse_changes(table: Table, noticed: Iterable[Noticed]) -> None:
     """Fails a batch that changes the columns in a way which the table does not allow.
 
     Raises:
@@ -63,7 +63,7 @@ def refuse(table: Table, noticed: Iterable[Noticed]) -> None:
         raise SchemaChangeRefused(table.table, [drift.said for drift in refused], kinds)
 
 
-def note(state: TableState, noticed: Iterable[Noticed], run_id: str) -> TableState:
+def record_changes(state: TableState, noticed: Iterable[Noticed], run_id: str) -> TableState:
     """The state with the changes that a batch has shown.
 
     A change that is the newest of its column is noted already: the batch is decoded again, and the
@@ -96,14 +96,16 @@ def refuse_misfits(table: Table, changes: DataFrame) -> None:
 
 def find_misfits(rejected: DataFrame, state: TableState) -> list[Noticed]:
     """The columns of which a part of the log has values of an incompatible kind, once each."""
-    types = {f.name: f.dataType.simpleString() for f in layout.business(rejected.schema)}
+    types = {f.name: f.dataType.simpleString() for f in layout.list_source_fields(rejected.schema)}
     column = F.regexp_extract("_message", _COLUMN, 1).alias("column")
-    found = rejected.where(F.col("_reason") == INCOMPATIBLE).groupBy(column)
-    rows = found.agg(F.min_by("_position", "_arrival").alias("position")).collect()
-    known = {change.column for change in state.schema_changes if change.kind == "incompatible"}
-    fresh = [row for row in rows if row["column"] and row["column"] not in known]
-    return [(_misfit(row["column"], types.get(row["column"])), row["position"]) for row in fresh]
+    misfits = rejected.where(F.col("_reason") == INCOMPATIBLE).groupBy(column)
+    rows = misfits.agg(F.min_by("_position", "_arrival").alias("position")).collect()
+    recorded = {change.column for change in state.schema_changes if change.kind == "incompatible"}
+    fresh = [row for row in rows if row["column"] and row["column"] not in recorded]
+    return [
+        (_build_misfit(row["column"], types.get(row["column"])), row["position"]) for row in fresh
+    ]
 
 
-def _misfit(column: str, held: str | None) -> ColumnDrift:
+def _build_misfit(column: str, held: str | None) -> ColumnDrift:
     return ColumnDrift("incompatible", column, held, None, "dead_letter", Shape({}))

@@ -29,7 +29,7 @@ from silver.decode.debezium.events.source_log import (
 )
 from silver.decode.spark import follow_log
 from silver.run import Run, SilverTable
-from silver.state.epochs import began_anew, domain
+from silver.state.epochs import began_anew, domain_column
 from silver.state.table_state import TableState
 
 _OFFSET_WIDTH, _BATCH_WIDTH = 20, 8
@@ -52,69 +52,72 @@ def follow_source(
     if is_late(segments, reached):
         segments, reached = segments_of(_all_texts(table, state)), {}
 
-    def exact(segment: Segment, known: Reached) -> list[Segment]:
-        return _followed_again(run, table, state, segment, known)
+    def exact(segment: Segment, before: Reached) -> list[Segment]:
+        return _followed_again(run, table, state, segment, before)
 
-    found = find_restarts(segments, reached, exact)
+    result = find_restarts(segments, reached, exact)
     if table.target.aside is None:
-        alarms = [_gap(table, alarm) for alarm in found.alarms]
+        alarms = [_build_gap(table, alarm) for alarm in result.alarms]
         gaps.record(table.spark, table.target, alarms, run.id)
-    sightings = list(dict.fromkeys([*state.whole.sightings, *map(began_anew, found.restarts)]))
+    sightings = list(dict.fromkeys([*state.whole.sightings, *map(began_anew, result.restarts)]))
     whole = state.whole._replace(sightings=sightings)
-    logs = {name: to_text(reached) for name, reached in found.reached.items()}
+    logs = {name: to_text(reached) for name, reached in result.reached.items()}
     return state.replace(logs={**state.logs, **logs}, whole=whole)
 
 
 def _all_texts(table: SilverTable, state: TableState) -> list[str]:
-    rows = log.read(table)
-    return log.source_log(rows.where(F.col("_batch") <= state.logged))
+    rows = log.read_log(table)
+    return log.read_source_log(rows.where(F.col("_batch") <= state.logged))
 
 
 def _followed_again(
-    run: Run, table: SilverTable, state: TableState, segment: Segment, known: Reached
+    run: Run, table: SilverTable, state: TableState, segment: Segment, before: Reached
 ) -> list[Segment]:
     """The segments of the records in a segment, followed by one task that knows those before."""
     first, last = segment.first, segment.last
-    raw, by_offset = bronze_rows.raw(table), len(first) == len(last) == _OFFSET_WIDTH
+    raw, by_offset = bronze_rows.read_all_rows(table), len(first) == len(last) == _OFFSET_WIDTH
     if by_offset:
         raw = raw.where(F.col("_offset").between(int(first), int(last)))
     else:
         raw = raw.where(F.col("_arrival").between(first, last))
-    batch = RawBatch(table, state, raw.where(domain() == segment.domain))
-    columns = replace(batch.known(), reached={segment.name: known})
-    found = segments_of(follow_log(batch.raw, table.config, columns, by_offset))
-    return [one for one in found if one.name == segment.name]
+    batch = RawBatch(table, state, raw.where(domain_column() == segment.domain))
+    columns = replace(batch.known(), reached={segment.name: before})
+    followed = segments_of(follow_log(batch.raw, table.config, columns, by_offset))
+    return [one for one in followed if one.name == segment.name]
 
 
-def _gap(table: SilverTable, alarm: Alarm) -> Gap:
+def _build_gap(table: SilverTable, alarm: Alarm) -> Gap:
     """The alarm as a gap, which is shown, fails the run and is closed like any other."""
     topic, _, partition = alarm.domain.rpartition("/")
     feeds = bronze_rows.feeds_of(table.config)
     feed = next((f for f, topics in feeds.items() if topic in topics), next(iter(feeds)))
     before, after = alarm.before, alarm.after
-    first, last = _number(alarm.first), _number(alarm.last)
-    told = f"{_told(*before)}, then {_told(*after)}"
+    first, last = _parse_number(alarm.first), _parse_number(alarm.last)
+    description = f"{_describe_position(*before)}, then {_describe_position(*after)}"
     if alarm.of_offsets:
         first = last = int(after[0], 16)
-        told = f"up to offset {_told(str(int(before[0], 16) - 1), before[1])}, "
-        told += f"then offset {_told(str(first), after[1])}: the topic seems to be made anew"
+        last_old = _describe_position(str(int(before[0], 16) - 1), before[1])
+        description = f"up to offset {last_old}, then offset"
+        description += (
+            f" {_describe_position(str(first), after[1])}: the topic seems to be made anew"
+        )
     return Gap(
         table=table.name,
         feed=feed,
         topic=topic or None,
         partition=int(partition) if partition else None,
         kind="positions",
-        transaction=told,
+        transaction=description,
         first=first,
         last=last,
     )
 
 
-def _number(place: str) -> int:
+def _parse_number(place: str) -> int:
     """An offset; of a place in order of arrival the ingest batch."""
     return int(place) if len(place) == _OFFSET_WIDTH else int(place[:_BATCH_WIDTH], 16)
 
 
-def _told(position: str, time: int) -> str:
+def _describe_position(position: str, time: int) -> str:
     at = datetime.fromtimestamp(time / 1_000_000, timezone.utc)
     return f"{position} of {at.isoformat(sep=' ', timespec='milliseconds')}"

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Expectation, Table
 from lakehouse.storage.names import literal, quote
 from silver.contract import GATED_COLUMNS, UPSERT
-from silver.expectations.mismatches import mismatch
+from silver.expectations.mismatches import find_mismatch
 from silver.expectations.row_condition import list_comparisons, read_condition
 from silver.expectations.row_sql import failing_sql
 from silver.expectations.rules import EXPECTATIONS, columns_of
@@ -64,7 +64,7 @@ def list_row_rules(table: Table) -> list[RowRule]:
     return rules
 
 
-def gate(changes: DataFrame, table: Table) -> DataFrame:
+def gate_changes(changes: DataFrame, table: Table) -> DataFrame:
     """Changes with the verdict of the row rules: business columns, then GATED_COLUMNS.
 
     A rejected upsert gets `_reason` rule:<name>, `_rule` and what was found as `_message`. Changes
@@ -123,7 +123,7 @@ def _broken_sql(rule: RowRule, types: Mapping[str, str]) -> str:
     words = set(re.findall(r"\w+", _find_sql_condition(rule) or "")) & set(types)
     looked_at = sorted({*rule.columns, *_list_condition_columns(rule), *words})
     absent = f"arrays_overlap(_absent, array({', '.join(map(literal, looked_at))}))"
-    if mismatch(rule.expectation, types) is None:
+    if find_mismatch(rule.expectation, types) is None:
         fails = failing_sql(rule.expectation)
     else:
         fails = " AND ".join(f"{quote(name)} IS NOT NULL" for name in rule.columns)
@@ -139,12 +139,12 @@ def _verdict_sql(rule: RowRule, table: Table, types: Mapping[str, str]) -> str:
 def _message_sql(rule: RowRule, table: Table, types: Mapping[str, str]) -> str:
     arguments = rule.expectation.arguments
     given = [f"{name}: {value}" for name, value in arguments.items() if name not in _NOT_EXPECTED]
-    expected = mismatch(rule.expectation, types) or ", ".join(given)
+    expected = find_mismatch(rule.expectation, types) or ", ".join(given)
     ending = f"; expected {rule.expectation.type}" + (f" ({expected})" if expected else "")
-    found = [
+    values = [
         f"concat({literal(name + ' is ')}, {_found_sql(name, table)})" for name in rule.columns
     ]
-    return f"concat(concat_ws(', ', {', '.join(found)}), {literal(ending)})"
+    return f"concat(concat_ws(', ', {', '.join(values)}), {literal(ending)})"
 
 
 def _found_sql(name: str, table: Table) -> str:

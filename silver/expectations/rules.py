@@ -131,7 +131,7 @@ def columns_of(expectation: Expectation) -> tuple[str, ...]:
     return tuple(single) or tuple(arguments.get("column_list", ()))
 
 
-def _read(scope: Scope, text: str) -> dict[str, Rule]:
+def _parse_rules(scope: Scope, text: str) -> dict[str, Rule]:
     """The rules of a text, one a line; a line that begins with blanks continues the one before."""
     rules: dict[str, Rule] = {}
     for line in text.replace("\n    ", " ").strip().splitlines():
@@ -146,7 +146,7 @@ def _read(scope: Scope, text: str) -> dict[str, Rule]:
 
 
 EXPECTATIONS: dict[str, Rule] = {
-    **_read("row", _ROW),
-    **_read("table", _TABLE),
-    **_read("unsupported", _UNSUPPORTED),
+    **_parse_rules("row", _ROW),
+    **_parse_rules("table", _TABLE),
+    **_parse_rules("unsupported", _UNSUPPORTED),
 }

@@ -25,7 +25,7 @@ NOT_APPLIED = (
 )
 
 
-class Reach(NamedTuple):
+class ShownProgress(NamedTuple):
     """How far gold shows a member: the newest batch of each of its feeds, and what waits.
 
     `newest` is the highest number that a run of the group has given one of its batches.
@@ -36,7 +36,7 @@ class Reach(NamedTuple):
     newest: int
 
 
-def reach(table: SilverTable, states: Mapping[str, TableState]) -> Reach:
+def find_shown_progress(table: SilverTable, states: Mapping[str, TableState]) -> ShownProgress:
     """How far gold shows the group of a table; `states` are those of all tables.
 
     A run in which a member failed is not shown: gold has the versions of the one before.
@@ -49,14 +49,14 @@ def reach(table: SilverTable, states: Mapping[str, TableState]) -> Reach:
         message = "nothing of its consistency group is applied yet: lakehouse run"
         raise TableFailed(table.name, message)
     if not group.number:
-        return Reach(state.positions, (), state.batch)
+        return ShownProgress(state.positions, (), state.batch)
     shown = group.applied if group.shown is None else group.shown
     waits = group.waiting if group.shown is None else group.held
     batch, positions = shown.get(table.name, 0), state.positions
     if batch != state.batch:
-        positions = log.positions(log.read(table).where(F.col("_batch") <= batch))
+        positions = log.find_positions(log.read_log(table).where(F.col("_batch") <= batch))
     newest = max(group.applied.get(table.name, 0), state.batch)
-    return Reach(positions, waits, newest)
+    return ShownProgress(positions, waits, newest)
 
 
 def group_of(table: Table, states: Mapping[str, TableState]) -> GroupState:
@@ -79,8 +79,8 @@ def with_rebuilt(
         return built
     versions = versions_of([table])
     applied = group.applied | {table.name: built.group.applied.get(table.name, 0)}
-    known = {each.transaction for each in group.waiting}
-    waits = [*group.waiting, *(w for w in built.group.waiting if w.transaction not in known)]
+    transactions = {each.transaction for each in group.waiting}
+    waits = [*group.waiting, *(w for w in built.group.waiting if w.transaction not in transactions)]
     now = group.replace(
         number=group.number + 1,
         applied=applied,
@@ -90,7 +90,7 @@ def with_rebuilt(
     return built.replace(group=now)
 
 
-def pinned(table: SilverTable, states: Mapping[str, TableState], state: TableState) -> TableState:
+def pin_now(table: SilverTable, states: Mapping[str, TableState], state: TableState) -> TableState:
     """The state of a member that gold is to show as it is now, after an erasure or a replay.
 
     What waited goes on waiting. Of a table in no group the state as it is.
@@ -132,7 +132,7 @@ def refuse_what_waits(table: SilverTable, state: TableState, arrivals: DataFrame
     soon = [one for one in waits if not one.overdue]
     if not soon:
         return
-    held = held_back(soon, log.read(table))
+    held = held_back(soon, log.read_log(table))
     if not held.join(arrivals, ["_feed", "_arrival"], "left_semi").isEmpty():
         message = "records of the key wait for their transaction: lakehouse run, then erase again"
         raise TableFailed(table.name, message)

@@ -12,7 +12,7 @@ from lakehouse.storage.names import literal
 from silver.state.table_state import read_states
 
 
-def watch(
+def check_gaps(
     spark: SparkSession, target: Target, tables: Sequence[Table], entries: Sequence[Entry]
 ) -> list[Entry]:
     """Closes gaps as `close_gaps` does; the entries, failed where positions run backwards.

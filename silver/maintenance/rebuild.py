@@ -31,7 +31,7 @@ from silver.state.table_state import TableState, read_states
 from silver.table_runs import recompute_table
 
 
-def begin(spark: SparkSession, target: Target, table: Table, run_id: str) -> Rebuild:
+def begin_rebuild(spark: SparkSession, target: Target, table: Table, run_id: str) -> Rebuild:
     """The rebuild of the table to go on with; a new one unless one with this YAML is unfinished.
 
     A new rebuild numbers its batches after those of the live table. Where records were erased, the
@@ -41,35 +41,35 @@ def begin(spark: SparkSession, target: Target, table: Table, run_id: str) -> Reb
         TableFailed: the table's consistency group shows nothing yet.
     """
     now = swap.digest_of(table)
-    for known in swap.unfinished(spark, target):
-        if known.table != table.table:
+    for rebuild in swap.list_unfinished(spark, target):
+        if rebuild.table != table.table:
             continue
-        if known.configuration == now:
-            return known
-        swap.drop(spark, swap.aside(target, known.id))
+        if rebuild.configuration == now:
+            return rebuild
+        swap.drop_rebuild(spark, swap.to_rebuild_target(target, rebuild.id))
     live, states = SilverTable.at(spark, target, table), read_states(spark, target)
     state = states.get(table.table, TableState())
     batch = state.batch
     if table.consistency_group is not None:
-        batch = group_repairs.reach(live, states).newest
+        batch = group_repairs.find_shown_progress(live, states).newest
     begun = TableState(batch=batch, logged=max(batch, state.logged))
     if _has_erased(live):
         begun = begun.replace(whole=TableChanges(state.whole.sightings, []))
     fresh = Rebuild(uuid.uuid4().hex[:8], table.table, now, 0)
     first = ledger.told(run_id, "silver", table.table, datetime.now(timezone.utc))
-    swap.mark(spark, target, fresh, BUILDING)
-    ledger.append(spark, swap.aside(target, fresh.id), [begun.done(first, {})])
+    swap.record_step(spark, target, fresh, BUILDING)
+    ledger.append(spark, swap.to_rebuild_target(target, fresh.id), [begun.done(first, {})])
     return fresh._replace(step=BUILDING)
 
 
-def abandon(spark: SparkSession, target: Target, table: Table) -> None:
+def abandon_rebuilds(spark: SparkSession, target: Target, table: Table) -> None:
     """Drops what unfinished rebuilds of the table have written: the next one begins anew."""
-    for known in swap.unfinished(spark, target):
-        if known.table == table.table:
-            swap.drop(spark, swap.aside(target, known.id))
+    for rebuild in swap.list_unfinished(spark, target):
+        if rebuild.table == table.table:
+            swap.drop_rebuild(spark, swap.to_rebuild_target(target, rebuild.id))
 
 
-def build(
+def build_tables(
     spark: SparkSession, target: Target, table: Table, rebuild: Rebuild, run_id: str,
     progress: Callable[[str], None],
 ) -> Entry:  # fmt: skip
@@ -78,10 +78,10 @@ def build(
     Raises:
         TableFailed: the table cannot be built; the live one is as it was.
     """
-    beside, reach = swap.aside(target, rebuild.id), None
+    beside, reach = swap.to_rebuild_target(target, rebuild.id), None
     if table.consistency_group is not None:
         member = SilverTable.at(spark, target, table)
-        reach = group_repairs.reach(member, read_states(spark, target))
+        reach = group_repairs.find_shown_progress(member, read_states(spark, target))
     entry = recompute_table(run_id, progress, Lake(spark, beside), table, reach)
     if entry.status == "failed":
         raise TableFailed(table.table, f"{entry.message}; the live table is as it was")

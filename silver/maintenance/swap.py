@@ -48,7 +48,7 @@ class Rebuild(NamedTuple):
     step: int
 
 
-def aside(target: Target, rebuild: str) -> Aside:
+def to_rebuild_target(target: Target, rebuild: str) -> Aside:
     """The target whose silver tables are those of the rebuild."""
     return Aside(**target.model_dump(), rebuild=rebuild)
 
@@ -58,24 +58,25 @@ def digest_of(table: Table) -> str:
     return hashlib.sha256(table.model_dump_json().encode()).hexdigest()[:16]
 
 
-def unfinished(spark: SparkSession, target: Target) -> list[Rebuild]:
+def list_unfinished(spark: SparkSession, target: Target) -> list[Rebuild]:
     """The rebuilds of which tables are left, but those that are done."""
-    found = [_read(spark, target, rebuild) for rebuild in names.rebuilds(spark, target)]
-    return [rebuild for rebuild in found if rebuild is not None and rebuild.step < DONE]
+    marked = [_read_rebuild(spark, target, rebuild) for rebuild in names.rebuilds(spark, target)]
+    return [rebuild for rebuild in marked if rebuild is not None and rebuild.step < DONE]
 
 
-def mark(spark: SparkSession, target: Target, rebuild: Rebuild, step: int) -> Rebuild:
+def record_step(spark: SparkSession, target: Target, rebuild: Rebuild, step: int) -> Rebuild:
     """Writes down that a rebuild has reached a step; returns it so."""
     now = datetime.now(timezone.utc)
     entry = ledger.told(rebuild.id, "silver", rebuild.table, now).done({STEP: step})
     noted = entry.model_copy(update={"status": "begun", "message": rebuild.configuration})
-    ledger.append(spark, aside(target, rebuild.id), [noted])
+    ledger.append(spark, to_rebuild_target(target, rebuild.id), [noted])
     return rebuild._replace(step=step)
 
 
-def _read(spark: SparkSession, target: Target, rebuild: str) -> Rebuild | None:
+def _read_rebuild(spark: SparkSession, target: Target, rebuild: str) -> Rebuild | None:
     """The rebuild by its marks; None where its tables were being made or dropped."""
-    marks = ledger.read(spark, aside(target, rebuild)).where(f"counts['{STEP}'] IS NOT NULL")
+    entries = ledger.read(spark, to_rebuild_target(target, rebuild))
+    marks = entries.where(f"counts['{STEP}'] IS NOT NULL")
     rows = marks.select("table", "message", f"counts.{STEP}").collect()
     newest = max(rows, key=lambda row: int(row[STEP]), default=None)
     if newest is None:
@@ -83,30 +84,32 @@ def _read(spark: SparkSession, target: Target, rebuild: str) -> Rebuild | None:
     return Rebuild(rebuild, newest["table"], newest["message"], int(newest[STEP]))
 
 
-def swap(spark: SparkSession, target: Target, known: Rebuild, table: Table | None = None) -> None:
+def swap_tables(
+    spark: SparkSession, target: Target, rebuild: Rebuild, table: Table | None = None
+) -> None:
     """Replaces the table by its rebuild, records it and drops what the rebuild wrote.
 
     `table` is its configuration, which only a member of a consistency group needs.
     """
-    if known.step < SWAPPING:
-        known = mark(spark, target, known, SWAPPING)
-    beside = aside(target, known.id)
-    _replace_own(spark, target, beside, known.table)
-    _record(spark, target, beside, known, table)
-    mark(spark, target, known, DONE)
-    drop(spark, beside)
+    if rebuild.step < SWAPPING:
+        rebuild = record_step(spark, target, rebuild, SWAPPING)
+    beside = to_rebuild_target(target, rebuild.id)
+    _replace_own(spark, target, beside, rebuild.table)
+    _record_swap(spark, target, beside, rebuild, table)
+    record_step(spark, target, rebuild, DONE)
+    drop_rebuild(spark, beside)
 
 
 def end_all(spark: SparkSession, target: Target, tables: Sequence[Table]) -> list[str]:
     """Ends the swaps that were killed; returns their tables."""
-    begun = [known for known in unfinished(spark, target) if known.step == SWAPPING]
+    begun = [rebuild for rebuild in list_unfinished(spark, target) if rebuild.step == SWAPPING]
     configured = {table.table: table for table in tables}
-    for known in begun:
-        swap(spark, target, known, configured.get(known.table))
-    return [known.table for known in begun]
+    for rebuild in begun:
+        swap_tables(spark, target, rebuild, configured.get(rebuild.table))
+    return [rebuild.table for rebuild in begun]
 
 
-def drop(spark: SparkSession, beside: Aside) -> None:
+def drop_rebuild(spark: SparkSession, beside: Aside) -> None:
     """Deletes the tables of a rebuild, its ledger last: a rebuild is found by that."""
     folder = names.location(beside, "silver", "")
     tables = sorted(names.listed(spark, beside, "silver"), key=lambda name: name == ledger.TABLE)
@@ -122,8 +125,8 @@ def drop(spark: SparkSession, beside: Aside) -> None:
 def replace_sql(live: str, built: str, properties: Mapping[str, str]) -> str:
     """The statement that replaces a table by another: its rows, columns, properties, clustering."""
     clusters = [name for (name,) in json.loads(properties.get(_CLUSTERED_BY, "[]"))]
-    own = (*_OWN_PROPERTIES, _CLUSTERED_BY)
-    kept = {k: v for k, v in properties.items() if not k.startswith(own)}
+    left_out = (*_OWN_PROPERTIES, _CLUSTERED_BY)
+    kept = {k: v for k, v in properties.items() if not k.startswith(left_out)}
     set_as = f" TBLPROPERTIES {names.properties(kept)}" if kept else ""
     return (
         f"CREATE OR REPLACE TABLE {live} USING delta{names.clustering(clusters)}{set_as}"
@@ -145,8 +148,8 @@ def _replace_own(spark: SparkSession, target: Target, beside: Aside, table: str)
             spark.sql(f"DELETE FROM {live}")
 
 
-def _record(
-    spark: SparkSession, target: Target, beside: Aside, known: Rebuild, table: Table | None
+def _record_swap(
+    spark: SparkSession, target: Target, beside: Aside, rebuild: Rebuild, table: Table | None
 ) -> None:
     """One ledger entry: what is known of the table now, and what it met on the way.
 
@@ -154,10 +157,10 @@ def _record(
     that waited to be merged are counted with the rebuilt ones. A rebuild that was killed may have
     been overtaken by the live table's batches: it takes the number of the newest one.
     """
-    if not ledger.read(spark, target).where(f"run_id = {names.literal(known.id)}").isEmpty():
+    if not ledger.read(spark, target).where(f"run_id = {names.literal(rebuild.id)}").isEmpty():
         return
     states = read_states(spark, target)
-    live, built = states.get(known.table, TableState()), read_state(spark, beside, known.table)
+    live, built = states.get(rebuild.table, TableState()), read_state(spark, beside, rebuild.table)
     counts: dict[str, int] = {"rebuilt": 0}
     for row in ledger.read(spark, beside).where("status = 'ok'").collect():
         counts["rebuilt"] += row["counts"].get("records", 0)
@@ -169,5 +172,5 @@ def _record(
     state = built.replace(batch=number, logged=max(built.logged, live.logged, number))
     if table is not None:
         state = group_repairs.with_rebuilt(SilverTable.at(spark, target, table), states, state)
-    entry = ledger.told(known.id, "silver", known.table, datetime.now(timezone.utc))
+    entry = ledger.told(rebuild.id, "silver", rebuild.table, datetime.now(timezone.utc))
     ledger.append(spark, target, [state.done(entry, counts)])

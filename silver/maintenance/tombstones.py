@@ -66,7 +66,7 @@ class Tombstones(NamedTuple):
         return f"tombstones {'would be ' if dry_run else ''}purged: {why}"
 
 
-def survey(spark: SparkSession, target: Target, config: Table) -> Tombstones | None:
+def survey_tombstones(spark: SparkSession, target: Target, config: Table) -> Tombstones | None:
     """What could be purged; None for a table that keeps no tombstones, or is not there yet."""
     table = SilverTable.at(spark, target, config)
     if not late_changes.keeps_tombstones(config) or not table.kept.exists:
@@ -91,7 +91,7 @@ def observed_times(table: SilverTable) -> tuple[int | None, int]:
     too late count as well: they tell how late records may come. A time in the future is now.
     """
     kinds = f"_operation IN ('{UPSERT}', '{DELETE}') OR _reason = '{late_changes.TOO_LATE}'"
-    timed = log.read(table).where(f"_source_time IS NOT NULL AND ({kinds})")
+    timed = log.read_log(table).where(f"_source_time IS NOT NULL AND ({kinds})")
     passes = timed.withColumns({"_line": F.lit(""), "_number": F.col("_batch")})
     arrivals = timed.withColumns({"_line": F.col("_feed"), "_number": F.col("_feed_batch")})
     batches = passes.unionByName(arrivals).groupBy("_line", "_number")
@@ -108,7 +108,9 @@ def observed_times(table: SilverTable) -> tuple[int | None, int]:
     return min(max(newest.values()), now) if newest else None, longest
 
 
-def purge(spark: SparkSession, target: Target, table: Table, purged: Purged, run_id: str) -> None:
+def purge_tombstones(
+    spark: SparkSession, target: Target, table: Table, purged: Purged, run_id: str
+) -> None:
     """Keeps the horizon in the table's state, then deletes the tombstones at or before it.
 
     A run that is killed in between forgets nothing.

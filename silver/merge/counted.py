@@ -27,7 +27,9 @@ FOLDED = "_folded"
 _MANY = 200_000
 
 
-def merge(batch: Batch, layer: tuple[LayerColumn, ...], text: str, written: Observed) -> Counts:
+def merge_and_count(
+    batch: Batch, layer: tuple[LayerColumn, ...], text: str, written: Observed
+) -> Counts:
     """Runs a MERGE whose source `{rows}` are folded rows of a batch.
 
     `layer` are the columns of silver's own that the rows have.
@@ -37,21 +39,21 @@ def merge(batch: Batch, layer: tuple[LayerColumn, ...], text: str, written: Obse
     """
     spark, rows = batch.table.spark, written.rows
     if batch.table.target.kind != "local":
-        rows = _staged(batch.table, layer, rows)
+        rows = _stage_rows(batch.table, layer, rows)
         execute(spark, text, to_all(rows, batch.few)).collect()
         return written.counts
     result = execute(spark, text, to_all(rows, batch.few)).collect()
-    return confirmed(written.counts, result[0].asDict())
+    return correct_counts(written.counts, result[0].asDict())
 
 
-def confirmed(counts: Counts, result: Mapping[str, Any]) -> Counts:
+def correct_counts(counts: Counts, result: Mapping[str, Any]) -> Counts:
     """The counts of one evaluation of the source, by the numbers that the MERGE returned."""
     rows = int(result["num_updated_rows"]) + int(result["num_inserted_rows"])
     times = counts.rows // rows if rows else 1
     return counts.divided(times) if times > 1 and times * rows == counts.rows else counts
 
 
-def partitions(batch: Batch) -> int | None:
+def choose_file_count(batch: Batch) -> int | None:
     """Into how many files the changes of a batch are written; None where Spark decides.
 
     A later MERGE into a large table is faster where the table has several files per core.
@@ -61,9 +63,9 @@ def partitions(batch: Batch) -> int | None:
     return 2 * (os.cpu_count() or 1)
 
 
-def _staged(table: SilverTable, layer: tuple[LayerColumn, ...], rows: DataFrame) -> DataFrame:
+def _stage_rows(table: SilverTable, layer: tuple[LayerColumn, ...], rows: DataFrame) -> DataFrame:
     """The rows, read from a table of their own that they are written to."""
     staged = LakeTable(table.lake, "silver", f"{table.kept.table}{FOLDED}")
-    layout.ensure(staged, layout.business(rows.schema), layer)
-    layout.load(staged, rows, anew=True)
+    layout.ensure_table(staged, layout.list_source_fields(rows.schema), layer)
+    layout.load_rows(staged, rows, anew=True)
     return staged.read().select(*rows.columns)

@@ -29,30 +29,31 @@ _FACTS = tuple(name for name, _ in CURRENT_FACTS)
 def write_current(batch: Batch) -> Counts:
     """Folds a batch into `silver.T`."""
     table, kept = batch.table.config, batch.table.kept
-    empty = layout.ensure(kept, batch.fields, CURRENT_COLUMNS, of=table)
-    values = layout.values(kept.schema, table.keys)
+    empty = layout.ensure_table(kept, batch.fields, CURRENT_COLUMNS, of=table)
+    values = layout.list_value_columns(kept.schema, table.keys)
     if not (batch.recomputes or batch.size or (batch.cutoff_is_new and not empty)):
         return Counts({}, 0, 0)
     if batch.recomputes or empty:
-        rows = observe(first_rows(batch, values, counted.partitions(batch)))
-        layout.load(kept, rows.rows, batch.recomputes, table)
+        rows = observe(first_rows(batch, values, counted.choose_file_count(batch)))
+        layout.load_rows(kept, rows.rows, batch.recomputes, table)
         return rows.counts
     narrow = is_narrow(batch)
     folded = folded_rows(kept.read(), batch, values, narrow)
     cutoff = batch.cutoff if batch.cutoff_is_new else None
     on = names.all_of(names.same("t", "s", table.keys, table.nullable_keys), batch.key_range("t."))
     text = merge_sql(kept.name, on, (table.keys, values), cutoff)
-    left = _keeps() if narrow else None
-    counts = counted.merge(batch, CURRENT_COLUMNS, text, observe(folded, left))
+    left = _changes_facts_only() if narrow else None
+    counts = counted.merge_and_count(batch, CURRENT_COLUMNS, text, observe(folded, left))
     if counts.left:
-        again = folded_rows(kept.read(), batch, values, narrow).where(F.col("_write") & _keeps())
-        execute(batch.table.spark, facts_sql(kept.name, on), again)
+        again = folded_rows(kept.read(), batch, values, narrow).where("_write")
+        execute(batch.table.spark, facts_sql(kept.name, on), again.where(_changes_facts_only()))
     return counts
 
 
 def first_rows(batch: Batch, values: list[str], partitions: int | None = None) -> DataFrame:
     """The batch folded on its own."""
-    return _shaped(fold(batch.to_fold, None, _plan(batch, values), partitions), batch, values)
+    folded = fold(batch.to_fold, None, _build_plan(batch, values), partitions)
+    return _to_table_rows(folded, batch, values)
 
 
 def is_narrow(batch: Batch) -> bool:
@@ -81,7 +82,7 @@ def folded_rows(held: DataFrame, batch: Batch, values: list[str], narrow: bool) 
         stored = wanted.where(split).unionByName(stored.where(~split))
     if batch.late:
         stored = stored.withColumn("_absent", absent_before(batch.late, F.lit(UPSERT), F.lit(None)))
-    return _shaped(fold(batch.to_fold, stored, _plan(batch, values)), batch, values)
+    return _to_table_rows(fold(batch.to_fold, stored, _build_plan(batch, values)), batch, values)
 
 
 def merge_sql(
@@ -114,7 +115,7 @@ def facts_sql(target: str, on: str) -> str:
     return f"MERGE INTO {target} t USING {{rows}} s ON {on} {matched}"
 
 
-def _plan(batch: Batch, values: list[str]) -> FoldPlan:
+def _build_plan(batch: Batch, values: list[str]) -> FoldPlan:
     table = batch.table.config
     rules = FoldRules(
         columns=tuple(values),
@@ -126,15 +127,15 @@ def _plan(batch: Batch, values: list[str]) -> FoldPlan:
     return FoldPlan(rules, tuple(table.keys))
 
 
-def _keeps() -> Column:
+def _changes_facts_only() -> Column:
     """Whether only the facts of a live row changed."""
     return F.col("_keeps_values") & ~F.col("_deleted")
 
 
-def _shaped(rows: DataFrame, batch: Batch, values: list[str]) -> DataFrame:
+def _to_table_rows(rows: DataFrame, batch: Batch, values: list[str]) -> DataFrame:
     """Folded rows as the table has them."""
     table = batch.table.config
-    own = {"_batch": batch.number_beside(table.keys[0])}
+    written = {"_batch": batch.number_beside(table.keys[0])}
     if table.on_delete != "flag" and values:
-        own |= {c: F.when(~F.col("_deleted"), column(c)) for c in values}
-    return rows.withColumns(own)
+        written |= {c: F.when(~F.col("_deleted"), column(c)) for c in values}
+    return rows.withColumns(written)

@@ -36,7 +36,7 @@ _OWN_ORDER = ("debezium", "ydb")
 COMMENT = "changes in the change log of {} that are not applied yet, one row per key"
 
 
-def shows(batch: Batch) -> bool:
+def can_show(batch: Batch) -> bool:
     """Whether a batch, all of the log that is not merged, can be shown by its newest changes.
 
     Not with changes that lack columns or moved from another key, now or ever, with a truncate, a
@@ -67,35 +67,35 @@ def _may_tie(batch: Batch) -> bool:
         return True
     if table.config.format in _OWN_ORDER:
         return False
-    highest, first = _highest(table, batch.before), summary.first_order
+    highest, first = _find_highest_order(table, batch.before), summary.first_order
     return first is None or (bool(highest) and sequence_of(first) <= sequence_of(highest))
 
 
-def show(batch: Batch, state: TableState) -> TableState:
+def show_pending(batch: Batch, state: TableState) -> TableState:
     """Publishes the view of a batch that can be shown; what is known of the table after that.
 
     `state` is known of the table with the batch, of which nothing is merged yet.
     """
     table, keys, format = batch.table, batch.table.config.keys, batch.table.config.format
     summary = _with_bounds(batch)
-    first, highest = summary.first_order, _highest(table, state)
+    first, highest = summary.first_order, _find_highest_order(table, state)
     columns = [field.name for field in batch.fields]
     changes = changes_sql(batch, columns, summary)
-    of_keys = f"SELECT {_listed(keys)} FROM ({changes})"
+    of_keys = f"SELECT {_join_quoted(keys)} FROM ({changes})"
     if first is not None and first <= highest:
         held = held_sql(table.config, table.kept.name, columns, of_keys, first)
         changes += f" UNION ALL {held}"
-    since = state.waiting_since or summary.came or _now()
+    since = state.waiting_since or summary.came or _find_now_micros()
     newest = newest_sql(columns, keys, changes, format not in _OWN_ORDER)
     query, of_keys = (
         f"SELECT *, timestamp_micros({since}) AS _since FROM ({text})" for text in (newest, of_keys)
     )
-    view = _view(table, columns, query)._replace(of_keys=of_keys, since=since)
+    view = _build_view(table, columns, query)._replace(of_keys=of_keys, since=since)
     publish(table.spark, table.target, "silver", [view])
     return state.replace(waits=summary, highest=highest, waiting_since=since, shown=batch.number)
 
 
-def hide(table: SilverTable) -> None:
+def hide_pending(table: SilverTable) -> None:
     """Has the view show nothing: all that it showed is merged.
 
     In a lake without a catalog the view goes away.
@@ -106,19 +106,19 @@ def hide(table: SilverTable) -> None:
         retract(table.target, "silver", [f"{table.name}{PENDING}"])
         return
     columns = [field.name for field in table.kept.business]
-    shown = _listed([*columns, "_order", "_deleted"])
+    shown = _join_quoted([*columns, "_order", "_deleted"])
     nothing = f"SELECT {shown}, current_timestamp() AS _since FROM {table.kept.name} WHERE false"
-    view = _view(table, columns, nothing)
+    view = _build_view(table, columns, nothing)
     publish(table.spark, table.target, "silver", [view])
 
 
-def _view(table: SilverTable, columns: Sequence[str], query: str) -> View:
+def _build_view(table: SilverTable, columns: Sequence[str], query: str) -> View:
     shown: dict[str, str | None] = dict.fromkeys([*columns, "_order", "_deleted", "_since"])
     comment = COMMENT.format(table.name)
     return View(f"{table.name}{PENDING}", shown, comment, tuple(table.config.keys), query)
 
 
-def _now() -> int:
+def _find_now_micros() -> int:
     return int(datetime.now(timezone.utc).timestamp() * 1_000_000)
 
 
@@ -128,9 +128,10 @@ def changes_sql(batch: Batch, columns: Sequence[str], summary: Summary) -> str:
     `summary` is that of those batches. What its first and last order key tell of all between them
     is not asked of every row.
     """
+    order = order_sql(_build_sequence_sql(batch, summary))
     changes = (
-        f"SELECT {_listed(columns)}, _operation, {order_sql(_sequence(batch, summary))} AS _order,"
-        f" _digest FROM {batch.table.log.name}"
+        f"SELECT {_join_quoted(columns)}, _operation, {order} AS _order, _digest"
+        f" FROM {batch.table.log.name}"
         f" WHERE _batch > {batch.before.batch} AND _batch <= {batch.number}"
         " AND _reason IS NULL AND _operation IN ('upsert', 'delete')"
     )
@@ -140,7 +141,7 @@ def changes_sql(batch: Batch, columns: Sequence[str], summary: Summary) -> str:
     return f"SELECT * FROM ({changes}) WHERE _order > {order_literal(cutoff)}"
 
 
-def _sequence(batch: Batch, summary: Summary) -> str:
+def _build_sequence_sql(batch: Batch, summary: Summary) -> str:
     """SQL of a change's sequence: where all are of one epoch, that stands in front of each."""
     if batch.table.config.format != "debezium":
         return "_sequence"
@@ -159,7 +160,7 @@ def held_sql(table: Table, rows: str, columns: Sequence[str], waiting: str, olde
     same = names.same("held", "waiting", table.keys, table.nullable_keys)
     operation = "CASE WHEN _deleted THEN 'delete' ELSE 'upsert' END AS _operation"
     return (
-        f"SELECT /*+ BROADCAST(waiting) */ {_listed(columns)}, {operation}, _order, _digest"
+        f"SELECT /*+ BROADCAST(waiting) */ {_join_quoted(columns)}, {operation}, _order, _digest"
         f" FROM {rows} AS held LEFT SEMI JOIN ({waiting}) AS waiting ON {same}"
         f" WHERE held._order >= {order_literal(oldest)}"
     )
@@ -172,17 +173,17 @@ def newest_sql(columns: Sequence[str], keys: Sequence[str], changes: str, ties: 
     """
     rows, order = changes, "_order DESC"
     if ties:
-        same = f"{_listed(keys)}, {sequence_sql_of('_order')}, _digest"
+        same = f"{_join_quoted(keys)}, {sequence_sql_of('_order')}, _digest"
         first = f"min(_order) OVER (PARTITION BY {same}) AS _first"
         rows, order = f"SELECT *, {first} FROM ({changes})", "_first DESC, _order"
     return (
-        f"SELECT {_listed(columns)}, _order, _operation = 'delete' AS _deleted FROM ("
-        f"SELECT *, row_number() OVER (PARTITION BY {_listed(keys)} ORDER BY {order}) AS _place"
-        f" FROM ({rows})) WHERE _place = 1"
+        f"SELECT {_join_quoted(columns)}, _order, _operation = 'delete' AS _deleted FROM ("
+        f"SELECT *, row_number() OVER (PARTITION BY {_join_quoted(keys)} ORDER BY {order})"
+        f" AS _place FROM ({rows})) WHERE _place = 1"
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_quoted(names: Sequence[str]) -> str:
     return ", ".join(map(quote, names))
 
 
@@ -192,13 +193,13 @@ def _with_bounds(batch: Batch) -> Summary:
     if summary.first_order is not None or not summary.changes:
         return summary
     bounds = F.min("_order").alias("first"), F.max("_order").alias("last")
-    found = batch.changes.agg(*bounds).collect()[0]
-    return summary.replace(first_order=bytes(found["first"]), last_order=bytes(found["last"]))
+    row = batch.changes.agg(*bounds).collect()[0]
+    return summary.replace(first_order=bytes(row["first"]), last_order=bytes(row["last"]))
 
 
-def _highest(table: SilverTable, state: TableState) -> bytes:
+def _find_highest_order(table: SilverTable, state: TableState) -> bytes:
     """The highest order key of the table; asked where the state does not tell."""
     if state.highest is not None:
         return state.highest
-    found = table.kept.read().agg(F.max("_order").alias("at")).collect()[0]["at"]
-    return bytes(found or b"")
+    highest = table.kept.read().agg(F.max("_order").alias("at")).collect()[0]["at"]
+    return bytes(highest or b"")

@@ -41,15 +41,15 @@ class Extract(NamedTuple):
     deletes: bool = False
 
 
-def digested(changes: DataFrame, table: Table) -> DataFrame:
+def add_digests(changes: DataFrame, table: Table) -> DataFrame:
     """Decoded rows with their three digests; the key's is null where the row has no key."""
     operational = [name for name, declared in table.columns.items() if declared.operational]
-    found = with_digests(changes, table.keys, operational)
-    known = F.col("_reason").isNull() | has_key(table)
-    return found.withColumn(KEY_DIGEST, F.when(known, F.col(KEY_DIGEST)))
+    rows = with_digests(changes, table.keys, operational)
+    has_usable_key = F.col("_reason").isNull() | has_key(table)
+    return rows.withColumn(KEY_DIGEST, F.when(has_usable_key, F.col(KEY_DIGEST)))
 
 
-def supplied(staged: DataFrame) -> DataFrame:
+def select_supplied(staged: DataFrame) -> DataFrame:
     """One row per key that came: digests of the row that counts, null where none can be believed.
 
     `_winner` is that row's arrival.
@@ -71,7 +71,7 @@ def is_equal() -> Column:
     return F.coalesce((F.col(VALUE_DIGEST) == F.col("__values")) & rest, F.lit(False))
 
 
-def compared(
+def compare_rows(
     staged: DataFrame, state: DataFrame, table: Table, extract: Extract, once: bool
 ) -> DataFrame:
     """The rows of an extract as rows of the log with `_letter`, and deletes of keys that it lacks.
@@ -85,11 +85,11 @@ def compared(
         extract: the extract.
         once: whether no two rows have one key.
     """
-    was = state.select(*[column(c).alias(_was(c)) for c in state.columns])
+    was = state.select(*[column(c).alias(_name_before(c)) for c in state.columns])
     how = "full_outer" if extract.deletes else "left"
-    came = _marked(staged, once)
-    met = came.join(was, F.col(KEY_DIGEST) == column(_was(KEY_DIGEST)), how)
-    rows = met.withColumn("__letter", _letter()).withColumn("__as", _became())
+    came = _mark_winners(staged, once)
+    met = came.join(was, F.col(KEY_DIGEST) == column(_name_before(KEY_DIGEST)), how)
+    rows = met.withColumn("__letter", _choose_letter()).withColumn("__as", _choose_operation())
     as_change, twin = F.when(F.col("__as") != "dead", F.col("__as")), F.col("__twin")
     settled = {
         "_operation": as_change,
@@ -97,23 +97,23 @@ def compared(
         "_message": F.when(twin, _twin_message(table)).otherwise(F.col("_message")),
         "_warnings": F.when(as_change == UPSERT, F.col("_warnings")),
     }
-    gone = _of_missing(extract, column(_was(KEY_DIGEST)))
-    gone |= {key: column(_was(key)) for key in table.keys}
+    gone = _of_missing(extract, column(_name_before(KEY_DIGEST)))
+    gone |= {key: column(_name_before(key)) for key in table.keys}
     kept = [field for field in staged.schema.fields if field.name not in DIGESTS]
-    own = {field.name: settled.get(field.name, column(field.name)) for field in kept}
-    values = [name for name in own if not name.startswith("_") and name not in table.keys]
-    own |= {c: F.when(F.col("__as").isin(UPSERT, "dead"), column(c)) for c in values}
+    columns = {field.name: settled.get(field.name, column(field.name)) for field in kept}
+    values = [name for name in columns if not name.startswith("_") and name not in table.keys]
+    columns |= {c: F.when(F.col("__as").isin(UPSERT, "dead"), column(c)) for c in values}
     shown = [
-        _one_of(own[field.name], gone[field.name].cast(field.dataType))
+        _one_of(columns[field.name], gone[field.name].cast(field.dataType))
         if field.name in gone
-        else own[field.name]
+        else columns[field.name]
         for field in kept
     ]
     named = [one.alias(field.name) for one, field in zip(shown, kept, strict=True)]
     return rows.select(*named, F.col("__letter").alias(LETTER_COLUMN.name))
 
 
-def _marked(staged: DataFrame, once: bool) -> DataFrame:
+def _mark_winners(staged: DataFrame, once: bool) -> DataFrame:
     """The rows that can be believed: `__counts` for the last one of a key, `__twin` for others.
 
     An earlier row that is equal to the last one is neither.
@@ -121,7 +121,7 @@ def _marked(staged: DataFrame, once: bool) -> DataFrame:
     sound = F.col("_reason").isNull() & F.col(KEY_DIGEST).isNotNull()
     if once:
         return staged.withColumns({"__counts": sound, "__twin": F.lit(False)})
-    rows = staged.join(supplied(staged), KEY_DIGEST, "left")
+    rows = staged.join(select_supplied(staged), KEY_DIGEST, "left")
     wins = F.coalesce(F.col("_arrival") == F.col("_winner"), F.lit(False))
     return rows.withColumns({"__counts": sound & wins, "__twin": sound & ~wins & ~is_equal()})
 
@@ -133,26 +133,26 @@ def _twin_message(table: Table) -> Column:
     return F.concat(F.lit("key "), key, F.lit(said))
 
 
-def _one_of(own: Column, gone: Column) -> Column:
+def _one_of(present: Column, gone: Column) -> Column:
     """A column of a row that came, or else of a key that did not."""
-    return F.when(F.col("_arrival").isNotNull(), own).otherwise(gone)
+    return F.when(F.col("_arrival").isNotNull(), present).otherwise(gone)
 
 
-def _letter() -> Column:
+def _choose_letter() -> Column:
     """The letter of a row that counts, or of a key that did not come; null of other rows."""
-    same = F.col(VALUE_DIGEST) == column(_was(VALUE_DIGEST))
-    said = F.when(column(_was(KEY_DIGEST)).isNull(), "I").when(same, "N").otherwise("U")
+    same = F.col(VALUE_DIGEST) == column(_name_before(VALUE_DIGEST))
+    said = F.when(column(_name_before(KEY_DIGEST)).isNull(), "I").when(same, "N").otherwise("U")
     return F.when(F.col("_arrival").isNull(), "D").when(F.col("__counts"), said)
 
 
-def _became() -> Column:
+def _choose_operation() -> Column:
     letter, rejected = F.col("__letter"), F.col("_reason").isNotNull() | F.col("__twin")
-    refreshed = ~F.col(REST_DIGEST).eqNullSafe(column(_was(REST_DIGEST)))
+    refreshed = ~F.col(REST_DIGEST).eqNullSafe(column(_name_before(REST_DIGEST)))
     became = F.when(letter == "D", DELETE).when(rejected, "dead")
     return became.when((letter != "N") | (letter.isNotNull() & refreshed), UPSERT).otherwise(NONE)
 
 
-def _was(name: str) -> str:
+def _name_before(name: str) -> str:
     return f"__was {name}"
 
 
@@ -174,15 +174,15 @@ def _of_missing(extract: Extract, digest: Column) -> dict[str, Column]:
 
 def last_state(changes: DataFrame, table: Table) -> DataFrame:
     """The live keys after some upserts and deletes of the log: digests and key columns."""
-    found = newest(changes, table).where(~F.col("_gone"))
-    return found.drop("_gone")
+    newest = select_newest_changes(changes, table).where(~F.col("_gone"))
+    return newest.drop("_gone")
 
 
-def newest(changes: DataFrame, table: Table) -> DataFrame:
+def select_newest_changes(changes: DataFrame, table: Table) -> DataFrame:
     """Digests and key columns of the newest change of each key, `_gone` where it is a delete."""
-    rows = digested(changes.where(F.col("_operation").isin(UPSERT, DELETE)), table)
+    rows = add_digests(changes.where(F.col("_operation").isin(UPSERT, DELETE)), table)
     place = F.struct("_sequence", "_arrival")
     said = F.struct(VALUE_DIGEST, REST_DIGEST, (F.col("_operation") == DELETE).alias("_gone"))
     keys = [F.first(column(key)).alias(key) for key in table.keys]
-    found = rows.groupBy(KEY_DIGEST).agg(F.max_by(said, place).alias("_said"), *keys)
-    return found.select(KEY_DIGEST, "_said.*", *[column(key) for key in table.keys])
+    grouped = rows.groupBy(KEY_DIGEST).agg(F.max_by(said, place).alias("_said"), *keys)
+    return grouped.select(KEY_DIGEST, "_said.*", *[column(key) for key in table.keys])

@@ -33,7 +33,7 @@ def follow_columns(
     """
     if table.feeds[0].file_format == "json":
         return [], {}
-    headers = _headers(rows)
+    headers = _read_headers(rows)
     now = set.intersection(*headers.values()) if headers else set()
     if not now:
         return [], {}
@@ -51,12 +51,12 @@ def follow_columns(
     return noticed, {} if now == before else {CARRIED: json.dumps(sorted(now))}
 
 
-def _headers(rows: DataFrame) -> dict[str, set[str]]:
+def _read_headers(rows: DataFrame) -> dict[str, set[str]]:
     """The columns of each file by its first row, in lower case; of a broken row nothing."""
     first = rows.where("_line = 0").select("_file", F.col("_raw").cast("string").alias("raw"))
     named = first.select("_file", F.json_object_keys("raw").alias("names")).collect()
-    return {row["_file"]: _lower(row["names"]) for row in named if row["names"]}
+    return {row["_file"]: _lower_names(row["names"]) for row in named if row["names"]}
 
 
-def _lower(names: Iterable[str]) -> set[str]:
+def _lower_names(names: Iterable[str]) -> set[str]:
     return {name.lower() for name in names}

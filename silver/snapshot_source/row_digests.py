@@ -37,26 +37,26 @@ def with_digests(
     values = [f for f in fields if f.name not in keys and f.name not in operational]
     named = [field for field in fields if field.name in keys]
     rest = [field for field in fields if field.name in operational]
-    aside = digest(rest) if rest else F.lit(None).cast("binary")
+    aside = hash_fields(rest) if rest else F.lit(None).cast("binary")
     return rows.withColumns(
-        {KEY_DIGEST: digest(named), VALUE_DIGEST: digest(values), REST_DIGEST: aside}
+        {KEY_DIGEST: hash_fields(named), VALUE_DIGEST: hash_fields(values), REST_DIGEST: aside}
     )
 
 
-def digest(fields: Collection[T.StructField]) -> Column:
+def hash_fields(fields: Collection[T.StructField]) -> Column:
     """SHA-256 of the columns' values, the same for equal values in whatever order of columns."""
-    parts = (_part(field) for field in sorted(fields, key=lambda field: field.name))
+    parts = (_write_field(field) for field in sorted(fields, key=lambda field: field.name))
     return F.unhex(F.sha2(F.concat(F.lit(""), *parts), 256))
 
 
-def _part(field: T.StructField) -> Column:
-    text = _canonical(F.col(quote(field.name)), field.dataType)
+def _write_field(field: T.StructField) -> Column:
+    text = _write_canonical(F.col(quote(field.name)), field.dataType)
     head = F.lit(f"{len(field.name)}:{field.name}")
     length = F.length(text).cast("string")
     return F.coalesce(F.concat(head, length, F.lit(":"), text), F.lit(""))
 
 
-def _canonical(value: Column, type: T.DataType) -> Column:
+def _write_canonical(value: Column, type: T.DataType) -> Column:
     if isinstance(type, T.DecimalType) and type.scale > 0:
         return F.regexp_replace(value.cast("string"), _ZEROS_AT_THE_END, "")
     if isinstance(type, T.FractionalType) and not isinstance(type, T.DecimalType):
@@ -65,10 +65,10 @@ def _canonical(value: Column, type: T.DataType) -> Column:
         return F.unix_micros(value).cast("string")
     if isinstance(type, T.BinaryType):
         return F.hex(value)
-    return _nested(value, type)
+    return _write_nested(value, type)
 
 
-def _nested(value: Column, type: T.DataType) -> Column:
+def _write_nested(value: Column, type: T.DataType) -> Column:
     if isinstance(type, T.MapType):
         return F.to_json(F.array_sort(F.map_entries(value)), _JSON)
     if isinstance(type, T.ArrayType | T.StructType):

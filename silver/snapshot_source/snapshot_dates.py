@@ -39,10 +39,10 @@ def days_of(state: TableState) -> dict[date | None, SnapshotDay]:
 
 def compared_since(days: Days, day: date) -> list[date]:
     """The dates from `day` on that are compared already."""
-    return [at for at, known in days.items() if known.batch is not None and at and at >= day]
+    return [at for at, entry in days.items() if entry.batch is not None and at and at >= day]
 
 
-def pending(table: SilverTable, days: Days, done: int, newest: int) -> list[Pending]:
+def list_pending(table: SilverTable, days: Days, done: int, newest: int) -> list[Pending]:
     """What there is to compare, in order; files of no date first.
 
     Args:
@@ -52,16 +52,20 @@ def pending(table: SilverTable, days: Days, done: int, newest: int) -> list[Pend
         newest: ingest batch up to which there is something to read.
     """
     day = effective_date(F.col("_file"), table.config)
-    rows = feed(table).where((F.col("_batch") > done) & (F.col("_batch") <= newest))
-    found = rows.groupBy(day.alias("day")).agg(
+    rows = read_feed(table).where((F.col("_batch") > done) & (F.col("_batch") <= newest))
+    grouped = rows.groupBy(day.alias("day")).agg(
         F.max("_batch").alias("newest"), F.collect_set("_batch").alias("batches")
     )
-    arrived = {row["day"]: Pending(*row) for row in found.collect()}
-    new = [_whole(one, days) for one in arrived.values() if one.newest > _read(days, one.day)]
+    arrived = {row["day"]: Pending(*row) for row in grouped.collect()}
+    new = [
+        _widen_to_all_batches(one, days)
+        for one in arrived.values()
+        if one.newest > _find_read_batch(days, one.day)
+    ]
     again = [
         Pending(at, newest, None)
-        for at, known in days.items()
-        if known.batch is None and at not in arrived
+        for at, entry in days.items()
+        if entry.batch is None and at not in arrived
     ]
     return sorted([*new, *again], key=lambda one: one.day or date.min)
 
@@ -72,9 +76,9 @@ def effective_date(file: Column, table: Table) -> Column:
     return F.when(day >= F.lit("1970-01-01").cast("date"), day)
 
 
-def feed(table: SilverTable) -> DataFrame:
+def read_feed(table: SilverTable) -> DataFrame:
     """All rows of the table's feed in bronze."""
-    return bronze_rows.held(table.lake, feed_of(table.config))
+    return bronze_rows.read_feed(table.lake, feed_of(table.config))
 
 
 def feed_of(table: Table) -> str:
@@ -98,12 +102,12 @@ def refuse_unreadable(table: SilverTable, day: date | None) -> None:
         raise TableFailed(table.name, f"{message}; replace or remove them and run again")
 
 
-def _read(days: Days, day: date | None) -> int:
-    known = days.get(day)
-    return 0 if known is None or known.batch is None else known.feed_batch
+def _find_read_batch(days: Days, day: date | None) -> int:
+    entry = days.get(day)
+    return 0 if entry is None or entry.batch is None else entry.feed_batch
 
 
-def _whole(one: Pending, days: Days) -> Pending:
+def _widen_to_all_batches(one: Pending, days: Days) -> Pending:
     """An extract that is known already is read in full, wherever its rows lie."""
     return one._replace(batches=None) if one.day in days else one
 
@@ -127,16 +131,16 @@ def row_kinds(table: SilverTable, applied: int) -> list[RowKind]:
     """
     if not table.log.exists:
         return []
-    rows = log.read(table).where(F.col("_batch") > applied)
+    rows = log.read_log(table).where(F.col("_batch") > applied)
     alike = rows.groupBy("_batch", "_letter", "_operation", "_reason", "_sequence")
     counted = alike.agg(F.count(F.lit(1)).alias("records"), F.max("_feed_batch").alias("newest"))
     return sorted((RowKind(*row) for row in counted.collect()), key=lambda kind: kind.batch)
 
 
-def count_kinds(found: Sequence[RowKind], days: Days, applied: int) -> dict[str, int]:
+def count_kinds(kinds: Sequence[RowKind], days: Days, applied: int) -> dict[str, int]:
     """The counts of a run that applied these kinds, above a batch."""
     counts: dict[str, int] = {"records": 0}
-    for one in found:
+    for one in kinds:
         kind = f"dead_letter:{one.reason}" if one.reason else str(one.letter or "duplicate")
         counts[kind] = counts.get(kind, 0) + one.records
         counts["records"] += 0 if one.letter == "D" else one.records

@@ -21,20 +21,26 @@ from silver.snapshot_source import snapshot_state
 from silver.snapshot_source.comparison import (
     DUPLICATE,
     Extract,
-    compared,
-    digested,
+    add_digests,
+    compare_rows,
     is_equal,
-    supplied,
+    select_supplied,
 )
 from silver.snapshot_source.extract_columns import follow_columns
 from silver.snapshot_source.row_digests import KEY_DIGEST
-from silver.snapshot_source.snapshot_dates import Pending, days_of, effective_date, feed, feed_of
+from silver.snapshot_source.snapshot_dates import (
+    Pending,
+    days_of,
+    effective_date,
+    feed_of,
+    read_feed,
+)
 from silver.snapshot_source.snapshot_state import Came
-from silver.snapshot_source.unread_lines import UnreadLines, unread_lines
+from silver.snapshot_source.unread_lines import UnreadLines, find_unread_lines
 from silver.state.table_state import TableState
 from silver.storage import layout
 from silver.storage.layout import DIGEST_COLUMNS, LETTER_COLUMN
-from silver.storage.row_columns import column, digest, to_all
+from silver.storage.row_columns import column, hash_change, to_all
 
 # What every task may hold: keys, and whole records.
 FEW, FEW_RECORDS = 100_000, 1_000
@@ -75,14 +81,14 @@ def append_snapshot_files(
         ConfigurationDrift: the configuration contradicts what the table was built with.
         SchemaChangeRefused: a change of the columns that the table does not allow.
     """
-    batch = RawBatch(table, state, _rows(table, pending))
+    batch = RawBatch(table, state, _read_rows(table, pending))
     try:
         _follow_columns(batch, pending)
-        staged = _staged(batch)
+        staged = _stage_rows(batch)
     except SchemaChangeRefused:
         run.noted[table.name] = batch.after(run.id)
         raise
-    came = _compare(batch, staged, pending)
+    came = _compare_rows(batch, staged, pending)
     return batch.after(run.id).replace(logged=state.logged + 1), came
 
 
@@ -98,60 +104,60 @@ def _follow_columns(batch: RawBatch, pending: Pending) -> None:
     types = {f.name: f.dataType.simpleString() for f in batch.table.log.business}
     noticed, learned = follow_columns(config, batch.state, types, batch.raw)
     batch.noticed += noticed
-    schema_changes.refuse(config, noticed)
+    schema_changes.refuse_changes(config, noticed)
     batch.learned |= learned
 
 
-def _compare(batch: RawBatch, staged: DataFrame, pending: Pending) -> Came | None:
+def _compare_rows(batch: RawBatch, staged: DataFrame, pending: Pending) -> Came | None:
     """Writes the staged rows to the log as what they change."""
     table, number, days = batch.table, batch.state.logged + 1, days_of(batch.state)
-    known = days.get(pending.day)
-    read = known.feed_batch if known is not None and known.batch is not None else 0
-    found = _counted(staged)
-    waits = known is not None and bool(known.unread_lines)
-    if pending.day is None or not found.believed or (not waits and _repeats_only(staged, read)):
+    previous = days.get(pending.day)
+    read = previous.feed_batch if previous is not None and previous.batch is not None else 0
+    counts = _count_rows(staged)
+    waits = previous is not None and bool(previous.unread_lines)
+    if pending.day is None or not counts.believed or (not waits and _repeats_only(staged, read)):
         new = staged.where(F.col("_feed_batch") > read)
-        _write_log(table, _noted(new, table.config), number, None)
+        _write_log(table, _to_unchanged_rows(new, table.config), number, None)
         return None
     config, sequence = table.config, sequence_of_day(pending.day)
     is_full = config.feeds[0].mode == "full"
     unread = UnreadLines(0, [])
-    if is_full and found.unread:
-        unread = unread_lines(staged, config)
-    deletes, arrival = is_full and not unread.lines, str(found.arrival)
+    if is_full and counts.unread:
+        unread = find_unread_lines(staged, config)
+    deletes, arrival = is_full and not unread.lines, str(counts.arrival)
     extract = Extract(pending.day, sequence, arrival, feed_of(config), pending.newest, deletes)
     state = _state_before(table, batch.state, staged, extract)
-    if not is_full and found.rows <= FEW:
+    if not is_full and counts.rows <= FEW:
         state = state.join(F.broadcast(staged.select(KEY_DIGEST)), KEY_DIGEST, "left_semi")
-    rows = compared(staged, state, config, extract, found.once)
-    repeated = found.sound - found.believed
+    rows = compare_rows(staged, state, config, extract, counts.once)
+    repeated = counts.sound - counts.believed
     if repeated > 0:
         rows = _with_raw(rows, batch.raw, repeated <= FEW_RECORDS)
     _write_log(table, rows, number, sequence)
-    return Came(number, staged, found.once, found.believed == found.keys, unread)
+    return Came(number, staged, counts.once, counts.believed == counts.keys, unread)
 
 
-def _rows(table: SilverTable, pending: Pending) -> DataFrame:
+def _read_rows(table: SilverTable, pending: Pending) -> DataFrame:
     day = F.lit(pending.day.isoformat() if pending.day else None).cast("date")
-    rows = feed(table).where(F.col("_batch") <= pending.newest)
+    rows = read_feed(table).where(F.col("_batch") <= pending.newest)
     if pending.batches is not None:
         rows = rows.where(F.col("_batch").isin(pending.batches))
     mine = rows.where(effective_date(F.col("_file"), table.config).eqNullSafe(day))
     return mine.withColumn("_feed", F.lit(feed_of(table.config)))
 
 
-def _staged(batch: RawBatch) -> DataFrame:
+def _stage_rows(batch: RawBatch) -> DataFrame:
     """Decoded and gated rows with digests, written once: the comparison reads the digests only."""
     staged, layer = batch.table.part(STAGED), (*GATED_COLUMNS, *DIGEST_COLUMNS)
 
     def write(changes: DataFrame) -> _Staged:
-        rows = _Staged(digested(changes, batch.table.config), Observation())
-        layout.ensure(staged, layout.business(changes.schema), layer)
-        layout.load(staged, rows.watched(), anew=True)
+        rows = _Staged(add_digests(changes, batch.table.config), Observation())
+        layout.ensure_table(staged, layout.list_source_fields(changes.schema), layer)
+        layout.load_rows(staged, rows.watched(), anew=True)
         return rows
 
     def rewrite(changes: DataFrame) -> _Staged:
-        layout.drop_retyped(staged, layout.business(changes.schema))
+        layout.drop_retyped(staged, layout.list_source_fields(changes.schema))
         return write(changes)
 
     _, rows = write_decoded(batch, write, rewrite)
@@ -176,12 +182,12 @@ def _repeats_only(staged: DataFrame, read: int) -> bool:
     """Whether the rows above ingest batch `read` are equal to those of the extract that count."""
     if not read:
         return False
-    old = supplied(staged.where(F.col("_feed_batch") <= read))
+    old = select_supplied(staged.where(F.col("_feed_batch") <= read))
     new = staged.where(F.col("_feed_batch") > read).join(old, KEY_DIGEST, "left")
     return new.where(F.col("_reason").isNotNull() | ~is_equal()).isEmpty()
 
 
-def _counted(staged: DataFrame) -> CountedRows:
+def _count_rows(staged: DataFrame) -> CountedRows:
     """Looks at digests and at little else."""
     sound, keyed = F.col("_reason").isNull(), staged.where(F.col(KEY_DIGEST).isNotNull())
     by_key = keyed.groupBy(KEY_DIGEST).agg(
@@ -205,22 +211,22 @@ def _state_before(
     table: SilverTable, state: TableState, staged: DataFrame, extract: Extract
 ) -> DataFrame:
     """The live keys before an extract, with their digests; none before the first one."""
-    found = snapshot_state.before(table, days_of(state), extract.day)
+    before = snapshot_state.read_state_before(table, days_of(state), extract.day)
     columns = [*[c.name for c in DIGEST_COLUMNS], *table.config.keys]
-    return staged.limit(0).select(*map(column, columns)) if found is None else found
+    return staged.limit(0).select(*map(column, columns)) if before is None else before
 
 
 def _with_raw(rows: DataFrame, raw: DataFrame, few: bool) -> DataFrame:
     """Dead letters that only the comparison found get their raw record back."""
     twins = rows.where(F.col("_reason") == DUPLICATE).select("_arrival")
     records = raw.select("_arrival", F.col("_raw").alias("__raw"))
-    found = records.join(twins, "_arrival", "left_semi")
-    joined = rows.join(to_all(found, few), "_arrival", "left")
+    matching = records.join(twins, "_arrival", "left_semi")
+    joined = rows.join(to_all(matching, few), "_arrival", "left")
     filled = joined.withColumn("_raw", F.coalesce("_raw", "__raw"))
     return filled.select(*[column(c) for c in rows.columns])
 
 
-def _noted(staged: DataFrame, table: Table) -> DataFrame:
+def _to_unchanged_rows(staged: DataFrame, table: Table) -> DataFrame:
     """Rows that change nothing as rows of the log: repeats, and dead letters of no extract."""
     emptied = [
         column(c) if c in table.keys else F.lit(None).cast(staged.schema[c].dataType).alias(c)
@@ -235,11 +241,11 @@ def _noted(staged: DataFrame, table: Table) -> DataFrame:
 
 def _write_log(table: SilverTable, rows: DataFrame, number: int, since: str | None) -> None:
     """One commit: batch `number`, in place of what has a sequence from `since` on."""
-    fields = layout.business(rows.schema)
-    layout.ensure(table.log, fields, (*LOG_COLUMNS, LETTER_COLUMN))
+    fields = layout.list_source_fields(rows.schema)
+    layout.ensure_table(table.log, fields, (*LOG_COLUMNS, LETTER_COLUMN))
     values = [field.name for field in fields if field.name not in table.config.keys]
-    logged = rows.withColumns({"_digest": digest(values), "_batch": F.lit(number)})
+    logged = rows.withColumns({"_digest": hash_change(values), "_batch": F.lit(number)})
     if since is None:
-        layout.load(table.log, logged, anew=False)
+        layout.load_rows(table.log, logged, anew=False)
     else:
         logged.writeTo(table.log.name).overwrite(F.col("_sequence") >= F.lit(since))

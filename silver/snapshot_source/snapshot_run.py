@@ -23,7 +23,7 @@ from silver.snapshot_source.snapshot_dates import (
     count_kinds,
     days_of,
     feed_of,
-    pending,
+    list_pending,
     refuse_unreadable,
     row_kinds,
 )
@@ -55,34 +55,34 @@ def apply_snapshot_files(
     feed = feed_of(table.config)
     done, reach = state.positions.get(feed, 0), newest.get(feed, 0)
     settled = min(state.batch, max((day.batch or 0 for day in state.days), default=0))
-    state, counted = _apply(run, table, state, row_kinds(table, settled), None)
+    state, counted = _apply_log(run, table, state, row_kinds(table, settled), None)
     days = [replace(d, feed_batch=0) if d.effective_date in again else d for d in state.days]
     state = state.replace(days=days)
     asked = [Pending(day, reach, None) for day in sorted(again)]
-    while left := asked or pending(table, days_of(state), done, reach):
+    while left := asked or list_pending(table, days_of(state), done, reach):
         asked = asked[1:]
         refuse_unreadable(table, left[0].day)
         state, came = append_snapshot_files(run, table, left[0], state)
-        state, new = _apply(run, table, state, row_kinds(table, state.batch), came)
+        state, new = _apply_log(run, table, state, row_kinds(table, state.batch), came)
         if came is not None and came.unread.repaired:
             dead_letters.resolve_files(table, came.unread.repaired, run.id)
         counted = sum_counts(counted, new)
     return TableResult(state.at({feed: reach}), counted)
 
 
-def _apply(
-    run: Run, table: SilverTable, state: TableState, found: Sequence[RowKind], came: Came | None
+def _apply_log(
+    run: Run, table: SilverTable, state: TableState, kinds: Sequence[RowKind], came: Came | None
 ) -> tuple[TableState, dict[str, int]]:
     """Applies what the log holds beyond the batch of `state`.
 
     The table is recomputed where the log shows a change of the same time or a later one: the
     comparison with the state before may be another now.
     """
-    state = _settled(run, table, state, found, came)
+    state = _settle_dates(run, table, state, kinds, came)
     newest = max((day.batch or 0 for day in state.days), default=0)
     if newest <= state.batch:
         return state, {}
-    new = [kind for kind in found if state.batch < kind.batch <= newest]
+    new = [kind for kind in kinds if state.batch < kind.batch <= newest]
     oldest = min((kind.sequence for kind in new if kind.letter and kind.sequence), default=None)
     anew = oldest is not None and _reaches_back(table, oldest)
     batch = Batch.of_log(table, state, state.replace(logged=newest, waits=None))
@@ -91,11 +91,11 @@ def _apply(
     return done.state.replace(logged=max(state.logged, newest)), counted
 
 
-def _settled(
-    run: Run, table: SilverTable, state: TableState, found: Sequence[RowKind], came: Came | None
+def _settle_dates(
+    run: Run, table: SilverTable, state: TableState, kinds: Sequence[RowKind], came: Came | None
 ) -> TableState:
     """The state with the dates that the log holds; kept at once, as a next date builds on it."""
-    days = snapshot_state.settle(table, days_of(state), found, came)
+    days = snapshot_state.settle_dates(table, days_of(state), kinds, came)
     logged = max([state.logged, *(day.batch or 0 for day in days.values())])
     settled = state.replace(days=[*days.values()], logged=logged)
     if settled != state:

@@ -19,10 +19,10 @@ from silver.changelog import log
 from silver.contract import DELETE, UPSERT
 from silver.decode.protocols.snapshot_files import day_of_sequence, sequence_of_day
 from silver.run import SilverTable
-from silver.snapshot_source.comparison import digested, last_state, newest
+from silver.snapshot_source.comparison import add_digests, last_state, select_newest_changes
 from silver.snapshot_source.row_digests import DIGESTS, KEY_DIGEST, REST_DIGEST, VALUE_DIGEST
 from silver.snapshot_source.snapshot_dates import Days, RowKind, compared_since
-from silver.snapshot_source.unread_lines import UnreadLines, unread_lines
+from silver.snapshot_source.unread_lines import UnreadLines, find_unread_lines
 from silver.state.table_state import SnapshotDay
 from silver.storage import layout
 from silver.storage.layout import DIGEST_COLUMNS
@@ -46,7 +46,7 @@ class Came(NamedTuple):
     unread: UnreadLines
 
 
-def before(table: SilverTable, days: Days, day: date) -> DataFrame | None:
+def read_state_before(table: SilverTable, days: Days, day: date) -> DataFrame | None:
     """The state that an extract is compared with; None when there is none yet.
 
     That is the last one, or, where a later extract has been compared, that before its date.
@@ -55,11 +55,11 @@ def before(table: SilverTable, days: Days, day: date) -> DataFrame | None:
         return None
     if not compared_since(days, day):
         return table.digests.read()
-    earlier = log.read(table).where(F.col("_sequence") < sequence_of_day(day))
+    earlier = log.read_log(table).where(F.col("_sequence") < sequence_of_day(day))
     return last_state(earlier, table.config)
 
 
-def settle(
+def settle_dates(
     table: SilverTable,
     days: Mapping[date | None, SnapshotDay],
     kinds: Sequence[RowKind],
@@ -82,8 +82,8 @@ def settle(
     sequence = max((kind.sequence for kind in new if kind.sequence), default=None)
     at = None if sequence is None else day_of_sequence(sequence)
     mode, read = str(table.config.feeds[0].mode), max(kind.feed_batch for kind in new)
-    known = days.get(at, SnapshotDay(at, mode, None, 0))
-    day = structs.replace(known, mode=mode, batch=new[-1].batch, feed_batch=read)
+    previous = days.get(at, SnapshotDay(at, mode, None, 0))
+    day = structs.replace(previous, mode=mode, batch=new[-1].batch, feed_batch=read)
     if at is not None and any(kind.letter for kind in new):
         not_supplied = _bring_up(table, days, at, new, came)
         day = structs.replace(day, not_supplied=not_supplied, unread_lines=None)
@@ -97,17 +97,17 @@ def _bring_up(
     table: SilverTable, days: Days, day: date, new: Sequence[RowKind], came: Came | None
 ) -> int | None:
     """Brings the digests up to the newest batch; how many live keys a delta does not carry."""
-    settled = max((known.batch or 0 for known in days.values()), default=0)
-    rows = log.read(table).where(F.col("_batch") > settled)
+    settled = max((each.batch or 0 for each in days.values()), default=0)
+    rows = log.read_log(table).where(F.col("_batch") > settled)
     changes = sum(kind.records for kind in new if kind.operation in (UPSERT, DELETE))
     if compared_since(days, day):
-        _ensure(table, rows)
-        _recompute(table)
+        _ensure_digests(table, rows)
+        _recompute_digests(table)
     else:
-        _refresh(table, rows, came, changes)
+        _refresh_digests(table, rows, came, changes)
     if table.config.feeds[0].mode != "delta":
         return None
-    carried = digested(
+    carried = add_digests(
         rows.select("_reason", *[column(key) for key in table.config.keys]), table.config
     )
     live = table.digests.read().join(carried.select(KEY_DIGEST), KEY_DIGEST, "left_anti")
@@ -123,50 +123,51 @@ def _to_compare_anew(days: Days, day: date) -> dict[date | None, SnapshotDay]:
 def _count_unread(table: SilverTable, day: date, came: Came | None) -> int | None:
     if came is not None:
         return came.unread.lines or None
-    of_day = log.read(table).where(F.col("_sequence") == F.lit(sequence_of_day(day)))
-    return unread_lines(of_day, table.config).lines or None
+    of_day = log.read_log(table).where(F.col("_sequence") == F.lit(sequence_of_day(day)))
+    return find_unread_lines(of_day, table.config).lines or None
 
 
-def _ensure(table: SilverTable, rows: DataFrame) -> bool:
+def _ensure_digests(table: SilverTable, rows: DataFrame) -> bool:
     """Creates the table of the digests; whether it is new."""
-    keys = [field for field in layout.business(rows.schema) if field.name in table.config.keys]
-    return layout.ensure(table.digests, keys, DIGEST_COLUMNS)
+    fields = layout.list_source_fields(rows.schema)
+    keys = [field for field in fields if field.name in table.config.keys]
+    return layout.ensure_table(table.digests, keys, DIGEST_COLUMNS)
 
 
-def _recompute(table: SilverTable) -> None:
+def _recompute_digests(table: SilverTable) -> None:
     """Digests from the whole log."""
-    layout.load(table.digests, last_state(log.read(table), table.config), anew=True)
+    layout.load_rows(table.digests, last_state(log.read_log(table), table.config), anew=True)
 
 
-def _refresh(table: SilverTable, rows: DataFrame, came: Came | None, changes: int) -> None:
+def _refresh_digests(table: SilverTable, rows: DataFrame, came: Came | None, changes: int) -> None:
     """Digests after the rows of the log that the extract `came` was made to."""
-    created, config = _ensure(table, rows), table.config
+    created, config = _ensure_digests(table, rows), table.config
     held = table.digests.read()
     if created and (came is None or came.batch > 1):
-        _recompute(table)
+        _recompute_digests(table)
     elif came is not None and (created or changes >= MUCH * held.count()):
-        layout.load(table.digests, after(held, came, config), anew=True)
+        layout.load_rows(table.digests, build_state_after(held, came, config), anew=True)
     else:
-        source = to_all(newest(rows, config), changes <= FEW)
+        source = to_all(select_newest_changes(rows, config), changes <= FEW)
         execute(table.spark, merge_sql(table.digests.name, config.keys), source)
 
 
-def after(held: DataFrame, came: Came, table: Table) -> DataFrame:
+def build_state_after(held: DataFrame, came: Came, table: Table) -> DataFrame:
     """The state `held` with what came: a full extract leaves no more than a delta adds.
 
     One with lines that tell no key leaves what there was. A key that came, but with no row that can
     be believed, keeps what it had.
     """
-    found = _believed(came, table).select(*held.columns)
+    supplied = _select_valid_rows(came, table).select(*held.columns)
     if table.feeds[0].mode == "delta" or came.unread.lines:
-        return found.unionByName(held.join(found, KEY_DIGEST, "left_anti"))
+        return supplied.unionByName(held.join(supplied, KEY_DIGEST, "left_anti"))
     if came.whole:
-        return found
-    kept = held.join(came.rows, KEY_DIGEST, "left_semi").join(found, KEY_DIGEST, "left_anti")
-    return found.unionByName(kept)
+        return supplied
+    kept = held.join(came.rows, KEY_DIGEST, "left_semi").join(supplied, KEY_DIGEST, "left_anti")
+    return supplied.unionByName(kept)
 
 
-def _believed(came: Came, table: Table) -> DataFrame:
+def _select_valid_rows(came: Came, table: Table) -> DataFrame:
     """Digests and key columns of the row that counts, of each key that has one."""
     sound = came.rows.where(F.col("_reason").isNull() & F.col(KEY_DIGEST).isNotNull())
     if came.once:

@@ -29,7 +29,7 @@ class UnreadLines(NamedTuple):
     repaired: list[str]
 
 
-def unread_lines(rows: DataFrame, table: Table) -> UnreadLines:
+def find_unread_lines(rows: DataFrame, table: Table) -> UnreadLines:
     """The lines of one snapshot date that tell no key.
 
     Args:
@@ -44,8 +44,8 @@ def unread_lines(rows: DataFrame, table: Table) -> UnreadLines:
         }
     )
     unread = F.count_if("__unread").alias("unread")
-    found = placed.groupBy("__file", "__path").agg(F.count(F.lit(1)).alias("rows"), unread)
-    files = sorted(found.collect(), key=lambda row: row["__file"])
+    counts = placed.groupBy("__file", "__path").agg(F.count(F.lit(1)).alias("rows"), unread)
+    files = sorted(counts.collect(), key=lambda row: row["__file"])
     broken = [file for file in files if file["unread"]]
     repaired = [file for file in broken if _is_repaired(file, files, placed, table)]
     lines = sum(file["unread"] for file in broken if file not in repaired)
@@ -70,9 +70,10 @@ def _is_repaired(broken: Row, files: Sequence[Row], rows: DataFrame, table: Tabl
     whole = [f for f in files if f["__file"] > broken["__file"] and not f["unread"]]
     if any(file["__path"] == broken["__path"] for file in whole):
         return True
-    known = broken["rows"] - broken["unread"]
+    readable = broken["rows"] - broken["unread"]
     return any(
-        file["rows"] >= max(known, 1) and _has_all_keys(file, broken, rows, table) for file in whole
+        file["rows"] >= max(readable, 1) and _has_all_keys(file, broken, rows, table)
+        for file in whole
     )
 
 

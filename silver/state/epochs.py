@@ -125,7 +125,7 @@ def began_anew(restart: Restart) -> Sighting:
     return Sighting(id, restart.domain, restart.place, False, restart.started)
 
 
-def number(sightings: list[Sighting]) -> list[Epoch]:
+def number_epochs(sightings: list[Sighting]) -> list[Epoch]:
     """The table's epochs in order, numbered from 1; the changes before any snapshot are epoch 0.
 
     A snapshot whose rows are all dead letters begins none: it would leave nothing of the table.
@@ -135,20 +135,21 @@ def number(sightings: list[Sighting]) -> list[Epoch]:
         groups.setdefault(seen.parts[0], []).append(seen)
     shown = {name: seen for name, seen in groups.items() if any(s.first_position for s in seen)}
     epochs: list[Epoch] = []
-    known: set[str] = set()
-    for snapshot, group in sorted(shown.items(), key=lambda item: _order(item[1])):
+    tables: set[str] = set()
+    for snapshot, group in sorted(shown.items(), key=lambda item: _build_sort_key(item[1])):
+        at = len(epochs) + 1
         whole = {seen.parts[1] for seen in group if seen.complete}
-        epochs.append(_epoch(snapshot, len(epochs) + 1, group, bool(whole) and known <= whole))
-        known |= {table for _, table in (seen.parts for seen in group) if table}
+        epochs.append(_build_epoch(snapshot, at, group, bool(whole) and tables <= whole))
+        tables |= {table for _, table in (seen.parts for seen in group) if table}
     return epochs
 
 
-def _order(seen: list[Sighting]) -> tuple[str, int]:
+def _build_sort_key(seen: list[Sighting]) -> tuple[str, int]:
     feed_wide = lowest(*(s.first_position for s in seen if s.domain == ""))
     return (feed_wide or "", lowest(*(s.started for s in seen)) or 0)
 
 
-def _epoch(snapshot: str, at: int, seen: list[Sighting], complete: bool) -> Epoch:
+def _build_epoch(snapshot: str, at: int, seen: list[Sighting], complete: bool) -> Epoch:
     first: dict[str, str] = {}
     for s in seen:
         if s.first_position is not None:
@@ -171,19 +172,19 @@ class TableChanges(NamedTuple):
     @property
     def epochs(self) -> list[Epoch]:
         """The table's full snapshots in order."""
-        return number(self.sightings)
+        return number_epochs(self.sightings)
 
     def cutoffs(self, apply_truncates: bool) -> list[Cutoff]:
         """The cut-offs of complete full snapshots, and truncate points; oldest first."""
         of_snapshots = [Cutoff(e.cutoff, e.started, e.streamed) for e in self.epochs if e.complete]
-        known = [*of_snapshots, *(self.truncates if apply_truncates else [])]
-        return sorted(known, key=lambda each: each.order)
+        in_force = [*of_snapshots, *(self.truncates if apply_truncates else [])]
+        return sorted(in_force, key=lambda each: each.order)
 
 
-def truncates(ordered: DataFrame) -> list[Cutoff]:
+def find_truncates(ordered: DataFrame) -> list[Cutoff]:
     """The truncate points in a part of the log that has order keys."""
-    found = ordered.where(F.col("_operation") == TRUNCATE)
-    rows = found.select("_order", F.unix_micros("_source_time").alias("at")).collect()
+    truncating = ordered.where(F.col("_operation") == TRUNCATE)
+    rows = truncating.select("_order", F.unix_micros("_source_time").alias("at")).collect()
     return [Cutoff(bytes(r["_order"]), r["at"]) for r in rows]
 
 
@@ -193,28 +194,28 @@ def order_of(table: Table, epochs: list[Epoch]) -> Column:
     return F.when(F.col("_sequence").isNotNull(), F.expr(order_sql(sequence)))
 
 
-def ordered(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:
+def add_order_keys(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:
     """Log rows that can be applied, with their order keys."""
     sound = rows.where(F.col("_reason").isNull())
     return sound.withColumn("_order", order_of(table, epochs))
 
 
-def keyed(rows: DataFrame) -> DataFrame:
+def filter_changes(rows: DataFrame) -> DataFrame:
     """Upserts and deletes only."""
     return rows.where(F.col("_operation").isin(UPSERT, DELETE))
 
 
-def domain() -> Column:
+def domain_column() -> Column:
     """The domain that a change's position counts in."""
     return F.expr(_DOMAIN)
 
 
-def position() -> Column:
+def position_column() -> Column:
     """A change's position in its domain, as text that sorts."""
     return F.expr(_POSITION)
 
 
-def epoch(epochs: list[Epoch]) -> Column:
+def epoch_number_column(epochs: list[Epoch]) -> Column:
     """The number of the epoch that a change belongs to."""
     return F.expr(_epoch_sql(epochs))
 
@@ -234,34 +235,32 @@ def _epoch_sql(epochs: list[Epoch]) -> str:
     """
     numbers = "0"
     if older := epochs[:-_RECENT]:
-        known = (
-            f"filter({_literal([_fields(e) for e in older], f'array<{_EPOCH}>')}, e -> {_has('e')})"
-        )
-        numbers = f"coalesce(array_max(transform({known}, e -> e.number)), 0)"
+        fields = _write_json_literal([_list_epoch_fields(e) for e in older], f"array<{_EPOCH}>")
+        matching = f"filter({fields}, e -> {_belongs_sql('e')})"
+        numbers = f"coalesce(array_max(transform({matching}, e -> e.number)), 0)"
     for one in epochs[-_RECENT:]:
-        numbers = (
-            f"CASE WHEN {_has(_literal(_fields(one), _EPOCH))} THEN {one.number} ELSE {numbers} END"
-        )
+        belongs = _belongs_sql(_write_json_literal(_list_epoch_fields(one), _EPOCH))
+        numbers = f"CASE WHEN {belongs} THEN {one.number} ELSE {numbers} END"
     return numbers
 
 
-def _fields(known: Epoch) -> dict[str, object]:
-    given = {"number": known.number, "snapshot": known.snapshot, "started": known.started or 0}
-    return given | {"first": known.first, "lsn": known.lsn}
+def _list_epoch_fields(epoch: Epoch) -> dict[str, object]:
+    given = {"number": epoch.number, "snapshot": epoch.snapshot, "started": epoch.started or 0}
+    return given | {"first": epoch.first, "lsn": epoch.lsn}
 
 
-def _literal(value: object, type: str) -> str:
+def _write_json_literal(value: object, type: str) -> str:
     return f"from_json({literal(json.dumps(value))}, {literal(type)})"
 
 
-def _has(known: str) -> str:
+def _belongs_sql(epoch: str) -> str:
     """Whether a change belongs to an epoch, or to a later one."""
-    after = f"_snapshot IS NULL AND {_after(known)}"
-    return f"coalesce({SNAPSHOT_ID} = {known}.snapshot OR ({after}), false)"
+    after = f"_snapshot IS NULL AND {_is_after_sql(epoch)}"
+    return f"coalesce({SNAPSHOT_ID} = {epoch}.snapshot OR ({after}), false)"
 
 
-def _after(known: str) -> str:
-    committed = f"coalesce(unix_micros(_source_time), {known}.started)"
-    begins = f"coalesce({_POSITION} >= {known}.first[{_DOMAIN}], {committed} >= {known}.started)"
-    lower = f"_sequence < {known}.lsn"
-    return f"{begins} AND NOT ({lower} AND {committed} < {known}.started)"
+def _is_after_sql(epoch: str) -> str:
+    committed = f"coalesce(unix_micros(_source_time), {epoch}.started)"
+    begins = f"coalesce({_POSITION} >= {epoch}.first[{_DOMAIN}], {committed} >= {epoch}.started)"
+    lower = f"_sequence < {epoch}.lsn"
+    return f"{begins} AND NOT ({lower} AND {committed} < {epoch}.started)"

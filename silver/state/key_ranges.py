@@ -21,7 +21,7 @@ KeyBounds: TypeAlias = dict[str, tuple[Any, Any]]
 _SUFFIXES = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 
 
-def bounded(table: Table, schema: StructType) -> list[str]:
+def list_bounded_keys(table: Table, schema: StructType) -> list[str]:
     """The key columns that have a range, of those in the schema."""
     types = {field.name: field.dataType.simpleString() for field in schema.fields}
     sensitive = {name for name, column in table.columns.items() if column.sensitive}
@@ -30,13 +30,13 @@ def bounded(table: Table, schema: StructType) -> list[str]:
     return [key for key in table.keys if key not in left_out and types.get(key) in fit]
 
 
-def united(one: KeyBounds, other: KeyBounds) -> KeyBounds:
+def unite_bounds(one: KeyBounds, other: KeyBounds) -> KeyBounds:
     """The bounds of both; of the columns that both have."""
     pairs = {name: (one[name], other[name]) for name in one if name in other}
     return {n: (min(a[0], b[0]), max(a[1], b[1])) for n, (a, b) in pairs.items()}
 
 
-def pays(bounds: KeyBounds, log: TableLog | None) -> bool:
+def skips_enough_files(bounds: KeyBounds, log: TableLog | None) -> bool:
     """Whether at least half of the table's files hold no key within the bounds.
 
     Literals are part of a plan: with others Spark compiles it anew, which takes longer than to read
@@ -58,18 +58,20 @@ def _is_apart(log: TableLog, stats: Action, name: str, ends: tuple[Any, Any]) ->
     return bool(last < lowest or first > highest)
 
 
-def condition(bounds: KeyBounds | None, schema: StructType, alias: str = "") -> str | None:
+def build_key_condition(
+    bounds: KeyBounds | None, schema: StructType, alias: str = ""
+) -> str | None:
     """SQL of whether a row of the schema may have one of the keys; None where all may."""
-    found = (
-        f"{alias}{quote(name)} {operator} {_literal(value, schema[name].dataType)}"
+    comparisons = (
+        f"{alias}{quote(name)} {operator} {_write_literal(value, schema[name].dataType)}"
         for name, ends in (bounds or {}).items()
         if None not in ends
         for operator, value in zip((">=", "<="), ends, strict=True)
     )
-    return " AND ".join(found) or None
+    return " AND ".join(comparisons) or None
 
 
-def _literal(value: object, type: DataType) -> str:
+def _write_literal(value: object, type: DataType) -> str:
     """A literal of exactly the column's type: one that has to be cast skips no file."""
     if isinstance(value, date):
         return f"DATE{literal(value.isoformat())}"

@@ -16,7 +16,7 @@ from lakehouse.storage.names import quote
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.fold.order_key import order_sql
 from silver.state import key_ranges
-from silver.state.epochs import Sighting, domain, lowest, position
+from silver.state.epochs import Sighting, domain_column, lowest, position_column
 from silver.state.key_ranges import KeyBounds
 
 
@@ -77,7 +77,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
             return self.keys if self.changes else other.keys
         if self.keys is None or other.keys is None:
             return None
-        return key_ranges.united(self.keys, other.keys)
+        return key_ranges.unite_bounds(self.keys, other.keys)
 
 
 _OF_A_WRITE = ("unlike", "source_log")
@@ -90,24 +90,26 @@ def summarize(rows: DataFrame, keys: Sequence[str] = ()) -> Summary:
 
     What a write alone tells is left out: when it began, and the order keys.
     """
-    shown = F.when(_shows(), F.struct(F.col("_snapshot"), domain().alias("domain")))
-    wanted = {n: sum for n, sum in _sums("_sequence").items() if n not in _OF_A_WRITE}
-    sums = [sum.alias(n) for n, sum in (wanted | _bounds(keys)).items()]
+    shown = F.when(_shows_snapshot(), F.struct(F.col("_snapshot"), domain_column().alias("domain")))
+    wanted = {n: sum for n, sum in _build_sums("_sequence").items() if n not in _OF_A_WRITE}
+    sums = [sum.alias(n) for n, sum in (wanted | _build_key_bounds(keys)).items()]
     kinds = rows.groupBy(F.col("_reason").alias("reason"), shown.alias("shown")).agg(*sums)
-    found = Summary()
+    summary = Summary()
     for row in kinds.collect():
         rejected = {row["reason"]: row["records"]} if row["reason"] is not None else {}
-        found = found.joined(_told(row.asDict(), None, keys).replace(rejected=rejected))
-    return found.replace(sightings=_united(found.sightings), first_order=None, last_order=None)
+        part = _build_summary(row.asDict(), None, keys).replace(rejected=rejected)
+        summary = summary.joined(part)
+    sightings = _join_by_snapshot(summary.sightings)
+    return summary.replace(sightings=sightings, first_order=None, last_order=None)
 
 
-def _united(sightings: Iterable[Sighting]) -> list[Sighting]:
+def _join_by_snapshot(sightings: Iterable[Sighting]) -> list[Sighting]:
     """One sighting of each snapshot in each domain."""
-    found: dict[tuple[str, str], Sighting] = {}
+    joined: dict[tuple[str, str], Sighting] = {}
     for seen in sightings:
-        known = found.get(seen[:2])
-        found[seen[:2]] = seen if known is None else known.joined(seen)
-    return list(found.values())
+        earlier = joined.get(seen[:2])
+        joined[seen[:2]] = seen if earlier is None else earlier.joined(seen)
+    return list(joined.values())
 
 
 class Watched(NamedTuple):
@@ -135,31 +137,31 @@ class Watched(NamedTuple):
 
     def summary(self) -> Summary | None:
         """The summary of what was written; None where the sums do not tell it all."""
-        found = self.seen.get
-        several = found["rejected"] or (found["first_shown"] != found["last_shown"])
-        return None if several else _told(found, self.began, self.keys)
+        sums = self.seen.get
+        several = sums["rejected"] or (sums["first_shown"] != sums["last_shown"])
+        return None if several else _build_summary(sums, self.began, self.keys)
 
 
-def watched(rows: DataFrame, sequence: str, keys: Sequence[str]) -> Watched:
+def watch_rows(rows: DataFrame, sequence: str, keys: Sequence[str]) -> Watched:
     """The rows, counted while they are written.
 
     `sequence` is SQL of a change's sequence, `keys` are the columns whose bounds are wanted.
     """
-    seen, sums = Observation(), _sums(sequence) | _bounds(keys)
-    observed = rows.observe(seen, *[told.alias(name) for name, told in sums.items()])
-    return Watched(observed, seen, _now(), keys)
+    seen, sums = Observation(), _build_sums(sequence) | _build_key_bounds(keys)
+    observed = rows.observe(seen, *[value.alias(name) for name, value in sums.items()])
+    return Watched(observed, seen, _find_now_micros(), keys)
 
 
-def _now() -> int:
+def _find_now_micros() -> int:
     return int(datetime.now(timezone.utc).timestamp() * 1_000_000)
 
 
-def _sums(sequence: str) -> dict[str, Column]:
-    sound, shows, changes = F.col("_reason").isNull(), _shows(), _is_change()
+def _build_sums(sequence: str) -> dict[str, Column]:
+    sound, shows, changes = F.col("_reason").isNull(), _shows_snapshot(), _is_change()
     absent = F.when(sound, F.col("_absent"))
     lacks = absent.isNotNull()
     order = F.when(changes, F.expr(order_sql(sequence)))
-    shown = F.when(shows, F.struct(F.col("_snapshot"), domain().alias("domain")))
+    shown = F.when(shows, F.struct(F.col("_snapshot"), domain_column().alias("domain")))
     return {
         "records": F.count(F.lit(1)),
         "rejected": F.count("_reason"),
@@ -176,7 +178,7 @@ def _sums(sequence: str) -> dict[str, Column]:
         "source_log": F.collect_list("_source_log"),
         "first_shown": F.min(shown),
         "last_shown": F.max(shown),
-        "first_position": F.min(F.when(shows & sound, position())),
+        "first_position": F.min(F.when(shows & sound, position_column())),
         "complete": F.max(F.when(shows, F.col("_snapshot_last"))),
         "started": F.min(F.when(shows, F.unix_micros("_source_time"))),
     }
@@ -186,36 +188,36 @@ def _is_change() -> Column:
     return F.col("_reason").isNull() & F.col("_operation").isin(UPSERT, DELETE)
 
 
-def _bounds(keys: Sequence[str]) -> dict[str, Column]:
+def _build_key_bounds(keys: Sequence[str]) -> dict[str, Column]:
     """The least and the greatest value of each key column, of the changes."""
     values = [F.when(_is_change(), F.col(quote(key))) for key in keys]
     lowest = {f"key_{at}_from": F.min(value) for at, value in enumerate(values)}
     return lowest | {f"key_{at}_to": F.max(value) for at, value in enumerate(values)}
 
 
-def _shows() -> Column:
+def _shows_snapshot() -> Column:
     """Whether a row shows a full snapshot, be it as a dead letter: its last row has come then."""
     return F.col("_snapshot").isNotNull() & F.col("_sequence").isNotNull()
 
 
-def _told(found: Mapping[str, Any], began: int | None, keys: Sequence[str]) -> Summary:
-    shown, sightings = found["first_shown"], list[Sighting]()
+def _build_summary(sums: Mapping[str, Any], began: int | None, keys: Sequence[str]) -> Summary:
+    shown, sightings = sums["first_shown"], list[Sighting]()
     if shown is not None:
-        about = found["first_position"], bool(found["complete"]), found["started"]
+        about = sums["first_position"], bool(sums["complete"]), sums["started"]
         sightings = [Sighting(shown["_snapshot"], shown["domain"], *about)]
     counts = ("records", "changes", "truncates", "without_change", "incomplete", "heirs")
     return Summary(
-        **{name: int(found[name]) for name in counts},
+        **{name: int(sums[name]) for name in counts},
         rejected={},
         sightings=sightings,
-        partial=found["partial"] or [],
-        oldest=found["oldest"],
+        partial=sums["partial"] or [],
+        oldest=sums["oldest"],
         came=began,
-        first_order=_bytes(found["first_order"]),
-        last_order=_bytes(found["last_order"]),
-        keys={k: (found[f"key_{n}_from"], found[f"key_{n}_to"]) for n, k in enumerate(keys)},
+        first_order=_to_bytes(sums["first_order"]),
+        last_order=_to_bytes(sums["last_order"]),
+        keys={k: (sums[f"key_{n}_from"], sums[f"key_{n}_to"]) for n, k in enumerate(keys)},
     )
 
 
-def _bytes(order: bytearray | None) -> bytes | None:
+def _to_bytes(order: bytearray | None) -> bytes | None:
     return None if order is None else bytes(order)

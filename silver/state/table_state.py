@@ -249,8 +249,8 @@ def read_state(spark: SparkSession, target: Target, table: str) -> TableState:
 
 def newest_group(states: Sequence[TableState]) -> GroupState:
     """The state of a consistency group, by the states of its members."""
-    known = [state.group for state in states if state.group is not None]
-    return max(known, key=lambda group: group.number, default=GroupState())
+    groups = [state.group for state in states if state.group is not None]
+    return max(groups, key=lambda group: group.number, default=GroupState())
 
 
 def _refuse_outdated(spark: SparkSession, target: Target) -> None:

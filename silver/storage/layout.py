@@ -23,7 +23,7 @@ from lakehouse.storage.upkeep import STATISTICS as STATISTICS_OF
 from lakehouse.storage.upkeep import cluster_sql, set_sql
 from lakehouse.storage.writing import alone, append, create, replace
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LayerColumn
-from silver.decode.types import widens
+from silver.decode.types import can_widen
 
 LETTER_COLUMN = LayerColumn(
     "_letter", "string", "snapshot tables: I U D N; null on dead letters and on repeats of a row"
@@ -55,21 +55,21 @@ STATISTICS = {
 }  # fmt: skip
 
 
-def business(schema: StructType) -> list[StructField]:
+def list_source_fields(schema: StructType) -> list[StructField]:
     """The fields that belong to the source, without silver's own (those begin with `_`)."""
     return [field for field in schema.fields if not field.name.startswith("_")]
 
 
-def values(schema: StructType, keys: Collection[str]) -> list[str]:
+def list_value_columns(schema: StructType, keys: Collection[str]) -> list[str]:
     """The columns that belong to the source and are not in the key."""
-    return [field.name for field in business(schema) if field.name not in keys]
+    return [field.name for field in list_source_fields(schema) if field.name not in keys]
 
 
 def columns_sql(fields: list[StructField], layer: tuple[LayerColumn, ...]) -> str:
     """Column list of a CREATE TABLE, layer columns first."""
-    own = [f"{names.quote(c.name)} {c.type} COMMENT {names.literal(c.comment)}" for c in layer]
+    first = [f"{names.quote(c.name)} {c.type} COMMENT {names.literal(c.comment)}" for c in layer]
     given = [f"{names.quote(f.name)} {f.dataType.simpleString()}" for f in fields]
-    return ", ".join(own + given)
+    return ", ".join(first + given)
 
 
 def create_sql(
@@ -79,7 +79,7 @@ def create_sql(
     of: Table | None = None,
 ) -> str:
     """The CREATE TABLE text of a silver table."""
-    properties = names.properties(properties_of(layer) | _skipping(fields, layer, of))
+    properties = names.properties(properties_of(layer) | _statistics_property(fields, layer, of))
     clusters = names.clustering(clustered_by(fields, of))
     return (
         f"CREATE TABLE IF NOT EXISTS {name} ({columns_sql(fields, layer)}) USING delta"
@@ -89,31 +89,39 @@ def create_sql(
 
 def properties_of(layer: tuple[LayerColumn, ...]) -> dict[str, str]:
     """The properties of a table with these layer columns; its log tells no value of the source."""
-    return PROPERTIES | (OF_UPDATED_TABLES if layer in UPDATED else {}) | _skipping([], layer)
+    return (
+        PROPERTIES
+        | (OF_UPDATED_TABLES if layer in UPDATED else {})
+        | _statistics_property([], layer)
+    )
 
 
-def _skipping(
+def _statistics_property(
     fields: list[StructField], layer: tuple[LayerColumn, ...], of: Table | None = None
 ) -> dict[str, str]:
     """The property that says of which columns Delta keeps statistics."""
-    found = statistics(fields, layer, of)
-    return {STATISTICS_OF: found} if found else {}
+    columns = list_statistics_columns(fields, layer, of)
+    return {STATISTICS_OF: columns} if columns else {}
 
 
-def statistics(fields: list[StructField], layer: tuple[LayerColumn, ...], of: Table | None) -> str:
+def list_statistics_columns(
+    fields: list[StructField], layer: tuple[LayerColumn, ...], of: Table | None
+) -> str:
     """The columns that files have statistics of, as the property lists them.
 
     These are some of silver's own; of the source's `fields` the first, the keys and those of
     `cluster_by`. A text is taken only as a key, to be clustered by, or where its declared type
     keeps it short; a sensitive column never.
     """
-    own = [c.name for c in layer if c.name in STATISTICS]
+    layer_columns = [c.name for c in layer if c.name in STATISTICS]
     if of is None:
-        return ",".join(own)
+        return ",".join(layer_columns)
     named = {*of.keys, *of.cluster_by}
     first = [f for f in fields[:MOST_WITH_STATISTICS] if _is_short(f, of)]
     every = [*first, *(f for f in fields if f.name in named and f not in first)]
-    return ",".join([*own, *(names.quote(f.name) for f in every if _may_tell(f, of))])
+    return ",".join(
+        [*layer_columns, *(names.quote(f.name) for f in every if _may_have_statistics(f, of))]
+    )
 
 
 def clustered_by(fields: list[StructField], of: Table | None) -> list[str]:
@@ -130,12 +138,12 @@ def _is_short(field: StructField, of: Table) -> bool:
     return most is not None and most <= SHORT
 
 
-def _may_tell(field: StructField, of: Table) -> bool:
+def _may_have_statistics(field: StructField, of: Table) -> bool:
     declared = of.columns.get(field.name)
     return has_bounds(field.dataType.simpleString()) and not (declared and declared.sensitive)
 
 
-def ensure(
+def ensure_table(
     table: LakeTable,
     fields: list[StructField],
     layer: tuple[LayerColumn, ...],
@@ -157,7 +165,7 @@ def ensure(
     if growth:
         table.forget()
         if of is not None:
-            wanted = _skipping(table.business, layer, of)
+            wanted = _statistics_property(table.business, layer, of)
             spark.sql(set_sql(table.name, wanted))
     return False
 
@@ -167,12 +175,12 @@ def drop_retyped(table: LakeTable, fields: list[StructField]) -> None:
     have = {field.name: field.dataType for field in table.schema.fields}
     for field in fields:
         old = have.get(field.name, field.dataType)
-        if old != field.dataType and not widens(old, field.dataType):
+        if old != field.dataType and not can_widen(old, field.dataType):
             table.lake.spark.sql(f"ALTER TABLE {table.name} DROP COLUMN {names.quote(field.name)}")
     table.forget()
 
 
-def load(table: LakeTable, rows: DataFrame, anew: bool, of: Table | None = None) -> None:
+def load_rows(table: LakeTable, rows: DataFrame, anew: bool, of: Table | None = None) -> None:
     """Adds rows to a table, or (`anew`) puts them in place of all that it has.
 
     A write in place of all rows takes Delta's mark away that the table is clustered.
@@ -194,7 +202,7 @@ def growth_sql(
     have = {field.name.lower(): field.dataType for field in now.fields}
     new = [f for f in fields if f.name.lower() not in have]
     wider = [
-        f for f in fields if f.name.lower() in have and widens(have[f.name.lower()], f.dataType)
+        f for f in fields if f.name.lower() in have and can_widen(have[f.name.lower()], f.dataType)
     ]
     texts = [
         f"ALTER TABLE {name} ALTER COLUMN {names.quote(f.name)} TYPE {f.dataType.simpleString()}"
@@ -209,9 +217,9 @@ def growth_sql(
     return texts
 
 
-def late(schema: StructType) -> dict[str, int]:
+def find_late_columns(schema: StructType) -> dict[str, int]:
     """The columns that came to a change log after its first batch, with the batch."""
-    comments = {f.name: str(f.metadata.get("comment", "")) for f in business(schema)}
+    comments = {f.name: str(f.metadata.get("comment", "")) for f in list_source_fields(schema)}
     return {
         name: int(comment.removeprefix(_SINCE))
         for name, comment in comments.items()

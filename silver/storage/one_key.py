@@ -18,7 +18,7 @@ def is_key(key: Key, schema: StructType) -> Column:
 
     A dead letter whose key columns are all null has no key.
     """
-    same = [column(k).eqNullSafe(_typed(v, schema[k].dataType)) for k, v in key.items()]
+    same = [column(k).eqNullSafe(_cast_text(v, schema[k].dataType)) for k, v in key.items()]
     if "_reason" in schema.names and not any(value is not None for value in key.values()):
         same.append(F.col("_reason").isNull())
     return all_of(same)
@@ -28,7 +28,7 @@ def says_key(text: str, key: Key, schema: StructType) -> Column:
     """Whether the column `text`, a JSON object such as `_old_key`, says the key."""
     fields = ", ".join(f"{quote(k)} {schema[k].dataType.simpleString()}" for k in key)
     said = F.from_json(text, fields)
-    same = [said[k].eqNullSafe(_typed(v, schema[k].dataType)) for k, v in key.items()]
+    same = [said[k].eqNullSafe(_cast_text(v, schema[k].dataType)) for k, v in key.items()]
     return F.coalesce(F.col(text).isNotNull() & all_of(same), F.lit(False))
 
 
@@ -39,7 +39,7 @@ def check_types(spark: SparkSession, key: Key, schema: StructType) -> None:
         ConfigurationError: naming the column and its type.
     """
     said = [(k, v) for k, v in key.items() if v is not None]
-    values = [_typed(v, schema[k].dataType).alias(f"c{at}") for at, (k, v) in enumerate(said)]
+    values = [_cast_text(v, schema[k].dataType).alias(f"c{at}") for at, (k, v) in enumerate(said)]
     row = spark.range(1).select(*values).first()
     for at, (name, text) in enumerate(said):
         if row is None or row[at] is None:
@@ -48,7 +48,7 @@ def check_types(spark: SparkSession, key: Key, schema: StructType) -> None:
             raise ConfigurationError("command line", "--key", text, expected, "correct it")
 
 
-def _typed(text: str | None, kind: DataType) -> Column:
+def _cast_text(text: str | None, kind: DataType) -> Column:
     """The value; null when the text is none of that type. Binary is base64."""
     if isinstance(kind, BinaryType):
         return F.try_to_binary(F.lit(text), F.lit("base64"))

@@ -20,7 +20,7 @@ def column(name: str) -> Column:
     return F.col(names.quote(name))
 
 
-def digest(columns: list[str]) -> Column:
+def hash_change(columns: list[str]) -> Column:
     """A 64-bit hash of what the change carries; nulls of different columns do not cancel out."""
     values = [F.to_json(F.struct(*[column(c) for c in columns]))] if columns else []
     return F.xxhash64(F.col("_operation"), F.to_json("_absent"), *values)
@@ -32,10 +32,10 @@ def has_key(table: Table) -> Column:
     Where every part may be null, one that is null throughout is none.
     """
     needed = [column(k).isNotNull() for k in table.keys if k not in table.nullable_keys]
-    return all_of(needed) if needed else F.coalesce(*map(_there, table.keys)).isNotNull()
+    return all_of(needed) if needed else F.coalesce(*map(_mark_present, table.keys)).isNotNull()
 
 
-def _there(name: str) -> Column:
+def _mark_present(name: str) -> Column:
     return F.when(column(name).isNotNull(), True)
 
 
@@ -63,5 +63,5 @@ def absent_before(late: Mapping[str, int], operation: Column, absent: Column) ->
     """What rows with a `_batch` do not carry: `absent`, and the columns that came after that."""
     unknown = [F.when(F.col("_batch") < batch, F.lit(name)) for name, batch in late.items()]
     given = F.coalesce(absent, F.array().cast("array<string>"))
-    found = F.array_union(given, F.array_compact(F.array(*unknown)))
-    return F.when((operation == UPSERT) & (F.size(found) > 0), found)
+    all_absent = F.array_union(given, F.array_compact(F.array(*unknown)))
+    return F.when((operation == UPSERT) & (F.size(all_absent) > 0), all_absent)

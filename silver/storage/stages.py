@@ -16,7 +16,7 @@ _MORE_TASKS_THAN_ANY = 10_000
 _ROW = "_whole_row"
 
 
-def apart(rows: DataFrame) -> DataFrame:
+def end_stage(rows: DataFrame) -> DataFrame:
     """Ends Spark's stage, so that what follows is a stage of its own; the rows stay as they are.
 
     A coalesce to more tasks than there are moves no row, and ends Spark's stage.
@@ -24,7 +24,7 @@ def apart(rows: DataFrame) -> DataFrame:
     return rows.coalesce(_MORE_TASKS_THAN_ANY)
 
 
-def sealed(rows: DataFrame) -> DataFrame:
+def add_plan_barrier(rows: DataFrame) -> DataFrame:
     """Keeps Spark's optimizer from pushing filters below the rows, which stay as they are.
 
     A decoded record's reason is a condition of all its columns. Of a filter of it, or of a join,

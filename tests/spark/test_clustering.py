@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_lakehouse.cli.work.maintain import tend
+from cdc_lakehouse.cli.work.maintain import tend_tables
 from gold import job as gold
 from gold.views.catalog import open_catalog
 from lakehouse.config.table import Table
@@ -93,7 +93,7 @@ def test_a_change_of_cluster_by_needs_no_rebuild_and_old_tables_get_statistics(
     name, told = names.name(target, "silver", "orders"), list[str]()
     as_before = f"ALTER TABLE {name} SET TBLPROPERTIES ('{STATISTICS}' = '_source_time,_batch')"
     spark.sql(as_before)
-    (entry,) = tend(spark, target, [ORDERS], False, told.append, shared=False)
+    (entry,) = tend_tables(spark, target, [ORDERS], False, told.append, shared=False)
     assert entry.counts == {"table_settings": 2}
     assert "  settle: cluster_by is day" in told
     assert facts(spark, name).layout.cluster_by == ["day"]
@@ -101,9 +101,9 @@ def test_a_change_of_cluster_by_needs_no_rebuild_and_old_tables_get_statistics(
     assert log is not None and log.clustered == ["day"]
     recomputed = spark.table(name)
     kept = LakeTable(Lake(spark, target), "silver", "orders")
-    layout.load(kept, recomputed, anew=True, of=ORDERS)
+    layout.load_rows(kept, recomputed, anew=True, of=ORDERS)
     assert facts(spark, name).layout.cluster_by == ["day"]
-    (entry,) = tend(spark, target, [plain], False, told.append, shared=False)
+    (entry,) = tend_tables(spark, target, [plain], False, told.append, shared=False)
     assert entry.counts == {"table_settings": 1} and "  settle: was by day" in told
     assert facts(spark, name).layout == Layout([], None, "_source_time,_batch,`id`,`day`,`at`")
     assert spark.table(name).count() == 5

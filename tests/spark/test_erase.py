@@ -10,7 +10,7 @@ import typer
 from pyspark.sql import SparkSession
 
 from bronze.erasure import erase as bronze
-from cdc_lakehouse.cli.work.erase import Erasure, erase_key, foretell, prove
+from cdc_lakehouse.cli.work.erase import Erasure, erase_key, preview_erasure, verify_erasure
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import EraseIncomplete
@@ -76,21 +76,21 @@ def test_a_key_is_erased_from_every_layer_and_the_files_prove_it(
     page = Path(target.lake, "report.html")
     page.write_text(f"<td>{EMAIL}</td>", encoding="utf-8")
     with pytest.raises(EraseIncomplete) as left:
-        prove(spark, target, wanted, texts)
+        verify_erasure(spark, target, wanted, texts)
     assert left.value.left == (f"{page} (1 places)",)
     page.unlink()
-    prove(spark, target, wanted, texts)
+    verify_erasure(spark, target, wanted, texts)
 
 
 def test_an_erasure_that_was_killed_is_ended_when_it_is_repeated(
     spark: SparkSession, target: Target
 ) -> None:
     deliver(spark, target)
-    found = erase.find(spark, target, PEOPLE, {"id": "7"})
+    found = erase.find_records(spark, target, PEOPLE, {"id": "7"})
     assert found is not None
     with pytest.raises(EraseIncomplete, match="people_history"):
-        prove(spark, target, Erasure(PEOPLE, {"id": "7"}, False, print), found.values)
-    bronze.remove(spark, target, bronze.feeds_of(spark, target, PEOPLE), found.arrivals)
+        verify_erasure(spark, target, Erasure(PEOPLE, {"id": "7"}, False, print), found.values)
+    bronze.remove_records(spark, target, bronze.feeds_of(spark, target, PEOPLE), found.arrivals)
     erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, False, print), [PEOPLE])
     assert [row["id"] for row in silver(spark, target, "people_changes", "_arrival")] == [8]
 
@@ -109,7 +109,7 @@ def test_a_dropped_file_that_an_earlier_erasure_left_is_found_by_its_content(
     assert not erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, False, told.append), [PEOPLE])
     assert any("1 record of the key" in line for line in told)
     foreseen: list[str] = []
-    foretell(spark, target, Erasure(PEOPLE, {"id": "8"}, True, foreseen.append), [PEOPLE])
+    preview_erasure(spark, target, Erasure(PEOPLE, {"id": "8"}, True, foreseen.append), [PEOPLE])
     assert foreseen[-2:] == [
         f"people: {file} would be deleted, with all other keys in it",
         "people: nothing was removed",

@@ -141,7 +141,7 @@ def test_a_run_that_died_after_the_log_was_written_is_brought_to_its_end(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
-        killed.setattr("silver.snapshot_source.snapshot_state._refresh", dies)
+        killed.setattr("silver.snapshot_source.snapshot_state._refresh_digests", dies)
         job.apply(spark, target, [config], "run", lake.quiet)
     assert extract_lake.apply(spark, target, config) == {"records": 3, "I": 2, "U": 1, "X": 1}
     assert operations(spark, target, config) == {
@@ -171,7 +171,7 @@ def test_the_state_after_the_days_is_that_of_the_log_however_it_is_written(
     extract_lake.ingest(spark, target, config, 1, *files)
     extract_lake.apply(spark, target, config)
     held = spark.table(names.name(target, "silver", "t_digests"))
-    logged = last_state(log.read(SilverTable.at(spark, target, config)), config).select(
+    logged = last_state(log.read_log(SilverTable.at(spark, target, config)), config).select(
         *held.columns
     )
     assert sorted(map(str, held.collect())) == sorted(map(str, logged.collect()))

@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from cdc_lakehouse.cli.work.maintain import tend
+from cdc_lakehouse.cli.work.maintain import tend_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import CleanLanding, Target
 from lakehouse.run import ledger
@@ -27,7 +27,7 @@ MANY = 52
 def planted(spark: SparkSession, target: Target) -> str:
     """A table of many small files, each with a deletion vector; returns its SQL name."""
     table = LakeTable(Lake(spark, target), "silver", "t_digests")
-    layout.ensure(table, [], DIGEST_COLUMNS)
+    layout.ensure_table(table, [], DIGEST_COLUMNS)
     name = table.name
     numbered = spark.range(MANY * 4).repartitionByRange(MANY, "id")
     first, *others = DIGEST_COLUMNS
@@ -44,15 +44,15 @@ def test_more_than_fifty_deletion_vectors_are_compacted_and_a_dry_run_only_says_
     name = planted(spark, target)
     assert facts(spark, name).vectors == MANY
     told: list[str] = []
-    tend(spark, target, [TABLE], True, told.append, shared=False)
+    tend_tables(spark, target, [TABLE], True, told.append, shared=False)
     assert facts(spark, name).vectors == MANY
     assert f"  would compact: {MANY} deletion vectors, more than 50" in told
-    (entry,) = tend(spark, target, [TABLE], False, told.append, shared=False)
+    (entry,) = tend_tables(spark, target, [TABLE], False, told.append, shared=False)
     after = facts(spark, name)
     assert (after.vectors, after.files, spark.table(name).count()) == (0, 1, MANY * 3)
     assert entry.counts == {"tables_compacted": 1}
     told.clear()
-    (entry,) = tend(spark, target, [TABLE], False, told.append, shared=False)
+    (entry,) = tend_tables(spark, target, [TABLE], False, told.append, shared=False)
     assert (told, entry.counts) == ([], {})
     assert ledger.read(spark, target).where("table = 't'").count() == 1
     old = spark.sql(f"SELECT count(*) FROM {name} VERSION AS OF 1").collect()[0][0]
@@ -69,10 +69,10 @@ def test_landing_files_of_bronze_go_after_a_time_and_their_rows_stay(
     lake.run(spark, target, [TABLE])
     cleaning = target.model_copy(update={"clean_landing": CleanLanding(after="30 days")})
     told: list[str] = []
-    tend(spark, cleaning, [TABLE], True, told.append)
+    tend_tables(spark, cleaning, [TABLE], True, told.append)
     assert file.is_file()
     assert "landing: 1 file of bronze, older than 30 days, would be deleted" in told
-    entries = tend(spark, cleaning, [TABLE], False, told.append)
+    entries = tend_tables(spark, cleaning, [TABLE], False, told.append)
     (bronze,) = [entry for entry in entries if entry.layer == "bronze"]
     assert (bronze.status, bronze.counts["landing_files_cleaned"]) == ("ok", 1)
     assert not file.exists()

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
-from silver.maintenance.replay import replay
+from silver.maintenance.replay import replay_table
 from silver.run import SilverTable
 from tests import lake
 from tests.rubbish import BAD, MENDED, outcome, stream
@@ -57,7 +57,7 @@ def test_every_good_event_is_applied_and_every_bad_one_says_why(
     assert {n: c for n, c in classes.items() if n.startswith("dead_letter:")} == reasons
     for resolved in (10 * len(MENDED), 0):
         assert (
-            replay(SilverTable.at(spark, target, mended), F.lit(True), "replay").resolved
+            replay_table(SilverTable.at(spark, target, mended), F.lit(True), "replay").resolved
             == resolved
         )
         assert shown(spark, target) == outcome(sent, mended=True)
