@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from bronze import job as bronze
 from bronze.contract import feed_name
-from bronze.feeds import feeds
+from bronze.feeds import list_feeds
 from bronze.kafka import ingest
 from bronze.kafka.avro_schemas import keep_schemas
-from bronze.storage import append_spread, prepare
+from bronze.storage import append_spread, prepare_table
 from gold import job as gold
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -67,16 +67,16 @@ def arrive_from_kafka(
     offset: int = 0,
 ) -> None:
     """Puts one batch of a topic into the table's bronze, without a broker."""
-    (feed,) = feeds([table])
+    (feed,) = list_feeds([table])
     assert feed.kafka is not None
-    prepare(spark, target, feed)
+    prepare_table(spark, target, feed)
     found = [
         (sent.key, sent.value, feed.kafka.topic, 0, at, _time(sent.ms), sent.headers)
         for at, sent in enumerate(records, offset)
     ]
     taken = spark.createDataFrame(found, KAFKA)
     keep_schemas(taken, target, feed)
-    rows = ingest.rows(taken, feed.kafka, feed, batch)
+    rows = ingest.build_rows(taken, feed.kafka, feed, batch)
     append_spread(spark, target, feed, rows, batch)
 
 

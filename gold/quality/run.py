@@ -41,16 +41,16 @@ class Result(BaseModel):
     message: str | None = None
 
 
-def check(table: Table, rows: DataFrame, folder: str, run: QualityRun) -> list[Result]:
+def check_expectations(table: Table, rows: DataFrame, folder: str, run: QualityRun) -> list[Result]:
     """Checks these rows (the gold table's, or a batch's): one result per expectation, in order.
 
     FOLDER/results gets the full results as JSON and FOLDER/docs/index.html the Data Docs.
     """
     if not table.expectations:
         return []
-    found = evaluate(table, rows, folder, _FORMAT, run.name)
-    write_docs(folder, run, table, found)
-    return [_result(table, each) for each in found]
+    results = evaluate_expectations(table, rows, folder, _FORMAT, run.name)
+    write_docs(folder, run, table, results)
+    return [_parse_result(table, each) for each in results]
 
 
 def newest_batch(spark: SparkSession, target: Target, table: Table) -> DataFrame | None:
@@ -64,15 +64,15 @@ def newest_batch(spark: SparkSession, target: Target, table: Table) -> DataFrame
     return rows.where(F.col("_operation") == UPSERT).select(*columns)
 
 
-def evaluate(
+def evaluate_expectations(
     table: Table, rows: DataFrame, folder: str, result_format: dict[str, Any], run: str
 ) -> list[dict[str, Any]]:
     """What Great Expectations says of each expectation, in the table's order, as it says it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from gold.quality.validation import validate
+        from gold.quality.validation import validate_rows
 
-        return validate(table, rows, folder, result_format, run)
+        return validate_rows(table, rows, folder, result_format, run)
 
 
 def critical_failures(results: Iterable[Result]) -> list[Result]:
@@ -80,9 +80,9 @@ def critical_failures(results: Iterable[Result]) -> list[Result]:
     return [result for result in results if result.severity == "critical" and not result.success]
 
 
-def _result(table: Table, found: dict[str, Any]) -> Result:
-    expectation = table.expectations[found["expectation_config"]["meta"]["position"]]
-    given, counts = expectation.arguments, found["result"]
+def _parse_result(table: Table, result: dict[str, Any]) -> Result:
+    expectation = table.expectations[result["expectation_config"]["meta"]["position"]]
+    given, counts = expectation.arguments, result["result"]
     single = [given[name] for name in ("column", "column_A", "column_B") if name in given]
     observed = counts.get("observed_value")
     return Result(
@@ -90,9 +90,9 @@ def _result(table: Table, found: dict[str, Any]) -> Result:
         expectation=expectation.type,
         columns=tuple(single or given.get("column_list", [])),
         severity=expectation.severity,
-        success=found["success"],
+        success=result["success"],
         unexpected_count=counts.get("unexpected_count"),
         element_count=counts.get("element_count"),
         observed=None if observed is None else str(observed),
-        message=exception_message(found),
+        message=exception_message(result),
     )

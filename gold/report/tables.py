@@ -52,32 +52,32 @@ def describe_tables(
             table.table,
             table.comment or "",
             ", ".join(table.keys) or "none",
-            _columns(table, views.get(table.table), _types(target, table)),
-            [_rule(rule, verdicts.get(table.table, {})) for rule in table.expectations],
+            _list_columns(table, views.get(table.table), _read_types(target, table)),
+            [_describe_rule(rule, verdicts.get(table.table, {})) for rule in table.expectations],
         )
         for table in tables
     ]
 
 
-def _types(target: Target, table: Table) -> dict[str, str]:
+def _read_types(target: Target, table: Table) -> dict[str, str]:
     """The columns' types in silver; none where no log of this machine tells them."""
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     log = None if target.catalog else read_table_log(target, "silver", kept)
     return log.columns if log is not None else {}
 
 
-def _columns(table: Table, view: View | None, types: Mapping[str, str]) -> list[ColumnLine]:
+def _list_columns(table: Table, view: View | None, types: Mapping[str, str]) -> list[ColumnLine]:
     shown = view.columns if view is not None else dict.fromkeys([*table.keys, *table.columns])
-    found = []
+    lines = []
     for name, comment in shown.items():
         declared = table.columns.get(name)
         kind = declared.type if declared is not None else types.get(name, "")
         text = comment or (declared.comment if declared is not None else None) or ""
-        found.append(ColumnLine(name, kind, text, _marks(table, name)))
-    return found
+        lines.append(ColumnLine(name, kind, text, _describe_marks(table, name)))
+    return lines
 
 
-def _marks(table: Table, name: str) -> str:
+def _describe_marks(table: Table, name: str) -> str:
     declared = table.columns.get(name)
     marks = ["key"] if name in table.keys else []
     if declared is not None:
@@ -85,7 +85,7 @@ def _marks(table: Table, name: str) -> str:
     return ", ".join(marks)
 
 
-def _rule(rule: Expectation, verdicts: Mapping[str, bool]) -> RuleLine:
+def _describe_rule(rule: Expectation, verdicts: Mapping[str, bool]) -> RuleLine:
     words = rule.type.removeprefix("expect_").replace("_", " ")
     given = ", ".join(f"{name}: {value}" for name, value in rule.arguments.items())
     return RuleLine(

@@ -24,21 +24,21 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from gold.source_check.database import connected, find, without_password
+from gold.source_check.database import connect_to_source, find_table, without_password
 from gold.source_check.digests import (
     Comparison,
     Difference,
     bucket_parts,
-    compare,
-    differences,
+    compare_buckets,
     digest_gold,
+    find_differences,
 )
-from gold.source_check.plan import ComparisonPlan, name_at_source, planned
+from gold.source_check.plan import ComparisonPlan, name_at_source, plan_comparison
 from gold.source_check.verified import (
     Unfinished,
     Verified,
-    now,
     read_verified,
+    utc_now,
     write_verified,
 )
 from gold.views import catalog
@@ -106,11 +106,11 @@ class SourceComparison:
     side: ModuleType
     plan: ComparisonPlan
 
-    def read(self) -> AppliedRows:
+    def read_rows(self) -> AppliedRows:
         """Gold as of now."""
         return read_gold(self.spark, self.target, self.table)
 
-    def what(self) -> str:
+    def digest_plan(self) -> str:
         """A digest of what is compared; another one after a table's rows were replaced."""
         states = ledger.read_states(self.spark, self.target)
         replaced = json.loads(states.get(self.table.table, "{}")).get("replaced_at")
@@ -127,36 +127,38 @@ class SourceComparison:
         done = PartsCompared(going, going, None, [])
         for number in left:
             tell(f"part {number + 1} of {len(parts)}")
-            with connected(self.given.url, self.table.table) as connection:
-                found = compare(gold, connection, self.side, self.plan, parts[number])
-                place = self.side.position(connection)
-                unequal = list(differences(rows, connection, self.side, self.plan, found.ids))
-            done = done.with_part(number, found, place, unequal)
-            write_verified(self.target, self.table.table, kept.going(done.equal))
+            with connect_to_source(self.given.url, self.table.table) as connection:
+                compared = compare_buckets(gold, connection, self.side, self.plan, parts[number])
+                place = self.side.read_position(connection)
+                unequal = list(
+                    find_differences(rows, connection, self.side, self.plan, compared.ids)
+                )
+            done = done.with_part(number, compared, place, unequal)
+            write_verified(self.target, self.table.table, kept.with_open(done.equal))
         return done
 
     def settle(
-        self, found: Sequence[Difference], before: Applied, place: int | None, pause: float
+        self, differences: Sequence[Difference], before: Applied, place: int | None, pause: float
     ) -> "Settled":
         """Tells real differences from those in flight; looks again at what is open."""
-        real, open_ = judged(found, before, self.given.at_rest, place)
+        real, open_ = judge_differences(differences, before, self.given.at_rest, place)
         for _ in range(ROUNDS - 1 if open_ else 0):
             time.sleep(pause)
-            before, rows = self.read()
-            with connected(self.given.url, self.table.table) as connection:
+            before, rows = self.read_rows()
+            with connect_to_source(self.given.url, self.table.table) as connection:
                 ids = sorted({each.id for each in open_})
-                again = list(differences(rows, connection, self.side, self.plan, ids))
-            newly, open_ = judged(again, before, self.given.at_rest, place)
+                again = list(find_differences(rows, connection, self.side, self.plan, ids))
+            newly, open_ = judge_differences(again, before, self.given.at_rest, place)
             real = [*real, *newly]
         if place is None:
             return Settled([*real, *open_], [], before)
         return Settled(real, open_, before)
 
-    def through(self, going: Unfinished, settled: "Settled") -> str:
+    def find_equal_position(self, going: Unfinished, settled: "Settled") -> str:
         """The position up to which a table without a real difference is equal."""
         place = going.place
         if place is not None and settled.in_flight and settled.before.log is not None:
-            place = min(place, _known(settled.before.log, []).reached)
+            place = min(place, _read_log_knowledge(settled.before.log, []).reached)
         return self.side.position_text(place) if place else f"batch {going.batch}"
 
 
@@ -172,13 +174,13 @@ class PartsCompared(NamedTuple):
     differences: list[Difference]
 
     def with_part(
-        self, number: int, found: Comparison, place: int | None, unequal: list[Difference]
+        self, number: int, comparison: Comparison, place: int | None, unequal: list[Difference]
     ) -> "PartsCompared":
         """The comparison with one more part."""
-        every = self.all.with_part(number, found.gold, found.source)
+        every = self.all.with_part(number, comparison.gold, comparison.source)
         equal = self.equal
         if not unequal:
-            equal = equal.with_part(number, found.gold, found.source)
+            equal = equal.with_part(number, comparison.gold, comparison.source)
         return PartsCompared(equal, every, place, [*self.differences, *unequal])
 
 
@@ -190,7 +192,7 @@ class Settled(NamedTuple):
     before: Applied
 
 
-def verdict(
+def compare_with_source(
     spark: SparkSession,
     target: Target,
     table: Table,
@@ -209,19 +211,19 @@ def verdict(
         tell: hears which part of the keys is compared next.
     """
     before, rows = read_gold(spark, target, table)
-    with connected(given.url, table.table) as connection:
-        source = find(connection, table, given.named)
+    with connect_to_source(given.url, table.table) as connection:
+        source = find_table(connection, table, given.named)
         _check_keys(table, source.types)
-        place = source.side.position(connection)
-    plan = planned(table, source.name, source.types, rows.columns)
+        place = source.side.read_position(connection)
+    plan = plan_comparison(table, source.name, source.types, rows.columns)
     work = SourceComparison(spark, target, table, given, source.side, plan)
     kept = read_verified(target, table.table)
-    going = kept.resumed(Unfinished(work.what(), before.batch, place))
+    going = kept.resume(Unfinished(work.digest_plan(), before.batch, place))
     done = work.compare_parts(rows, kept, going, tell)
     settled = work.settle(done.differences, before, done.place, pause)
-    through = None if settled.real else work.through(going, settled)
-    proved = kept.going(None) if through is None else Verified(through, now(), plan.source)
-    write_verified(target, table.table, proved)
+    through = None if settled.real else work.find_equal_position(going, settled)
+    state = kept.with_open(None) if through is None else Verified(through, utc_now(), plan.source)
+    write_verified(target, table.table, state)
     return Verdict(
         plan.source,
         done.all.gold,
@@ -237,7 +239,7 @@ def verdict(
 
 def read_gold(spark: SparkSession, target: Target, table: Table) -> AppliedRows:
     """Gold's rows of a table as of now, and what was applied before."""
-    return AppliedRows(applied(spark, target, table), published(spark, target, table))
+    return AppliedRows(read_applied(spark, target, table), read_published(spark, target, table))
 
 
 def _check_keys(table: Table, types: Mapping[str, str]) -> None:
@@ -249,19 +251,19 @@ def _check_keys(table: Table, types: Mapping[str, str]) -> None:
             raise TableFailed(table.table, f"gold does not show its key {key}, which is sensitive")
 
 
-def published(spark: SparkSession, target: Target, table: Table) -> DataFrame:
+def read_published(spark: SparkSession, target: Target, table: Table) -> DataFrame:
     """Gold's rows of a table as of now.
 
     Raises:
         TableFailed: gold does not show it.
     """
-    rows = catalog.read(spark, target, table.table)
+    rows = catalog.read_view(spark, target, table.table)
     if rows is None:
         raise TableFailed(table.table, "gold does not show it yet; `lakehouse run` publishes it")
     return rows
 
 
-def applied(spark: SparkSession, target: Target, table: Table) -> Applied:
+def read_applied(spark: SparkSession, target: Target, table: Table) -> Applied:
     """The change log that gold shows now."""
     runs = ledger.read(spark, target).where("layer = 'silver' AND status = 'ok'")
     row = runs.where(F.col("table") == table.table).agg(F.max("batch").alias("batch")).first()
@@ -271,26 +273,27 @@ def applied(spark: SparkSession, target: Target, table: Table) -> Applied:
     return Applied(rows, int(row["batch"] or 0) if row else 0)
 
 
-def judged(
-    found: Sequence[Difference], before: Applied, at_rest: bool, place: int | None
+def judge_differences(
+    differences: Sequence[Difference], before: Applied, at_rest: bool, place: int | None
 ) -> tuple[list[Difference], list[Difference]]:
     """Differences that are real, and those that are still open."""
-    if at_rest or not found or before.log is None:
-        return list(found), []
+    if at_rest or not differences or before.log is None:
+        return list(differences), []
     if place is None:
-        return [], list(found)
-    writers = sorted({each.written_by for each in found if each.written_by is not None})
-    return parted(found, _known(before.log.where(F.col("_batch") <= before.batch), writers), place)
+        return [], list(differences)
+    writers = sorted({each.written_by for each in differences if each.written_by is not None})
+    log = _read_log_knowledge(before.log.where(F.col("_batch") <= before.batch), writers)
+    return split_by_log(differences, log, place)
 
 
-def parted(
-    found: Sequence[Difference], known: "LogKnowledge", place: int
+def split_by_log(
+    differences: Sequence[Difference], log: "LogKnowledge", place: int
 ) -> tuple[list[Difference], list[Difference]]:
     """Real differences, and those in flight, by the change log; `place` is the end of the WAL."""
-    if known.reached >= place:
-        return list(found), []
-    real = [each for each in found if each.written_by is not None and known.has(each.written_by)]
-    return real, [each for each in found if each not in real]
+    if log.reached >= place:
+        return list(differences), []
+    real = [d for d in differences if d.written_by is not None and log.has_changes_of(d.written_by)]
+    return real, [each for each in differences if each not in real]
 
 
 class LogKnowledge(NamedTuple):
@@ -300,12 +303,12 @@ class LogKnowledge(NamedTuple):
     writers: frozenset[str]
     snapshot: int
 
-    def has(self, writer: str) -> bool:
+    def has_changes_of(self, writer: str) -> bool:
         """Whether a transaction's changes are in there, itself or in a snapshot taken later."""
         return writer in self.writers or int(writer) < self.snapshot
 
 
-def _known(log: DataFrame, writers: Sequence[str]) -> LogKnowledge:
+def _read_log_knowledge(log: DataFrame, writers: Sequence[str]) -> LogKnowledge:
     number = F.col("_transaction").try_cast("bigint")
     row = log.agg(
         F.max(F.substring("_sequence", 1, 16)).alias("reached"),

@@ -12,8 +12,8 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from gold.status.pipeline import measure
-from gold.views.catalog import named
+from gold.status.pipeline import measure_files
+from gold.views.catalog import is_named
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.durations import seconds
@@ -37,7 +37,7 @@ COLUMNS = (
 )
 
 
-def note(
+def record_query(
     spark: SparkSession,
     target: Target,
     tables: Sequence[Table],
@@ -52,24 +52,24 @@ def note(
     took = int((ended - began).total_seconds() * 1000)
     read = [t for t in tables if t.max_staleness is not None and _is_read(t, query)]
     with suppress(*SPARK_FAILURES, OSError):
-        rows = [_cost(spark, target, t) | {"at": began, "duration_ms": took} for t in read]
+        rows = [_measure_read(spark, target, t) | {"at": began, "duration_ms": took} for t in read]
         DeclaredTable("gold", TABLE, COMMENT, COLUMNS).append(spark, target, rows)
 
 
 def _is_read(table: Table, query: str) -> bool:
-    return any(named(query, view) for view in (table.table, f"{table.table}_history"))
+    return any(is_named(query, view) for view in (table.table, f"{table.table}_history"))
 
 
-def _cost(spark: SparkSession, target: Target, table: Table) -> dict[str, object]:
+def _measure_read(spark: SparkSession, target: Target, table: Table) -> dict[str, object]:
     """How a view of the table is read now, and the size of what is below it."""
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
-    below = [kept, f"{table.table}_changes"] if _merges(spark, target, table) else [kept]
-    sizes = [measure(Lake(spark, target), each).bytes for each in below]
+    below = [kept, f"{table.table}_changes"] if _is_late(spark, target, table) else [kept]
+    sizes = [measure_files(Lake(spark, target), each).bytes for each in below]
     kind: Kind = "runtime_merge" if len(below) > 1 else "plain_read"
     return {"table": table.table, "kind": kind, "bytes": sum(size or 0 for size in sizes)}
 
 
-def _merges(spark: SparkSession, target: Target, table: Table) -> bool:
+def _is_late(spark: SparkSession, target: Target, table: Table) -> bool:
     """Whether something has waited for longer than the table promises."""
     waits, promised = f"{table.table}{PENDING}", seconds(table.max_staleness or 0)
     if not waits_in_log(target, table):

@@ -13,7 +13,7 @@ from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
 
 
-def of(lake: AskedLake, table: Table, rows: str | None = None) -> str | None:
+def build_stale_query(lake: AskedLake, table: Table, rows: str | None = None) -> str | None:
     """The query of a table's stale keys; None while it cannot have any.
 
     `rows` is what is shown, in SQL; silver's own table unless it is given.
@@ -22,13 +22,13 @@ def of(lake: AskedLake, table: Table, rows: str | None = None) -> str | None:
     letters = f"{table.table}_dead_letters"
     if not table.keys or not all(lake.exists("silver", name) for name in (kept, letters)):
         return None
-    known = lake.types("silver", kept)
-    types = {key: known[key] for key in table.keys}
+    column_types = lake.types("silver", kept)
+    types = {key: column_types[key] for key in table.keys}
     held = rows or lake.name("silver", kept)
-    return query(table, held, lake.name("silver", letters), types)
+    return render_stale_query(table, held, lake.name("silver", letters), types)
 
 
-def query(table: Table, rows: str, letters: str, types: Mapping[str, str]) -> str:
+def render_stale_query(table: Table, rows: str, letters: str, types: Mapping[str, str]) -> str:
     """One row per stale key: its columns, since when, and the dead letter that made it so.
 
     Args:
@@ -53,7 +53,7 @@ def query(table: Table, rows: str, letters: str, types: Mapping[str, str]) -> st
     )
 
 
-def hidden(view: View, stale: str) -> View:
+def hide_stale_keys(view: View, stale: str) -> View:
     """A view without its stale keys."""
     same = names.same("shown", "stale", view.keys, nullable=view.keys)
     query = f"SELECT * FROM ({view.query}) AS shown LEFT ANTI JOIN ({stale}) AS stale ON {same}"

@@ -34,34 +34,35 @@ class PipelineStatus(NamedTuple):
     notes: list[str]
 
 
-def troubles(record: Record) -> list[Trouble]:
+def list_troubles(record: Record) -> list[Trouble]:
     """Everything that is wrong with the table of a status record, worst first."""
-    return [*list_serious(record), *_hints(record)]
+    return [*list_serious(record), *_list_hints(record)]
 
 
 def list_serious(record: Record) -> list[Trouble]:
     """What is wrong, without hints."""
-    return [*_failures(record), *_keys(record), *_late(record), *_rejected(record)]
+    kinds = (_list_failures, _list_keys, _list_late, _list_rejected)
+    return [each for find in kinds for each in find(record)]
 
 
 def name_state(record: Record) -> str:
     """The words of everything that is wrong with a table, or `ok`."""
-    return ", ".join(dict.fromkeys(each.word for each in troubles(record))) or "ok"
+    return ", ".join(dict.fromkeys(each.word for each in list_troubles(record))) or "ok"
 
 
-def list_lines(told: PipelineStatus) -> list[tuple[str, str, bool]]:
+def list_lines(status: PipelineStatus) -> list[tuple[str, str, bool]]:
     """What `status` and the report say, as (table, sentence, whether that is serious).
 
     The tables come in the order of `worst_first`; what is about no table comes last, under "".
     """
-    found = [
+    lines = [
         (record["table"], each.text, each in serious)
-        for record in worst_first(told.records)
+        for record in worst_first(status.records)
         for serious in [list_serious(record)]
-        for each in troubles(record)
+        for each in list_troubles(record)
     ]
-    others = [*(text for each in told.unread for text in each.sentences()), *told.notes]
-    return [*found, *(("", text, False) for text in others)]
+    others = [*(text for each in status.unread for text in each.sentences()), *status.notes]
+    return [*lines, *(("", text, False) for text in others)]
 
 
 def worst_first(records: Sequence[Record]) -> list[Record]:
@@ -71,13 +72,13 @@ def worst_first(records: Sequence[Record]) -> list[Record]:
     """
 
     def severity(record: Record) -> int:
-        classes = (_failures, _keys, _late, _rejected, _hints)
+        classes = (_list_failures, _list_keys, _list_late, _list_rejected, _list_hints)
         return next((at for at, of in enumerate(classes) if list(of(record))), len(classes))
 
     return sorted(records, key=severity)
 
 
-def _failures(record: Record) -> Iterator[Trouble]:
+def _list_failures(record: Record) -> Iterator[Trouble]:
     table, failure = record["table"], record["last_failure"]
     if failure is not None:
         first = str(failure).splitlines()[0] if failure else "no reason given"
@@ -89,14 +90,14 @@ def _failures(record: Record) -> Iterator[Trouble]:
     if record["gaps"]:
         action = f"take a new snapshot: `lakehouse rebootstrap {table}`"
         backwards = any(gap.get("kind") == "positions" for gap in record["gaps"])
-        found = ", positions run backwards" if backwards else ""
+        suffix = ", positions run backwards" if backwards else ""
         gaps = counted(len(record["gaps"]), "open gap")
-        yield Trouble("GAPS", f"{gaps} in the source{found}; do: {action}")
+        yield Trouble("GAPS", f"{gaps} in the source{suffix}; do: {action}")
 
 
-def _keys(record: Record) -> Iterator[Trouble]:
-    own = [part for part in record["key_parts"] if not part.startswith(_OF_SOURCE)]
-    others = [part for part in record["key_parts"] if part not in own]
+def _list_keys(record: Record) -> Iterator[Trouble]:
+    key_parts = [part for part in record["key_parts"] if not part.startswith(_OF_SOURCE)]
+    others = [part for part in record["key_parts"] if part not in key_parts]
     rebuild = f"`lakehouse rebuild {record['table']}`"
     if others:
         text = f"the records are of several source tables, which {', '.join(others)} distinguishes"
@@ -106,8 +107,8 @@ def _keys(record: Record) -> Iterator[Trouble]:
         )
         action = f"add a key column from it (`from: {others[0]}`), then {rebuild}"
         yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
-    if own:
-        parts = ", ".join(own)
+    if key_parts:
+        parts = ", ".join(key_parts)
         text = f"the records' keys have parts that the table's keys have not: {parts}"
         effect = "rows that differ in nothing else of the key are one row here"
         add = "add them to `keys`, or choose the table's own records by source.topic"
@@ -122,14 +123,14 @@ def _keys(record: Record) -> Iterator[Trouble]:
         yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
 
 
-def _late(record: Record) -> Iterator[Trouble]:
+def _list_late(record: Record) -> Iterator[Trouble]:
     if record["stale"]:
         waited, promised = record["staleness_seconds"], record["max_staleness_seconds"]
         text = f"a change has waited {spoken(waited)}, promised are {spoken(promised)}"
         yield Trouble("STALE", f"{text}; do: `lakehouse run --table {record['table']}`")
 
 
-def _rejected(record: Record) -> Iterator[Trouble]:
+def _list_rejected(record: Record) -> Iterator[Trouble]:
     table, letters = record["table"], record["dead_letters_total"]
     if record["dead_letters_alert"]:
         reasons = ", ".join(f"{count:,} {why}" for why, count in record["dead_letters"].items())
@@ -144,7 +145,7 @@ def _rejected(record: Record) -> Iterator[Trouble]:
         yield Trouble("stale keys", f"{text}; do: {action}")
 
 
-def _hints(record: Record) -> Iterator[Trouble]:
+def _list_hints(record: Record) -> Iterator[Trouble]:
     if record["order"] == "arrival":
         text = "the source gives no position that is known: changes are in order of arrival"
         yield Trouble("order: arrival", text)

@@ -29,7 +29,7 @@ _FRESH = "_fresh"
 """The server's database of views on their way into the others."""
 
 
-def read(spark: SparkSession, target: Target, name: str) -> DataFrame | None:
+def read_view(spark: SparkSession, target: Target, name: str) -> DataFrame | None:
     """What a view of gold shows; None before it is published."""
     if target.catalog:
         there = names.exists(spark, target, "gold", name)
@@ -67,16 +67,16 @@ def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | N
     everything = re.search(r"\b(show|describe|desc)\b", query, re.IGNORECASE) is not None
 
     def is_asked(name: str) -> bool:
-        return everything or named(query, name)
+        return everything or is_named(query, name)
 
     for layer in LAYERS:
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
-        if as_of is None or named(query, layer):
-            for statement in _definitions(spark, target, layer, is_asked, as_of).values():
+        if as_of is None or is_named(query, layer):
+            for statement in _build_definitions(spark, target, layer, is_asked, as_of).values():
                 spark.sql(statement)
 
 
-def _definitions(
+def _build_definitions(
     spark: SparkSession,
     target: Target,
     layer: Layer,
@@ -84,22 +84,22 @@ def _definitions(
     as_of: str | None = None,
 ) -> dict[str, str]:
     """The SQL that registers what is asked of a layer, by name; functions end with `()`."""
-    views, found = stored(target, layer), dict[str, str]()
+    views, definitions = stored(target, layer), dict[str, str]()
     for name, view in views.items():
         if is_asked(name):
             place = f"{layer}.{names.quote(name)}"
-            found[place] = create_sql(place, _at(spark, target, view, as_of))
+            definitions[place] = create_sql(place, _view_as_of(spark, target, view, as_of))
         if view.as_of and is_asked(as_of_name(view)):
             place = f"{layer}.{names.quote(as_of_name(view))}"
-            found[f"{place}()"] = function_sql(place, view)
+            definitions[f"{place}()"] = function_sql(place, view)
     moment = f" TIMESTAMP AS OF {names.literal(as_of)}" if as_of else ""
     for table in {*names.in_folder(lake_place(target, target.lake, layer))} - {*views}:
         if is_asked(table):
             place = f"{layer}.{names.quote(table)}"
             select = f"SELECT * FROM {names.name(target, layer, table)}{moment}"
             grows = "" if as_of else " WITH SCHEMA EVOLUTION"
-            found[place] = f"CREATE OR REPLACE VIEW {place}{grows} AS {select}"
-    return found
+            definitions[place] = f"CREATE OR REPLACE VIEW {place}{grows} AS {select}"
+    return definitions
 
 
 def digest_of_views(target: Target) -> str:
@@ -128,7 +128,7 @@ class ServedCatalog:
         """
         wanted, failed = dict[str, str](), list[str]()
         for layer in reversed(LAYERS):
-            wanted |= _definitions(self._spark, self._target, layer, lambda _: True)
+            wanted |= _build_definitions(self._spark, self._target, layer, lambda _: True)
         for place in {*self._shown} - {*wanted}:
             self._drop(place)
         for place, statement in wanted.items():
@@ -175,7 +175,7 @@ class ServedCatalog:
         self._shown.pop(place, None)
 
 
-def _at(spark: SparkSession, target: Target, view: View, as_of: str | None) -> View:
+def _view_as_of(spark: SparkSession, target: Target, view: View, as_of: str | None) -> View:
     """The view as of a time; one of a group as of what had been complete by then."""
     if as_of is None:
         return view
@@ -191,6 +191,6 @@ def _at(spark: SparkSession, target: Target, view: View, as_of: str | None) -> V
     return view._replace(query=query)
 
 
-def named(query: str, table: str) -> bool:
+def is_named(query: str, table: str) -> bool:
     """Whether the query's text has the name of a table or view in it."""
     return re.search(rf"(?<![\w]){re.escape(table)}(?![\w])", query, re.IGNORECASE) is not None

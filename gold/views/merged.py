@@ -19,7 +19,7 @@ from lakehouse.storage.views import WAITING, WAITING_KEYS
 from silver.contract import PENDING, waits_in_log
 
 
-def source(
+def build_source(
     spark: SparkSession, target: Target, table: Table, kept: str, columns: Sequence[str]
 ) -> str | None:
     """What the table's views read in place of the silver table `kept`; None for that table itself.
@@ -37,7 +37,7 @@ def source(
     shown = [c for c in columns if not c.startswith("_") or c in ("_order", "_deleted")]
     waiting = WaitingRows(of_rows, of_keys, shown, seconds(table.max_staleness or 0))
     held = names.name(target, "silver", kept)
-    return query(held, columns, waiting, table.keys, table.nullable_keys)
+    return render_merged(held, columns, waiting, table.keys, table.nullable_keys)
 
 
 class WaitingRows(NamedTuple):
@@ -56,7 +56,7 @@ class WaitingRows(NamedTuple):
     promised: int
 
 
-def query(
+def render_merged(
     rows: str,
     columns: Sequence[str],
     waiting: WaitingRows,
@@ -72,11 +72,11 @@ def query(
         same: the columns that tell which row replaces which.
         nullable: the columns among these in which null equals null.
     """
-    pending, of_keys, known, promised = waiting
+    pending, of_keys, waiting_columns, promised = waiting
     late = f"current_timestamp() >= _since + INTERVAL {promised} SECONDS"
     when = f" WHERE {late}" if promised else ""
     chosen = ", ".join(f"held.{quote(c)}" for c in columns)
-    given = ", ".join(quote(c) if c in known else f"NULL AS {quote(c)}" for c in columns)
+    given = ", ".join(quote(c) if c in waiting_columns else f"NULL AS {quote(c)}" for c in columns)
     on = names.same("held", "waiting", same, nullable)
     keys = ", ".join(quote(c) for c in same)
     return (

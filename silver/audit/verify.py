@@ -51,23 +51,23 @@ def verify(
         sample: about how many keys are rebuilt from bronze; None for all.
     """
     seen = read_state(spark, target, table.table)
-    stored = row_checks.laws(spark, target, table, seen)
-    arrived = row_checks.arrival_laws(spark, target, table, seen)
-    rebuilt = rebuilt_laws.laws(spark, target, table, seen, sample)
-    return judge({**stored, **more, **arrived, **rebuilt})
+    stored = row_checks.build_row_laws(spark, target, table, seen)
+    arrived = row_checks.build_arrival_laws(spark, target, table, seen)
+    rebuilt = rebuilt_laws.build_rebuild_law(spark, target, table, seen, sample)
+    return judge_laws({**stored, **more, **arrived, **rebuilt})
 
 
-def judge(laws: Mapping[str, DataFrame]) -> list[Law]:
+def judge_laws(laws: Mapping[str, DataFrame]) -> list[Law]:
     """Counts the units of every law; a law without a unit holds."""
     if not laws:
         return []
     named = [units.withColumn("law", F.lit(law)) for law, units in laws.items()]
     counted = reduce(DataFrame.unionByName, named).groupBy("law")
-    found = counted.agg(F.count(F.lit(1)).alias("checked"), F.count_if("bad").alias("broken"))
-    counts = {row["law"]: (row["checked"], row["broken"]) for row in found.collect()}
-    return [_law(law, units, *counts.get(law, (0, 0))) for law, units in laws.items()]
+    totals = counted.agg(F.count(F.lit(1)).alias("checked"), F.count_if("bad").alias("broken"))
+    counts = {row["law"]: (row["checked"], row["broken"]) for row in totals.collect()}
+    return [_judge_law(law, units, *counts.get(law, (0, 0))) for law, units in laws.items()]
 
 
-def _law(law: str, units: DataFrame, checked: int, broken: int) -> Law:
+def _judge_law(law: str, units: DataFrame, checked: int, broken: int) -> Law:
     rows = units.where("bad").limit(EXAMPLES).collect() if broken else []
     return Law(law, checked, broken, sorted(row["unit"] for row in rows))

@@ -153,16 +153,16 @@ class _Replaying(NamedTuple):
             to_all(good.select(*IDENTITY), few), IDENTITY, "left_anti"
         )
         rows = earlier.unionByName(good, allowMissingColumns=True)
-        after, counts = self.apply(rows, summary, state)
+        after, counts = self.apply_good(rows, summary, state)
         moved = _compare_reasons(before, summary.rejected)
         _correct_log(table, again)
         _resolve_letters(table, again, self.run_id)
         if counts or moved:
             counts = moved | {name: n + moved.get(name, 0) for name, n in counts.items()}
-            self.note(pin_now(table, self.states, after), counts)
+            self.record(pin_now(table, self.states, after), counts)
         return Replayed(table.name, tried, summary.records - sum(summary.rejected.values()))
 
-    def apply(
+    def apply_good(
         self, rows: DataFrame, summary: Summary, state: TableState
     ) -> tuple[TableState, dict[str, int]]:
         """Joins what is good now into the table; `rows` are the log with it.
@@ -182,12 +182,12 @@ class _Replaying(NamedTuple):
             "partial": state.partial or summary.incomplete > 0,
             "heirs": state.heirs or summary.heirs > 0,
         }
-        self.note(state.replace(batch=after.logged, logged=after.logged, **met), reserved)
+        self.record(state.replace(batch=after.logged, logged=after.logged, **met), reserved)
         done = run_table(Run(self.run_id, be_silent), Batch(self.table, rows, state, after))
         counts = {n: count for n, count in done.counts.items() if n not in reserved}
         return done.state, counts | {"records": 0}
 
-    def note(self, state: TableState, counts: Mapping[str, int]) -> None:
+    def record(self, state: TableState, counts: Mapping[str, int]) -> None:
         """Keeps a state of the table, and counts, in the ledger."""
         entry = ledger.told(self.run_id, "silver", self.table.name, self.started)
         ledger.append(self.table.spark, self.table.target, [state.done(entry, counts)])

@@ -5,7 +5,7 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_lakehouse.cli.ask.queries import print_answer, utc
+from cdc_lakehouse.cli.ask.queries import print_answer, to_utc
 from gold import job as gold
 from lakehouse.config.target import Target
 from lakehouse.storage.names import name
@@ -49,7 +49,7 @@ def test_a_history_is_asked_by_time_at_the_source(
         ("2024-03-01", 1, "C"),
     ]
     query = "SELECT id, city FROM gold.t ORDER BY id"
-    print_answer(spark, target, query, "csv", utc("2024-02-01T01:00:00+01:00"))
+    print_answer(spark, target, query, "csv", to_utc("2024-02-01T01:00:00+01:00"))
     assert capsys.readouterr().out.splitlines() == ["id,city", "1,A", "2,X"]
     print_answer(spark, target, query, "csv")
     assert capsys.readouterr().out.splitlines() == ["id,city", "1,C"]
@@ -66,5 +66,5 @@ def test_tables_of_layers_that_a_query_does_not_name_need_not_be_as_old(
     publish(spark, target, "gold", gold.table_views(spark, target, people))
     made = f"CREATE TABLE {name(target, 'bronze', 't')} (id int) USING delta"
     create(spark, target, "bronze", "t", made)
-    print_answer(spark, target, "SELECT id FROM gold.t", "csv", utc("2024-02-01"))
+    print_answer(spark, target, "SELECT id FROM gold.t", "csv", to_utc("2024-02-01"))
     assert capsys.readouterr().out.splitlines() == ["id", "1"]

@@ -143,9 +143,9 @@ def test_a_change_log_that_is_applied_whole_is_not_read(lake: Settled) -> None:
     quick, (one,) = quick_lake(lake.target), lake.tables
     newest = quick.highest("silver", "t_changes", "_batch")
     assert newest is not None
-    assert table_status.facts(quick, one, newest).log is None
+    assert table_status.collect_facts(quick, one, newest).log is None
     for applied in (newest - 1, None):
-        assert table_status.facts(quick, one, applied).log is not None
+        assert table_status.collect_facts(quick, one, applied).log is not None
 
 
 def test_a_table_that_a_newer_delta_wrote_is_left_to_spark(lake: Settled) -> None:

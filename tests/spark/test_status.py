@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from gold.job import publish
 from gold.status.pipeline import STATUS_COLUMNS
 from gold.status.quick import quick_lake
-from gold.status.table_status import status, status_of
+from gold.status.table_status import read_status, status_of
 from gold.views import catalog
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
@@ -26,7 +26,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Targe
 
 @pytest.fixture(scope="module")
 def records(spark: SparkSession, lake: Target) -> dict[str, dict[str, Any]]:
-    return {record["table"]: record for record in status(spark, lake, TABLES)}
+    return {record["table"]: record for record in read_status(spark, lake, TABLES)}
 
 
 def asked(record: dict[str, Any]) -> datetime:
@@ -174,7 +174,7 @@ def test_a_record_is_json(records: dict[str, dict[str, Any]]) -> None:
 
 def test_an_empty_lake_has_a_status(spark: SparkSession, target: Target) -> None:
     publish(spark, target, TABLES, "r", quiet)
-    found = status(spark, target, TABLES)
+    found = read_status(spark, target, TABLES)
     assert [(r["table"], r["rows"], r["stale"], r["accounted"]) for r in found] == [
         (t.table, 0, False, True) for t in TABLES
     ]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakehouse.places.place import Place
-    from silver.maintenance.erase import Found
+    from silver.maintenance.erase import KeyTraces
     from silver.state.table_state import TableState
 
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table that has the key.")]
