@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze import feed_state, job, storage
-from bronze.feeds import feeds
+from bronze.feeds import list_feeds
 from bronze.files.unreadable import unreadable_files
 from bronze.job import ingest
-from bronze.storage import news
+from bronze.storage import read_news
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
@@ -360,9 +360,9 @@ def test_what_a_write_tells_is_what_bronze_holds(
     ]
     for number, content in enumerate(contents):
         drop(target, f"orders/{number}", content)
-    memory, (feed,) = Memory(), feeds(limited)
-    told = job._outcome(job._Ingestion(spark, target, memory.feeds, {}), feed)
-    asked = news(spark, target, feed, 0)
+    memory, (feed,) = Memory(), list_feeds(limited)
+    told = job._read_feed(job._Ingestion(spark, target, memory.feeds, {}), feed)
+    asked = read_news(spark, target, feed, 0)
     assert (told.batch or 0, told.records) == asked[:2]
     assert memory.feeds[feed.name].newest == asked.batch
     assert set(memory.feeds[feed.name].topics) == set(asked.records)
@@ -375,7 +375,7 @@ def test_bronze_is_not_asked_what_was_just_written(
     def asked(*_: object) -> None:
         raise AssertionError("bronze was asked")
 
-    monkeypatch.setattr(storage, "news", asked)
+    monkeypatch.setattr(storage, "read_news", asked)
     drop(target, "orders/a", "1")
     first = run(spark, target)[0]
     nothing = run(spark, target)[0]

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.front import run_command_line
 from lakehouse.config.loading import load_target
 from lakehouse.storage.names import name
 from tests.spark.test_idle_run import Lake
@@ -31,7 +31,7 @@ class Terminal:
         """What the command answers; its error where it ends with another code than 0."""
         ended: Any = 0
         try:
-            enter(app, [*arguments, *self._at])
+            run_command_line(app, [*arguments, *self._at])
         except SystemExit as left:
             ended = left.code
         told = self._capsys.readouterr()

@@ -199,7 +199,7 @@ def test_what_was_looked_through_is_not_looked_through_again(
         looked.append(after)
         return real(spark, target, feed, after)
 
-    monkeypatch.setattr(watch, "jumps", jumps)
+    monkeypatch.setattr(watch, "find_jumps", jumps)
     config, memory = table("ydb"), Memory() if remembers else None
     for file, offset in (("a", 5), ("b", 6)):
         land(target, file, *ydb(offset))

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_lakehouse.cli.work.rounds import Round, do_layer, telling_together
+from cdc_lakehouse.cli.work.rounds import Round, do_layer, write_entries_together
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer, Target
 from lakehouse.run import ledger
@@ -86,7 +86,7 @@ def test_a_round_tells_of_bronze_with_silver(spark: SparkSession, target: Target
         done = do_layer(Round(spark, target, "r", memory=memory), tables, layer, lake.quiet)
         assert [one.message for one in done] == [None]
 
-    with telling_together(spark, target, ["bronze", "silver"], memory):
+    with write_entries_together(spark, target, ["bronze", "silver"], memory):
         work("bronze", 1)
         assert layers(spark, target) == []
         work("silver", 1)
@@ -94,7 +94,7 @@ def test_a_round_tells_of_bronze_with_silver(spark: SparkSession, target: Target
         work("bronze", 2)
         assert layers(spark, target) == ["bronze", "silver"]
     assert layers(spark, target) == ["bronze", "bronze", "silver"]
-    with telling_together(spark, target, ["bronze"], memory):
+    with write_entries_together(spark, target, ["bronze"], memory):
         work("bronze", 3)
         assert layers(spark, target) == ["bronze", "bronze", "bronze", "silver"]
 

@@ -166,7 +166,7 @@ def test_a_batch_that_a_killed_run_left_without_its_columns_is_written_anew(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(log, "rewrite", killed)
+        patch.setattr(log, "rewrite_batch", killed)
         silver.apply(spark, target, [one], "run", quiet)
     assert not logged(spark, target).where("_unlike").isEmpty()
     assert failures(silver.apply(spark, target, [one], "run", quiet)) == []

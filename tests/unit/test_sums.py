@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from cdc_lakehouse.cli.work.continuous import settled
+from cdc_lakehouse.cli.work.continuous import apply_pending
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer
 from lakehouse.run import ledger
@@ -33,6 +33,6 @@ def test_what_waits_is_applied_at_the_end_unless_it_may_lag() -> None:
         asked.extend(one.table for one in some)
         return [entry("waits", updated=3, pending=-3)]
 
-    ended = {e.table: e.counts for e in settled(tables, told, do, said.append, memory)}
+    ended = {e.table: e.counts for e in apply_pending(tables, told, do, said.append, memory)}
     assert (asked, [e.table for e in said]) == (["waits", "fresh"], ["waits"])
     assert ended["waits"] == {"pending": 0, "updated": 3}
