@@ -31,12 +31,12 @@ _REASON = re.compile(r"[a-z]+_[a-z_]+|rule")
 
 
 class Wanted(NamedTuple):
-    """Which dead letters are meant.
+    """Which dead letters are selected.
 
     `reasons` are reason codes (`rule` means every rule); `key` the key's values as texts; `since`
-    a time in UTC as Spark reads it; `file` begins, within its landing folder, the place of the
-    letters; `position` is the place of one. `resolved` takes those that a replay has applied or
-    somebody acknowledged as well; `acknowledged` takes only the latter.
+    a time in UTC as Spark reads it; `file` is how their position begins within the landing folder;
+    `position` is that of one letter. `resolved` selects letters too that a replay has applied or
+    somebody has acknowledged; `acknowledged` selects the latter only.
     """
 
     reasons: Sequence[str] = ()
@@ -51,7 +51,7 @@ class Wanted(NamedTuple):
 def dead_letters(
     spark: SparkSession, target: Target, tables: Sequence[Table], wanted: Wanted
 ) -> DataFrame | None:
-    """The dead letters that are wanted: `table`, then SHOWN; None where no table has any.
+    """The selected dead letters: `table`, then SHOWN; None where no table has any.
 
     Lines of a shared feed that name no topic are dead letters of the feed, whose name is `table`.
 
@@ -142,7 +142,7 @@ def _read_letters(table: SilverTable, wanted: Wanted) -> DataFrame | None:
 
 
 def _build_letters_sql(lake: AskedLake, table: Table, wanted: Wanted) -> str | None:
-    """The wanted dead letters of a table but for their key; None where it has none."""
+    """SELECT of the wanted dead letters of a table, whatever their key; None where it has none."""
     name = f"{table.table}_dead_letters"
     if not lake.exists("silver", name):
         return None
@@ -186,7 +186,7 @@ def _read_letters_of_feed(lake: Lake, feed: str, wanted: Wanted) -> DataFrame | 
 
 
 def build_condition(table: SilverTable, wanted: Wanted) -> Column:
-    """Which rows of a table's dead letters, which must be there, are wanted.
+    """Which rows of a table's dead letters are wanted; the table of dead letters must exist.
 
     Raises:
         ConfigurationError: a value of the key is none of its column's type.
@@ -199,7 +199,7 @@ def build_condition(table: SilverTable, wanted: Wanted) -> Column:
 
 
 def _list_conditions(wanted: Wanted) -> list[str]:
-    """What the wanted letters fulfil, but for their key, in SQL."""
+    """The conditions of the wanted letters in SQL, without that on their key."""
     conditions = [] if wanted.resolved else ["resolved_at IS NULL"]
     if wanted.reasons:
         listed = ", ".join(map(names.literal, wanted.reasons))

@@ -34,7 +34,7 @@ class ColumnDrift(NamedTuple):
     shape: Shape
 
     @property
-    def said(self) -> str:
+    def phrase(self) -> str:
         """The change as a phrase for a person."""
         types = " to ".join(type for type in (self.from_type, self.to_type) if type)
         return f"{self.kind} {self.column} ({types})" if types else f"{self.kind} {self.column}"

@@ -15,13 +15,13 @@ from collections.abc import Collection
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
-from lakehouse.config.column_types import has_bounds, longest
+from lakehouse.config.column_types import has_bounds, max_length
 from lakehouse.config.table import Table
 from lakehouse.storage import names
 from lakehouse.storage.lake import LakeTable
 from lakehouse.storage.upkeep import STATISTICS as STATISTICS_OF
 from lakehouse.storage.upkeep import cluster_sql, set_sql
-from lakehouse.storage.writing import alone, append, create, replace
+from lakehouse.storage.writing import hold_table_lock, append_rows, create_table, replace_rows
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LayerColumn
 from silver.decode.types import can_widen
 
@@ -79,8 +79,8 @@ def create_sql(
     of: Table | None = None,
 ) -> str:
     """The CREATE TABLE text of a silver table."""
-    properties = names.properties(properties_of(layer) | _statistics_property(fields, layer, of))
-    clusters = names.clustering(clustered_by(fields, of))
+    properties = names.render_properties(properties_of(layer) | _statistics_property(fields, layer, of))
+    clusters = names.render_clustering(clustered_by(fields, of))
     return (
         f"CREATE TABLE IF NOT EXISTS {name} ({columns_sql(fields, layer)}) USING delta"
         f"{clusters} TBLPROPERTIES {properties}"
@@ -134,7 +134,7 @@ def _is_short(field: StructField, of: Table) -> bool:
     if not isinstance(field.dataType, StringType):
         return True
     declared = of.columns.get(field.name)
-    most = longest(declared.type) if declared else None
+    most = max_length(declared.type) if declared else None
     return most is not None and most <= SHORT
 
 
@@ -156,11 +156,11 @@ def ensure_table(
     """
     spark, target = table.lake.spark, table.lake.target
     if not table.exists:
-        create(spark, target, table.layer, table.table, create_sql(table.name, fields, layer, of))
+        create_table(spark, target, table.layer, table.table, create_sql(table.name, fields, layer, of))
         return True
     growth = growth_sql(table.name, table.schema, fields, batch)
     for statement in growth:
-        with alone(target, table.layer, table.table):
+        with hold_table_lock(target, table.layer, table.table):
             spark.sql(statement)
     if growth:
         table.forget()
@@ -186,7 +186,7 @@ def load_rows(table: LakeTable, rows: DataFrame, anew: bool, of: Table | None = 
     A write in place of all rows takes Delta's mark away that the table is clustered.
     """
     spark, target = table.lake.spark, table.lake.target
-    write = replace if anew else append
+    write = replace_rows if anew else append_rows
     write(spark, target, table.layer, table.table, rows)
     if anew and (clusters := clustered_by(table.business, of)):
         spark.sql(cluster_sql(table.name, clusters))
