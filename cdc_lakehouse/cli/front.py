@@ -12,13 +12,13 @@ import typer
 from cdc_lakehouse.cli.help import CommandsByTask, render_examples
 from cdc_lakehouse.cli.options import Chosen, load_chosen, with_common_options
 from cdc_lakehouse.terminal.verbosity import set_level
-from lakehouse.config.loading import select
+from lakehouse.config.loading import select_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, Interrupted, LakehouseError, SparkUnavailable
 from lakehouse.interrupts import raise_again, was_pressed
 from lakehouse.remedies import find_remedy, install_extra, java_ended
-from lakehouse.spark.failures import shortened
+from lakehouse.spark.failures import shorten_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,7 +142,7 @@ def load_conf(chosen: Chosen) -> tuple[Target, list[Table]]:
 def load_whole_conf(chosen: Chosen) -> tuple[Target, list[Table], list[Table]]:
     """Target, the tables that were chosen, and all that are configured; as `load_conf`."""
     target, everything = load_conf(chosen._replace(only=()))
-    return target, select(everything, chosen.only), everything
+    return target, select_tables(everything, chosen.only), everything
 
 
 def check_lake(target: Target) -> None:
@@ -151,12 +151,12 @@ def check_lake(target: Target) -> None:
     Raises:
         ConfigurationError: there is none.
     """
-    from lakehouse.places.place import place
+    from lakehouse.places.place import to_place
     from lakehouse.places.settings import is_reached
 
     if target.catalog or not is_reached(target, target.lake):
         return
-    if place(target, target.lake).is_dir():
+    if to_place(target, target.lake).is_dir():
         return
     action = "run `lakehouse run` first, or correct --root or the target's root"
     raise ConfigurationError(
@@ -180,9 +180,9 @@ def start_spark(
     Raises:
         SparkUnavailable: there is no session, or it cannot run the functions.
     """
-    from lakehouse.spark.server import connect
+    from lakehouse.spark.server import connect_to_server
 
-    warm = connect(target) if asks else None
+    warm = connect_to_server(target) if asks else None
     if warm is not None:
         return warm
     from bronze.kafka.ingest import list_jars, list_packages
@@ -253,6 +253,6 @@ def _show_unforeseen(kind: type[BaseException], error: BaseException, _: object)
     session = sys.modules.get("lakehouse.spark.session")
     if session is not None and session.java_has_ended():
         _exit_with(java_ended())
-    message = shortened(error)
+    message = shorten_failure(error)
     action = find_remedy(message) or "--debug shows where"
     show_error(f"{kind.__name__}: {message.splitlines()[0]}\n  do: {action}")

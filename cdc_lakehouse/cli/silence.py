@@ -21,12 +21,12 @@ def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]
 
 def without_yaml(target: Target, everything: Sequence[Table]) -> list[str]:
     """A sentence for each table that a local lake holds and no YAML describes (any more)."""
-    from lakehouse.places.place import place
-    from lakehouse.storage.names import in_folder
+    from lakehouse.places.place import to_place
+    from lakehouse.storage.names import list_tables_in
 
     if target.catalog:
         return []
-    names = in_folder(place(target, target.lake, "silver"))
+    names = list_tables_in(to_place(target, target.lake, "silver"))
     held = {n.removesuffix("_changes") for n in names if n.endswith("_changes") and n[0] != "_"}
     return [
         f"{name}: no YAML describes this table, so nothing brings gold.{name} up to date; do: put"

@@ -19,7 +19,7 @@ from cdc_lakehouse.drafts.first_draft import SCHEMA_LINE, possible_columns, to_s
 from cdc_lakehouse.drafts.sample import SIGNALS, to_identifier
 from gold.source_check.database import SYSTEM_SCHEMAS
 from lakehouse.errors import ConfigurationError, SourceUnreachable
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 MOST_DIGITS = 38
 _KINDS: Sequence[tuple[tuple[type[types.TypeEngine[Any]], ...], str]] = (
@@ -232,7 +232,7 @@ def list_preparations(tables: Sequence[DatabaseTable], url: URL) -> list[str]:
 def partitioned_notes(tables: Mapping[str, DatabaseTable]) -> list[str]:
     """A sentence for each partitioned table, whose partitions get no YAML of their own."""
     return [
-        f"{name} is a partitioned table: its {counted(len(table.partitions), 'partition')} are read"
+        f"{name} is a partitioned table: its {render_count(len(table.partitions), 'partition')} are read"
         " as one table"
         for name, table in tables.items()
         if table.partitions

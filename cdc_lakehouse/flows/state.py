@@ -18,8 +18,8 @@ from pyspark.sql import types as T
 from cdc_lakehouse.flows.definition import PREFIX, AutoCdcError, Definition
 from cdc_lakehouse.flows.tables import FlowTable
 from lakehouse.spark.spark_failures import SPARK_FAILURES
-from lakehouse.storage.names import same
-from lakehouse.storage.statements import execute, inserting
+from lakehouse.storage.names import equal_columns
+from lakehouse.storage.statements import execute_with_rows, render_insert
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, UPSERT
 from silver.fold.arrow import CURRENT_FACTS, HISTORY_CHANGE, HISTORY_FACTS
 from silver.fold.order_key import order_literal, sequence_sql
@@ -239,15 +239,15 @@ class FlowState:
         text = (
             f"MERGE INTO {self.table.name} t USING {{rows}} s"
             f" ON t._batch = s._batch AND t._batch = {number}"
-            f" WHEN NOT MATCHED THEN {inserting(names)}"
+            f" WHEN NOT MATCHED THEN {render_insert(names)}"
         )
         if self.in_target:
-            same_key = same("t", "s", self.definition.keys, ())
+            same_key = equal_columns("t", "s", self.definition.keys, ())
             free = f"if(t._batch < {number}, true, CAST(raise_error('{_TAKEN}') AS BOOLEAN))"
             columns = ([*self.definition.keys], self.values)
             text = merge_sql(self.table.name, f"{same_key} AND {free}", columns, None)
         try:
-            result = execute(self.table.spark, text, rows).collect()[0].asDict()
+            result = execute_with_rows(self.table.spark, text, rows).collect()[0].asDict()
         except SPARK_FAILURES as error:
             if _TAKEN not in str(error):
                 raise

@@ -7,11 +7,11 @@ import typer
 
 from cdc_lakehouse.cli.front import check_lake, command, load_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
-from lakehouse.config.loading import select
+from lakehouse.config.loading import select_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +35,7 @@ def export(chosen: Chosen, table: Name, dest: Destination, format: Written = "de
     check_lake(target)
     spark = start_spark(target, [one])
     rows = write_view(spark, target, table, (folder, format))
-    print(f"{table}: {counted(rows, 'row')} of gold.{table} written to {folder} as {format}")
+    print(f"{table}: {render_count(rows, 'row')} of gold.{table} written to {folder} as {format}")
 
 
 def write_view(spark: "SparkSession", target: Target, view: str, to: tuple[str, Kind]) -> int:
@@ -93,7 +93,7 @@ def _of_view(tables: list[Table], view: str) -> Table:
     """
     with_history = {f"{t.table}{_HISTORY}" for t in tables if t.stored_as_scd_type == 2}
     name = view.removesuffix(_HISTORY) if view in with_history else view
-    return select(tables, [name])[0]
+    return select_tables(tables, [name])[0]
 
 
 def _empty_folder(target: Target, dest: str) -> str:

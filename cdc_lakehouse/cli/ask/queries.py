@@ -13,10 +13,10 @@ from cdc_lakehouse.cli.front import check_lake, command, load_conf, load_whole_c
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.config.unpacking import nearest
-from lakehouse.durations import spoken
+from lakehouse.config.unpacking import find_nearest
+from lakehouse.durations import render_duration
 from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 from lakehouse.storage.lake import AskedLake, Lake
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def print_quickly(target: Target, tables: list[Table], query: str, shown: str) -
     try:
         result = answer_query(target, tables, query)
         if shown == "table":
-            show_grid(result.columns, texts.texts(result), ALL_SHOWN)
+            show_grid(result.columns, texts.render_texts(result), ALL_SHOWN)
         else:
             lines = texts.json_lines(result) if shown == "json" else texts.csv_lines(result)
             print("".join(f"{line}\n" for line in lines), end="")
@@ -185,9 +185,9 @@ def print_answer(
             answer = spark.sql(query)
         _print_rows(answer, shown)
     except (AnalysisException, ParseException) as refused:
-        raise QueryRefused(_render_refusal(in_short(refused), views)) from refused
+        raise QueryRefused(_render_refusal(describe_failure(refused), views)) from refused
     except (PySparkException, Py4JJavaError) as failed:
-        raise QueryFailed(in_short(failed)) from failed
+        raise QueryFailed(describe_failure(failed)) from failed
 
 
 def print_status(
@@ -252,7 +252,7 @@ def to_narrow_row(record: "Record") -> dict[str, object]:
         "table": record["table"],
         "state": name_state(record),
         "rows": record["rows"],
-        "lag": spoken(record["lag_seconds"]),
+        "lag": render_duration(record["lag_seconds"]),
         "pending": record["pending_changes"],
         "dead letters": record["dead_letters_total"],
     }
@@ -264,9 +264,9 @@ def to_wide_row(record: "Record") -> dict[str, object]:
     return {
         "table": record["table"],
         "rows": record["rows"],
-        "lag": spoken(record["lag_seconds"]),
-        "staleness": spoken(record["staleness_seconds"]),
-        "promised": spoken(record["max_staleness_seconds"]) or "nothing",
+        "lag": render_duration(record["lag_seconds"]),
+        "staleness": render_duration(record["staleness_seconds"]),
+        "promised": render_duration(record["max_staleness_seconds"]) or "nothing",
         "stale": "STALE" if record["stale"] else "no",
         "pending": record["pending_changes"],
         "waiting": record["waiting_transactions"],
@@ -277,8 +277,8 @@ def to_wide_row(record: "Record") -> dict[str, object]:
         "order": record["order"],
         "files": record["files"],
         "vectors": record["deletion_vectors"],
-        "apply p95": spoken(record["apply_p95_seconds"]),
-        "recommended": spoken(least and 60 * least),
+        "apply p95": render_duration(record["apply_p95_seconds"]),
+        "recommended": render_duration(least and 60 * least),
         "verified through": record["verified_through"],
         "adds up": "yes" if record["accounted"] else "NO",
         "last failure": record["last_failure"],
@@ -343,7 +343,7 @@ def _render_refusal(message: str, views: Sequence[str]) -> str:
     if name is None:
         return message
     written = name[1].replace("`", "")
-    meant = nearest(written, views)
+    meant = find_nearest(written, views)
     action = 'see `lakehouse sql "SHOW TABLES IN gold"`'
     action = f"did you mean {meant}? Else {action}" if meant else action
     return f"the query\n  found:    {written}\n  expected: a table\n  do:       {action}"

@@ -11,7 +11,7 @@ from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from lakehouse.storage.lake import Lake
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 Output = Annotated[
     Path | None,
@@ -41,10 +41,10 @@ def report(chosen: Chosen, output: Output = None, docs: Docs = None) -> None:
     from gold.report.html import write_report
 
     with show_progress("report") as tell:
-        tell(f"asking about {counted(len(tables), 'table')}")
+        tell(f"asking about {render_count(len(tables), 'table')}")
         pipeline = ask_status(Lake(spark, target), tables, everything)
         write_report(spark, target, tables, file, pipeline, docs or docs_of(target))
-    print(f"report of {counted(len(tables), 'table')} in {file}")
+    print(f"report of {render_count(len(tables), 'table')} in {file}")
 
 
 def docs_of(target: Target) -> Path | None:

@@ -16,7 +16,7 @@ from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.warm import warm_process
 from cdc_lakehouse.cli.work.run import seconds_of
 from lakehouse.config.target import Target
-from lakehouse.durations import spoken
+from lakehouse.durations import render_duration
 from lakehouse.errors import ConfigurationError, SparkUnavailable
 from lakehouse.remedies import check_writable, java_ended
 from lakehouse.spark.server import Server, find_server, is_own, remove_server, write_server
@@ -70,7 +70,7 @@ def serve(
         sys.exit()
     if running is None:
         running = _start_process(target, chosen, ["--idle", idle, "--port", str(port)])
-        print(f"it ends once idle for {spoken(longest)}, or by serve --stop", file=sys.stderr)
+        print(f"it ends once idle for {render_duration(longest)}, or by serve --stop", file=sys.stderr)
     print(running.url)
 
 

@@ -156,12 +156,12 @@ def _run_command(given: Asking, statement: str) -> None:
 
 def list_tables(given: Asking) -> list[tuple[str, str]]:
     """Layer and name of every table and view; gold first, without what the layers keep inside."""
-    from lakehouse.storage.views import stored
+    from lakehouse.storage.views import load_views
 
     tables = list[tuple[str, str]]()
     for layer in reversed(LAYERS):
-        listed = set(names.listed(given.spark, given.target, layer))
-        views = set() if given.target.catalog else set(stored(given.target, layer))
+        listed = set(names.list_tables(given.spark, given.target, layer))
+        views = set() if given.target.catalog else set(load_views(given.target, layer))
         shown = (name for name in listed | views if not name.startswith("_"))
         tables += [(layer, name) for name in sorted(shown)]
     return tables
@@ -183,7 +183,7 @@ def _quote_name(target: Target, name: str) -> str:
     """`T` or `LAYER.T` as SQL; a name without a layer is gold's."""
     layer, dot, table = name.replace("`", "").rpartition(".")
     if target.catalog:
-        return name if dot else f"{names.schema(target, 'gold')}.{names.quote(name)}"
+        return name if dot else f"{names.schema_name(target, 'gold')}.{names.quote(name)}"
     return f"{names.quote(layer if dot else 'gold')}.{names.quote(table)}"
 
 

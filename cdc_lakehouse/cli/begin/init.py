@@ -12,7 +12,7 @@ from cdc_lakehouse.cli.front import command
 from cdc_lakehouse.cli.options import Chosen, same_lake
 from lakehouse.config.unpacking import table_schema
 from lakehouse.errors import ConfigurationError, LakeNotWritable
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from cdc_lakehouse.drafts.first_draft import Draft
@@ -236,10 +236,10 @@ def _from_database(
 
 def _check_named(table: str | None, tables: Sequence[str]) -> None:
     """Refuses a table that the database does not have."""
-    from lakehouse.config.unpacking import nearest
+    from lakehouse.config.unpacking import find_nearest
 
     if table is not None and table not in tables:
-        meant = nearest(table, tables)
+        meant = find_nearest(table, tables)
         action = f"did you mean {meant}?" if meant else "name one of them, or none for all"
         expected = f"one of {', '.join(tables)}"
         raise ConfigurationError("command line", "TABLE", table, expected, action)
@@ -258,7 +258,7 @@ def _print_drafts(drafts: "Sequence[Draft]") -> None:
         if draft.is_there:
             print(f"{_shorten_path(draft.file)} is there already and was left alone")
             continue
-        lines = counted(draft.check_count, "line")
+        lines = render_count(draft.check_count, "line")
         checks = f"; look at {lines} with 'check'" if draft.check_count else ""
         print(f"wrote {_shorten_path(draft.file)}{checks}")
 

@@ -98,9 +98,9 @@ def _read_held(
     different = list(list_differences(table, remembered.get(table.table, {})))
     if target.catalog:
         spark = start_spark(target, tables)
-        if not names.exists(spark, target, "silver", f"{table.table}_changes"):
+        if not names.table_exists(spark, target, "silver", f"{table.table}_changes"):
             return None
-        log = spark.table(names.name(target, "silver", f"{table.table}_changes"))
+        log = spark.table(names.table_name(target, "silver", f"{table.table}_changes"))
         columns = {f.name: f.dataType.simpleString() for f in log.schema.fields}
         kinds = {name: str(read_type(kind)) for name, kind in columns.items()}
         return Held(kinds, different, log.count(), None, _cluster_columns(spark, target, table))
@@ -115,11 +115,11 @@ def _read_held(
 
 
 def _cluster_columns(spark: "SparkSession", target: Target, table: Table) -> list[str]:
-    from lakehouse.storage.upkeep import facts
+    from lakehouse.storage.upkeep import read_facts
 
-    if not names.exists(spark, target, "silver", kept_name(table)):
+    if not names.table_exists(spark, target, "silver", kept_name(table)):
         return table.cluster_by
-    return [*facts(spark, names.name(target, "silver", kept_name(table))).layout.cluster_by]
+    return [*read_facts(spark, names.table_name(target, "silver", kept_name(table))).layout.cluster_by]
 
 
 def _read_fingerprints(target: Target, tables: Sequence[Table]) -> Mapping[str, Mapping[str, str]]:

@@ -25,7 +25,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from lakehouse.storage.landing import from_landing
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -132,7 +132,7 @@ def _print_quickly(
     Raises:
         NotQuick: Spark has to be asked; nothing has been printed.
     """
-    from lakehouse.quick.texts import json_lines, texts
+    from lakehouse.quick.texts import json_lines, render_texts
     from silver.changelog.dead_letter_list import quick_letters
 
     result, counts = quick_letters(lake, tables, wanted, limit)
@@ -140,7 +140,7 @@ def _print_quickly(
         print("".join(f"{line}\n" for line in json_lines(result)), end="")
     else:
         _print_letters(
-            FoundLetters(result.columns, texts(result), counts), limit, wanted.resolved, lake.target
+            FoundLetters(result.columns, render_texts(result), counts), limit, wanted.resolved, lake.target
         )
 
 
@@ -166,7 +166,7 @@ def _print_letters(letters: FoundLetters, limit: int, resolved: bool, target: Ta
         print(f"          and {len(letters.counts) - MOST_REASONS} more reasons")
     total = sum(count for _, _, count in letters.counts)
     newest_only = f"; the newest {limit:,} are shown" if total > limit else ""
-    print(f"{counted(total, 'dead letter')}{newest_only}")
+    print(f"{render_count(total, 'dead letter')}{newest_only}")
 
 
 def _short_rows(rows: "Iterable[Row]", target: Target) -> "Iterator[Row]":
@@ -217,7 +217,7 @@ def acknowledge(
     wanted = Wanted(reason or (), sought, moment, file=file, acknowledged=undo)
     for table, count in acknowledge_letters(spark, target, tables, wanted, because):
         what = "count again" if undo else "acknowledged"
-        print(f"{table:<24} {counted(count, 'dead letter')} {what}")
+        print(f"{table:<24} {render_count(count, 'dead letter')} {what}")
 
 
 def acknowledge_letters(
@@ -246,11 +246,11 @@ def acknowledge_letters(
             acknowledged.acknowledge(spark, target, frame, why)
         table_names, now = {table.table for table in tables}, datetime.now(timezone.utc)
         entries = [
-            ledger.told(uuid.uuid4().hex, "bronze", feed, now).done({UNREAD: -n if why else n})
+            ledger.make_entry(uuid.uuid4().hex, "bronze", feed, now).done({UNREAD: -n if why else n})
             for feed, n in counts.items()
             if feed not in table_names
         ]
-        ledger.append(spark, target, entries)
+        ledger.append_entries(spark, target, entries)
     return sorted(counts.items())
 
 

@@ -16,7 +16,7 @@ from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, start_
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import lock_tables
 from cdc_lakehouse.cli.work.run import list_failures, raise_all
-from lakehouse.config.loading import select
+from lakehouse.config.loading import select_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
@@ -116,7 +116,7 @@ def _table_of(letter: "Row", tables: list[Table], place: str) -> Table:
     if not named:
         expected = "a record of a table; this line names no topic"
         raise _to_error(place, expected, "drop it, mended, in a new file")
-    (table,) = select(tables, [letter["table"]])
+    (table,) = select_tables(tables, [letter["table"]])
     if any(source.value_format == "avro" for source in table.feeds):
         raise _to_error(place, "a record that is text, no Avro", "have the producer send it again")
     return table

@@ -19,10 +19,10 @@ from cdc_lakehouse.cli.front import (
     start_spark,
 )
 from cdc_lakehouse.cli.options import Chosen
-from lakehouse.config.loading import read_yaml, select
+from lakehouse.config.loading import read_yaml, select_tables
 from lakehouse.config.table import Expectation, Strict, Table
 from lakehouse.config.target import Target
-from lakehouse.config.unpacking import Check, refuse_lines, unpack
+from lakehouse.config.unpacking import Check, refuse_lines, unpack_model
 from lakehouse.errors import ConfigurationError, ExpectationsFailed
 from lakehouse.remedies import install_extra
 
@@ -193,7 +193,7 @@ def try_rules(target: Target, tables: list[Table], file: Path, as_json: bool) ->
     from cdc_lakehouse.terminal.console import show_records
 
     rules = read_rules(file)
-    chosen = select(tables, [rules.table] if rules.table else [])
+    chosen = select_tables(tables, [rules.table] if rules.table else [])
     if len(chosen) != 1:
         action = "name it with --table, or as `table:` in the file"
         problem = f"{len(chosen)} tables"
@@ -233,7 +233,7 @@ def read_rules(file: Path) -> Rules:
     """
     document = read_yaml(file)
     given = {"expectations": document} if isinstance(document, list) else document
-    return unpack(Rules, given, str(file))
+    return unpack_model(Rules, given, str(file))
 
 
 def with_rules(table: Table, rules: Rules, file: Path, checks: Sequence[Check]) -> Table:

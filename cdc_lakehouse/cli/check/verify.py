@@ -13,7 +13,7 @@ from cdc_lakehouse.cli.work.run import raise_all
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import LawsBroken, SourceDiffers, TableFailed
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -232,7 +232,7 @@ def _render_summary(verdict: "Verdict", as_json: bool) -> str:
         lines.append(f"equal through {verdict.through}")
     if verdict.resumed:
         lines.append(
-            f"{counted(verdict.resumed, 'part')} of the keys were equal before an interruption"
+            f"{render_count(verdict.resumed, 'part')} of the keys were equal before an interruption"
         )
     if verdict.left_out:
         lines.append(f"not compared: {', '.join(verdict.left_out)}")

@@ -16,11 +16,11 @@ from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import hold_all_layers
 from cdc_lakehouse.cli.work.rounds import Round, do_layer
 from cdc_lakehouse.cli.work.run import fail_at_the_end, whole_groups
-from lakehouse.config.loading import select
+from lakehouse.config.loading import select_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, EraseIncomplete
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +84,7 @@ def erase(
         problem, expected = f"--table {chosen.only[0]} beside {table}", "one table"
         raise ConfigurationError("command line", "--table", problem, expected, "leave one out")
     target, tables = load_conf(chosen._replace(only=()))
-    (one,) = select(tables, [table])
+    (one,) = select_tables(tables, [table])
     wanted = Erasure(one, parse_key(key, one), landing, make_line_printer(target), _ask_consent)
     check_lake(target)
     if dry_run:
@@ -166,7 +166,7 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     if dropped and not wanted.agrees([str(file) for file in dropped]):
         raise typer.Abort
     if table.publish == "table":
-        ledger.append(spark, target, [state.begun(wanted.run_id, table.table)])
+        ledger.append_entries(spark, target, [state.begun(wanted.run_id, table.table)])
     _remove_records(spark, target, wanted, hits)
     _delete_files(
         target, wanted, [str(file) for file in dropped if file in present and file.is_file()]
@@ -220,15 +220,15 @@ def verify_erasure(
         EraseIncomplete: naming where something is left.
     """
     from cdc_lakehouse.terminal.console import show_progress
-    from lakehouse.places.place import place
-    from lakehouse.storage.traces import traces
+    from lakehouse.places.place import to_place
+    from lakehouse.storage.traces import find_traces
     from silver.maintenance import erase
 
     with show_progress("looking for what is left"):
         left = erase.list_leftovers(spark, target, wanted.table, wanted.key)
         if not target.catalog:
             left += [
-                f"{t.file} ({t.places} places)" for t in traces(place(target, target.lake), values)
+                f"{t.file} ({t.places} places)" for t in find_traces(to_place(target, target.lake), values)
             ]
         dropped = [str(file) for file in _find_dropped_files(target, wanted, values)]
     if left or (dropped and wanted.landing):
@@ -237,7 +237,7 @@ def verify_erasure(
     if dropped:
         for file in dropped:
             wanted.say(f"the key's records lie in {file}")
-        files = counted(len(dropped), "dropped file")
+        files = render_count(len(dropped), "dropped file")
         wanted.say(f"erased from {where}; incomplete: the key is still in {files}")
         wanted.say("do: repeat the command with --landing, which deletes these files,")
         wanted.say("with the records of all other keys that are in them")
@@ -257,17 +257,17 @@ def _list_dropped_files(target: Target, table: Table) -> "set[Place]":
 def _find_dropped_files(target: Target, wanted: Erasure, values: list[str]) -> "list[Place]":
     """The dropped files that hold a record of the key, or one of its own texts."""
     from bronze.erasure.dropped_keys import files_with_key, find_landing_folders
-    from lakehouse.places.place import place
-    from lakehouse.storage.traces import traces
+    from lakehouse.places.place import to_place
+    from lakehouse.storage.traces import find_traces
 
     files = set(files_with_key(target, wanted.table, wanted.key))
     for folder in find_landing_folders(target, wanted.table):
-        files |= {place(target, trace.file) for trace in traces(folder, values)}
+        files |= {to_place(target, trace.file) for trace in find_traces(folder, values)}
     return sorted(files, key=str)
 
 
-def _print_hits(wanted: Erasure, hits: "Found", tables: Iterable[Table]) -> None:
-    wanted.say(f"{counted(hits.records, 'record')} of the key")
+def _print_hits(wanted: Erasure, hits: "KeyTraces", tables: Iterable[Table]) -> None:
+    wanted.say(f"{render_count(hits.records, 'record')} of the key")
     if hits.heirs:
         wanted.say(f"{hits.heirs} records show that their row had this key before: erase its new")
         wanted.say("key as well where it is the same person's")
@@ -286,11 +286,11 @@ def _shares_records(table: Table, other: Table) -> bool:
     return table.table != other.table and bool(records(table) & records(other))
 
 
-def _remove_records(spark: "SparkSession", target: Target, wanted: Erasure, hits: "Found") -> None:
+def _remove_records(spark: "SparkSession", target: Target, wanted: Erasure, hits: "KeyTraces") -> None:
     """Removes records, rows, versions, dead letters; last the log, which says what is the key's."""
     from bronze.erasure import erase as bronze
     from lakehouse.storage import names
-    from lakehouse.storage.traces import pattern
+    from lakehouse.storage.traces import build_pattern
     from lakehouse.storage.upkeep import forget_the_past
     from silver.maintenance import erase as silver
     from silver.maintenance.upkeep import of_table
@@ -301,15 +301,15 @@ def _remove_records(spark: "SparkSession", target: Target, wanted: Erasure, hits
         wanted.say(f"{'deletes' if wanted.landing else 'its records also lie in'} {file}")
     removed = bronze.remove_records(spark, target, feeds, hits.arrivals)
     if hits.values:
-        removed += bronze.remove_unclaimed(spark, target, wanted.table, pattern(hits.values))
+        removed += bronze.remove_unclaimed(spark, target, wanted.table, build_pattern(hits.values))
     rows = silver.remove_rows(spark, target, wanted.table, wanted.key, hits)
     log = silver.log_name(target, wanted.table)
     table_names = [name for name in of_table(spark, target, wanted.table) if name != log]
-    for name in (*[names.name(target, "bronze", feed) for feed in feeds], *table_names):
+    for name in (*[names.table_name(target, "bronze", feed) for feed in feeds], *table_names):
         _forget_past(spark, target, wanted, name)
     silver.remove_log(spark, target, wanted.table, hits)
     forget_the_past(spark, target, log)
-    bronze_records, others = counted(removed, "record"), counted(rows, "row")
+    bronze_records, others = render_count(removed, "record"), render_count(rows, "row")
     wanted.say(f"removed {bronze_records} of bronze, {others} and dead letters of silver")
     if wanted.landing:
         _delete_files(target, wanted, files)
@@ -325,10 +325,10 @@ def _forget_past(
 
 
 def _delete_files(target: Target, wanted: Erasure, files: Iterable[str]) -> None:
-    from lakehouse.places.place import place
+    from lakehouse.places.place import to_place
 
     for file in files:
-        path = place(target, file.removeprefix("file:"))
+        path = to_place(target, file.removeprefix("file:"))
         if path.is_file():
             path.unlink()
         else:
@@ -343,7 +343,7 @@ def _record_erasure(
 
     if record_count or state.group is not None:
         now = datetime.now(timezone.utc)
-        entry = ledger.told(wanted.run_id, "silver", wanted.table.table, now)
+        entry = ledger.make_entry(wanted.run_id, "silver", wanted.table.table, now)
         counts = {"erased": record_count} if record_count else {}
         done = entry.done(counts, state.batch, state.positions)
-        ledger.append(spark, target, [done.model_copy(update={"state": state.to_text()})])
+        ledger.append_entries(spark, target, [done.model_copy(update={"state": state.to_text()})])

@@ -15,7 +15,7 @@ from cdc_lakehouse.cli.work.run import fail_at_the_end
 from cdc_lakehouse.terminal.verbosity import Level, current_level
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer, Target
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,7 +95,7 @@ def tend_tables(
         entries.append(_tend_safely(work, "bronze", "*", partial(tend_bronze, work, feeds, tables)))
     if not dry_run:
         worth = [e for e in entries if e.status == "failed" or any(e.counts.values())]
-        ledger.append(spark, target, worth)
+        ledger.append_entries(spark, target, worth)
     return [*merged, *entries]
 
 
@@ -122,15 +122,15 @@ def _tend_safely(
 ) -> "Entry":
 
     from lakehouse.run import ledger
-    from lakehouse.spark.failures import in_short
+    from lakehouse.spark.failures import describe_failure
     from lakehouse.spark.spark_failures import TABLE_FAILURES
 
     started, counts, message = datetime.now(timezone.utc), dict[str, int](), None
     try:
         counts = tend_it()
     except TABLE_FAILURES as failure:
-        message = in_short(failure)
-    return ledger.told(work.run_id, layer, table, started, message).done(counts)
+        message = describe_failure(failure)
+    return ledger.make_entry(work.run_id, layer, table, started, message).done(counts)
 
 
 def _tend_table(work: Upkeep, table: Table) -> dict[str, int]:
@@ -151,7 +151,7 @@ def _purge_tombstones(work: Upkeep, table: Table) -> dict[str, int]:
         survey = tombstones.survey_tombstones(work.spark, work.target, table)
     if survey is None:
         return {}
-    work.tell(f"{table.table}: {survey.told(work.dry_run)}")
+    work.tell(f"{table.table}: {survey.describe(work.dry_run)}")
     if survey.purged is None:
         return {}
     if not work.dry_run:
@@ -161,9 +161,9 @@ def _purge_tombstones(work: Upkeep, table: Table) -> dict[str, int]:
 
 def _tend_shared(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
     """Tends the files of tables to which other runs write; these runs wait meanwhile."""
-    from lakehouse.storage.locks import sharing
+    from lakehouse.storage.locks import hold_commit_lock
 
-    with sharing(work.target):
+    with hold_commit_lock(work.target):
         return _tend_files(work, tables)
 
 
@@ -179,7 +179,7 @@ def tend_bronze(
     files = held_files(work.target, tables, clean, datetime.now(timezone.utc).timestamp())
     deed = f"moved to {clean.move_to}" if clean.move_to else "deleted"
     would = "would be" if work.dry_run else "are"
-    number = counted(len(files), "file")
+    number = render_count(len(files), "file")
     work.tell(f"landing: {number} of bronze, older than {clean.after}, {would} {deed}")
     gone = 0 if work.dry_run else clean_files(work.target, files, clean.move_to)
     return counts | {"landing_files_cleaned": len(files) if work.dry_run else gone}
@@ -192,8 +192,8 @@ def _tend_files(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
     counts: dict[str, int] = {}
     for name, wanted in tables.items():
         with show_progress("looking at the files of tables"):
-            seen = upkeep.facts(work.spark, name)
-        facts = f"{counted(seen.files, 'file')}, {counted(seen.vectors, 'deletion vector')}"
+            seen = upkeep.read_facts(work.spark, name)
+        facts = f"{render_count(seen.files, 'file')}, {render_count(seen.vectors, 'deletion vector')}"
         if current_level() is Level.VERBOSE:
             work.tell(f"{name}: {facts}")
             facts = ""
@@ -213,14 +213,14 @@ def _due_steps(work: Upkeep, name: str, seen: "FileFacts", wanted: "Layout") -> 
     """The steps one after the other, so that VACUUM is looked at after the compaction."""
     from lakehouse.storage import upkeep
 
-    yield from upkeep.laying(name, seen, wanted)
-    yield from upkeep.rewriting(name, seen, wanted)
+    yield from upkeep.plan_layout(name, seen, wanted)
+    yield from upkeep.plan_rewrite(name, seen, wanted)
     hours = upkeep.hours_kept(seen, work.pinned.get(name, ()), datetime.now(timezone.utc))
     if hours is None:
         work.tell(
             f"{name}: no vacuum: a view is pinned to a version older than the log goes back to"
         )
         return
-    clean = upkeep.vacuum(name, upkeep.unused(work.spark, name, hours), hours)
+    clean = upkeep.plan_vacuum(name, upkeep.count_unused_files(work.spark, name, hours), hours)
     if clean is not None:
         yield clean

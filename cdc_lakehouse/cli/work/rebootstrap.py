@@ -8,7 +8,7 @@ import typer
 
 from cdc_lakehouse.cli.front import command, load_conf
 from cdc_lakehouse.cli.options import Chosen
-from lakehouse.config.loading import select
+from lakehouse.config.loading import select_tables
 from lakehouse.errors import ConfigurationError, SourceUnreachable
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def rebootstrap(
     closed. Nothing has to be stopped.
     """
     _, tables = load_conf(chosen)
-    (config,) = select(tables, [table])
+    (config,) = select_tables(tables, [table])
     feed = config.feeds[0]
     topic = feed.topic or (feed.kafka.topic if feed.kafka else None)
     named = collection or _parse_collection(topic)

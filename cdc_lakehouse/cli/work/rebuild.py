@@ -11,7 +11,7 @@ from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import hold_all_layers
 from cdc_lakehouse.cli.work.rounds import Round
 from cdc_lakehouse.cli.work.run import fail_at_the_end, whole_groups
-from lakehouse.config.loading import select
+from lakehouse.config.loading import select_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ManyTablesFailed, TableFailed
@@ -34,7 +34,7 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     from cdc_lakehouse.terminal.console import make_line_printer
 
     target, tables = load_conf(chosen._replace(only=()))
-    (one,) = select(tables, [table])
+    (one,) = select_tables(tables, [table])
     check_lake(target)
     with hold_all_layers(target, whole_groups([one], tables), uuid.uuid4().hex):
         spark = start_spark(target, [one], sends_functions=True)
@@ -47,7 +47,7 @@ def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
     Returns the failures: such a table is as it was.
     """
     from cdc_lakehouse.terminal.console import say
-    from lakehouse.spark.failures import in_short
+    from lakehouse.spark.failures import describe_failure
     from lakehouse.spark.spark_failures import TABLE_FAILURES
     from silver.run import be_silent
     from silver.state.fingerprint import new_names
@@ -68,7 +68,7 @@ def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
         except TableFailed as failed:
             failures.append(failed)
         except TABLE_FAILURES as failure:
-            failures.append(TableFailed(f"silver {table.table}", in_short(failure)))
+            failures.append(TableFailed(f"silver {table.table}", describe_failure(failure)))
     return failures
 
 

@@ -12,7 +12,7 @@ from lakehouse.config.target import Layer, Target
 from lakehouse.interrupts import stop_if_pressed
 from lakehouse.remedies import session_ended
 from lakehouse.run.memory import Memory
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,7 +111,7 @@ def _write_entries(given: Round, layer: Layer, entries: "list[Entry]", memory: M
     followed = memory.defers and layer == "bronze" and any(map(_is_followed, entries))
     waits = [entry for entry in entries if followed and entry.status == "ok"]
     memory.waiting.extend(waits)
-    ledger.append(given.spark, given.target, [entry for entry in entries if entry not in waits])
+    ledger.append_entries(given.spark, given.target, [entry for entry in entries if entry not in waits])
 
 
 def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[Entry]":
@@ -119,7 +119,7 @@ def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[E
     from lakehouse.run import ledger
 
     if memory.failing is None and not all(map(has_news, entries)):
-        memory.failing = ledger.failing(given.spark, given.target)
+        memory.failing = ledger.find_failing(given.spark, given.target)
     failing = memory.failing or set()
     kept = [e for e in entries if has_news(e) or _identify_entry(e) in failing]
     if memory.failing is not None:
@@ -151,8 +151,8 @@ def try_layer(
     try:
         done = do_layer(given, tables, layer, tell, watched)
     except TABLE_FAILURES as failure:
-        run, said = given.run_id or "none", in_short(failure)
-        done = [ledger.told(run, layer, table.table, began, said) for table in tables]
+        run, said = given.run_id or "none", describe_failure(failure)
+        done = [ledger.make_entry(run, layer, table.table, began, said) for table in tables]
     stop_if_pressed()
     if any(entry.status == "failed" for entry in done) and has_ended(given.spark):
         raise session_ended(given.target)
@@ -169,11 +169,11 @@ def write_entries_together(
     also has a session for small work.
     """
     from lakehouse.run import ledger
-    from lakehouse.spark.session import interpreted
+    from lakehouse.spark.session import interpreting_session
 
     memory = memory or Memory()
     if memory.among is not None and target.kind == "local":
-        memory.brief = interpreted(spark)
+        memory.brief = interpreting_session(spark)
     memory.defers = {"bronze", "silver"} <= set(layers)
     yield
     memory.defers = False

@@ -66,14 +66,14 @@ class Watcher:
         from cdc_lakehouse.terminal.console import warn
         from gold.status import table_status
         from gold.status.alarms import raise_alarms
-        from lakehouse.spark.failures import in_short
+        from lakehouse.spark.failures import describe_failure
         from lakehouse.spark.spark_failures import SPARK_FAILURES
 
         spark, target = self._given.spark, self._given.target
         try:
             self._records = table_status.read_status(spark, target, self._tables)
         except SPARK_FAILURES as failure:
-            warn(f"how the tables do cannot be asked: {in_short(failure)}")
+            warn(f"how the tables do cannot be asked: {describe_failure(failure)}")
             return
         for line in raise_alarms(target, self._current_records()):
             warn(line)
