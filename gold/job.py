@@ -14,12 +14,11 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
-from lakehouse.storage.views import View
-from lakehouse.storage.views import publish as publish_views
+from lakehouse.storage.views import View, publish_views
 from lakehouse.words import count_off
 from silver.contract import PENDING
 
@@ -38,11 +37,11 @@ def publish(
     progress: Progress,
     configured: list[Table] | None = None,
 ) -> list[Entry]:
-    """Publishes every table; one ledger entry each, and a failure stops no other.
+    """Publishes the views of every table, one ledger entry each; a failure stops no other table.
 
-    A lake of this machine tells in its tables' logs what the views are made of, without a query.
+    Without a catalog the tables' columns are read from Delta's logs, not by a query.
 
-    `gold.pipeline_status` shows all that are `configured`, of which `tables` may be a part.
+    `gold.pipeline_status` has a row for each of `configured`; `tables` may be some of them.
     """
     entries, shown = [], [*table_status.build_status_views(spark, target, configured or tables)]
     sets, broken = groups.find_versions(spark, target, tables), set[str]()
@@ -56,17 +55,17 @@ def publish(
             if mark is not None:
                 counts = published.publish_tables(lake, table, views, mark)
         except TABLE_FAILURES as failure:
-            message = in_short(failure)
+            message = describe_failure(failure)
             broken.add(table.consistency_group or "")
         shown += views
-        entry = ledger.told(run_id, "gold", table.table, started, message)
-        entries.append(entry.done(counts, mark.batch if mark and counts else None))
+        entry = ledger.make_entry(run_id, "gold", table.table, started, message)
+        entries.append(entry.with_counts(counts, mark.batch if mark and counts else None))
     publish_views(spark, target, "gold", _drop_broken_groups(shown, tables, broken))
     return entries
 
 
 def _drop_broken_groups(shown: list[View], tables: list[Table], broken: set[str]) -> list[View]:
-    """The views but those of groups with a failed member: these stay as they are, all together."""
+    """The views without those of groups with a failed member: all of these keep their old state."""
     kept = {t.table for t in tables if t.consistency_group in broken}
     return [v for v in shown if v.name.removesuffix("_history") not in kept]
 
@@ -74,39 +73,39 @@ def _drop_broken_groups(shown: list[View], tables: list[Table], broken: set[str]
 def table_views(
     spark: SparkSession, target: Target, table: Table, versions: Versions | None = None
 ) -> list[View]:
-    """The views of one table; before silver holds it, of no row if all its columns are declared.
+    """The views of one table; before silver has it, views without rows if all columns are declared.
 
     Those of a consistency group are pinned to the `versions` of its last complete transaction.
     """
-    extracts = extract_views.build_snapshot_views(spark, target, table)
+    file_views = extract_views.build_snapshot_views(spark, target, table)
     kept = table.table
     kinds: list[Kind] = [selects.build_current if table.keys else selects.build_keyless]
     if table.stored_as_scd_type == 2:
         kept, kinds = (f"{table.table}_history", [selects.build_current, selects.build_history])
-    if not names.exists(spark, target, "silver", kept):
+    if not names.table_exists(spark, target, "silver", kept):
         if not table.is_declared:
-            return extracts
+            return file_views
         views = _build_views(target, table, empty.no_rows(table), empty.list_declared(table), kinds)
-        return [*views, *(extracts or extract_views.build_empty_views(target, table))]
-    source = names.name(target, "silver", kept)
+        return [*views, *(file_views or extract_views.build_empty_views(target, table))]
+    source = names.table_name(target, "silver", kept)
     if table.consistency_group is None:
-        return [*_build_ungrouped_views(spark, target, table, kept, kinds), *extracts]
+        return [*_build_ungrouped_views(spark, target, table, kept, kinds), *file_views]
     if versions is None:
         versions = groups.find_versions(spark, target, [table]).get(table.consistency_group, {})
     if kept not in versions:
-        return extracts
+        return file_views
     pinned = f"{source} VERSION AS OF {versions[kept]}"
     there = columns_of(spark, target, kept, versions[kept])
     views = _build_views(target, table, pinned, there, kinds)
     views = [view._replace(pinned=(kept, versions[kept])) for view in views]
-    return [*_without_stale(spark, target, table, views, source), *extracts]
+    return [*_without_stale(spark, target, table, views, source), *file_views]
 
 
 def _build_ungrouped_views(
     spark: SparkSession, target: Target, table: Table, kept: str, kinds: Sequence[Kind]
 ) -> list[View]:
-    """The views of a table in no group, over the silver table `kept` and what waits for it."""
-    rows = names.name(target, "silver", kept)
+    """The views of a table in no group, over the silver table `kept` and its pending changes."""
+    rows = names.table_name(target, "silver", kept)
     there = columns_of(spark, target, kept)
 
     def read(source: str) -> list[View]:
@@ -133,7 +132,7 @@ def _build_views(
 def _without_stale(
     spark: SparkSession, target: Target, table: Table, shown: list[View], rows: str
 ) -> list[View]:
-    """The views of `rows`; where stale keys are hidden, the current view leaves them out."""
+    """The views; with `on_stale_key: hide` the current one leaves out the stale keys of `rows`."""
     hide = table.on_stale_key == "hide"
     keys = stale.build_stale_query(Lake(spark, target), table, rows) if hide else None
     if keys is None:

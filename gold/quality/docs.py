@@ -34,9 +34,9 @@ class QualityRun(NamedTuple):
 
 
 class CheckedRule(NamedTuple):
-    """An expectation and what was found: counts of rows or a value, and values that break it.
+    """An expectation and its result: counts of rows or a value, and values that break it.
 
-    `observed` is why it could not be evaluated, where it could not.
+    `observed` is the error message if it could not be evaluated.
     """
 
     rule: str

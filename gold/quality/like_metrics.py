@@ -1,6 +1,6 @@
 """The four LIKE expectations for Great Expectations on Spark, where it has them for SQL only.
 
-The classes are what Great Expectations asks for; it leaves nulls out by itself.
+Great Expectations needs a class for each; it leaves nulls out by itself.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def _define_metric(name: str, keys: tuple[str, ...], condition: Callable[..., Co
 def _match_like_list(
     column: Column, like_pattern_list: list[str], escape: str | None, match_on: str | None = None
 ) -> Column:
-    """Any of the patterns, or all."""
+    """Whether the value matches any of the patterns, or with `match_on=all` every one."""
     combine = and_ if match_on == "all" else or_
     return reduce(combine, [_match_like(column, like, escape) for like in like_pattern_list])
 

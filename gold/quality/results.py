@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from gold.quality.run import Result
 from lakehouse.config.table import Expectation, Table
 from lakehouse.config.target import Target
-from lakehouse.storage.names import exists, name
+from lakehouse.storage.names import table_exists, table_name
 from lakehouse.storage.writing import DeclaredTable
 
 TABLE, COMMENT = "pipeline_quality", "what every run of the expectations found"
@@ -40,7 +40,7 @@ COLUMNS = (
 
 
 class RuleChanges(NamedTuple):
-    """Rules of a table that the last run had not, and those that only it had, as JSON."""
+    """Rules of a table that are new since its last run, and rules that are gone, as JSON."""
 
     table: str
     added: list[str]
@@ -80,7 +80,7 @@ def append_results(
 def find_rule_changes(
     spark: SparkSession, target: Target, tables: Iterable[Table]
 ) -> list[RuleChanges]:
-    """The tables whose rules are others than in their last run; asked before the new results."""
+    """The tables whose rules differ from their last run's; to be called before `append_results`."""
     last_rules = _last_rules(spark, target)
     changes = []
     for table in tables:
@@ -92,9 +92,9 @@ def find_rule_changes(
 
 
 def _last_rules(spark: SparkSession, target: Target) -> dict[str, set[str]]:
-    if not exists(spark, target, "gold", TABLE):
+    if not table_exists(spark, target, "gold", TABLE):
         return {}
-    rows = spark.table(name(target, "gold", TABLE))
+    rows = spark.table(table_name(target, "gold", TABLE))
     last = rows.groupBy("table", "run_id").agg(
         F.max("at").alias("at"), F.collect_set("rule").alias("rules")
     )

@@ -1,7 +1,7 @@
-"""Quality: a table's expectations, unchanged, through Great Expectations over what gold shows.
+"""Quality: Great Expectations checks a table's expectations, unchanged, on what gold shows.
 
-The gate in silver decides which rows get in; this says whether what got in keeps the promises,
-those about the whole table included.
+The gate in silver decides which rows get in. This checks all rows that got in, also by expectations
+about the whole table.
 """
 
 import warnings
@@ -22,7 +22,7 @@ _FORMAT = {"result_format": "SUMMARY"}
 
 
 class Result(BaseModel):
-    """What became of one expectation.
+    """The result of one expectation.
 
     Counts are null for an expectation that is not about rows; `observed` is then what was found.
     `message` says why an expectation could not be evaluated at all, which counts as a failure.
@@ -55,9 +55,9 @@ def check_expectations(table: Table, rows: DataFrame, folder: str, run: QualityR
 
 def newest_batch(spark: SparkSession, target: Target, table: Table) -> DataFrame | None:
     """The rows that the newest batch brought, as they were accepted; None before the first one."""
-    if not names.exists(spark, target, "silver", f"{table.table}_changes"):
+    if not names.table_exists(spark, target, "silver", f"{table.table}_changes"):
         return None
-    log = spark.table(names.name(target, "silver", f"{table.table}_changes"))
+    log = spark.table(names.table_name(target, "silver", f"{table.table}_changes"))
     newest = log.agg(F.max("_batch").alias("_newest"))
     rows = log.join(F.broadcast(newest), F.col("_batch") == F.col("_newest"), "left_semi")
     columns = [F.col(names.quote(c)) for c in log.columns if not c.startswith("_")]
@@ -67,7 +67,7 @@ def newest_batch(spark: SparkSession, target: Target, table: Table) -> DataFrame
 def evaluate_expectations(
     table: Table, rows: DataFrame, folder: str, result_format: dict[str, Any], run: str
 ) -> list[dict[str, Any]]:
-    """What Great Expectations says of each expectation, in the table's order, as it says it."""
+    """Great Expectations' own result of each expectation, in the table's order."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from gold.quality.validation import validate_rows

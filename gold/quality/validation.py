@@ -1,8 +1,8 @@
-"""Great Expectations at work: a context without a project of its own, a suite, a checkpoint.
+"""Runs Great Expectations: a context in memory, a suite and a checkpoint.
 
-Importing this module imports Great Expectations, an optional package that warns when it is imported
-and of its own doings: `quality` imports and calls it where warnings go no further. Nothing is sent
-anywhere, and no DataFrame is persisted (serverless Spark refuses that).
+Importing this module imports Great Expectations, an optional package that emits many warnings:
+`gold.quality.run` imports and calls it with warnings ignored. Nothing is sent anywhere, and no
+DataFrame is persisted (serverless Spark refuses that).
 """
 
 from datetime import datetime, timezone

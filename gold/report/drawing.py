@@ -59,13 +59,13 @@ class Bar(NamedTuple):
 
 
 class PowerAxis:
-    """An axis of seconds by powers, from one second to a round number at or above the longest."""
+    """A logarithmic axis of seconds, from one to a round number at or above the longest."""
 
     MARKS = (1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800, 2_592_000)
     MARK_HEIGHT = 5.0
 
     def __init__(self, longest: float) -> None:
-        """Take the longest that has to find room, in seconds."""
+        """Take the longest time that has to fit, in seconds."""
         self.top = next((m for m in self.MARKS[2:] if m >= longest), longest)
         every = [mark for mark in self.MARKS if mark < self.top]
         self.marks = [*every[:: math.ceil(len(every) / 4)], self.top]

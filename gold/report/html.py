@@ -25,7 +25,7 @@ from gold.report.tables import TableLines, describe_tables
 from gold.status.trouble import PipelineStatus, name_state, worst_first
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.durations import spoken
+from lakehouse.durations import render_duration
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import names
@@ -67,7 +67,7 @@ def write_report(
 ) -> None:
     """Writes the report about these tables, in place of the one that lies there.
 
-    It shows the status as it was told, and the runs of the last `DAYS` days: the newest
+    It shows the given status, and the runs of the last `DAYS` days: the newest
     `MOST_ENTRIES` entries of the ledger. It links the Data Docs in the folder `docs`, if they are
     there.
     """
@@ -98,7 +98,7 @@ def _link_docs(docs: Path | None, file: Path) -> str | None:
 
 def read_recent_entries(spark: SparkSession, target: Target, tables: list[str]) -> list[Entry]:
     """The ledger's newest entries about these tables."""
-    rows = ledger.read(spark, target).where(F.col("table").isin(tables))
+    rows = ledger.read_entries(spark, target).where(F.col("table").isin(tables))
     rows = rows.where(
         f"status <> 'begun' AND started_at > current_timestamp() - INTERVAL {DAYS} DAYS"
     )
@@ -108,9 +108,9 @@ def read_recent_entries(spark: SparkSession, target: Target, tables: list[str]) 
 
 def read_last_results(spark: SparkSession, target: Target, tables: list[str]) -> list[Record]:
     """What the last run of `lakehouse quality` found in gold, of each of these tables."""
-    if not names.exists(spark, target, "gold", QUALITY_RESULTS):
+    if not names.table_exists(spark, target, "gold", QUALITY_RESULTS):
         return []
-    rows = spark.table(names.name(target, "gold", QUALITY_RESULTS))
+    rows = spark.table(names.table_name(target, "gold", QUALITY_RESULTS))
     mine = rows.where((F.col("checked") == "gold") & F.col("table").isin(tables))
     last = mine.groupBy("table").agg(F.max_by("run_id", "at").alias("run_id"))
     newest = mine.join(last, ["table", "run_id"], "left_semi").orderBy("table", "rule")
@@ -137,7 +137,7 @@ def render_page(report: Report) -> str:
         coloured=COLOURED,
         buckets=story.BUCKETS,
         size=_describe_size,
-        spoken=spoken,
+        spoken=render_duration,
     )
 
 
@@ -180,13 +180,13 @@ def _collect_parts(report: Report) -> dict[str, Any]:
 
 
 def _list_keys(notes: Sequence[Record]) -> list[str]:
-    """The columns of a list of notes, but for the table and what only machines read."""
+    """The columns of a list of entries, without the table and what only machines read."""
     left_out = ("table", "run_id", "feed", "transaction", "resolved_at")
     return [key for key in (notes[0] if notes else {}) if key not in left_out]
 
 
 def _describe_step(step: timedelta) -> str:
-    return spoken(max(round(step.total_seconds()), 1))
+    return render_duration(max(round(step.total_seconds()), 1))
 
 
 def _describe_size(count: int | None) -> str:

@@ -9,7 +9,7 @@ from gold.report import drawing, story
 from gold.report.drawing import Bar, Flow
 from gold.report.story import RecordClass, Span, Wait
 from gold.status.trouble import PipelineStatus, list_lines
-from lakehouse.durations import spoken
+from lakehouse.durations import render_duration
 from lakehouse.run.ledger import Entry
 
 VOLUME_HEIGHT = 100.0
@@ -68,7 +68,7 @@ class Freshness(NamedTuple):
 
 
 class FreshnessCharts(NamedTuple):
-    """A chart per table over one axis: marks as (label, percent) on a scale by powers."""
+    """A chart per table over one axis: marks as (label, percent) on a logarithmic scale."""
 
     charts: list[Freshness]
     marks: list[tuple[str, float]]
@@ -156,7 +156,7 @@ def build_volumes(entries: Sequence[Entry], over: Span) -> Volumes:
 def build_freshness(
     records: Sequence[Record], entries: Sequence[Entry], over: Span | None
 ) -> FreshnessCharts:
-    """One small chart per table, all over one axis; by powers, as promises differ by powers."""
+    """One small chart per table, all over one logarithmic axis."""
     waits = story.find_waits(entries)
     promises = [record["max_staleness_seconds"] or 0 for record in records]
     longest = [wait.seconds for record in records for wait in waits.get(record["table"], [])]
@@ -164,7 +164,7 @@ def build_freshness(
     charts = [
         _chart_table(record, waits.get(record["table"], []), over, axis) for record in records
     ]
-    return FreshnessCharts(charts, [(spoken(at), axis.percent(at)) for at in axis.marks])
+    return FreshnessCharts(charts, [(render_duration(at), axis.percent(at)) for at in axis.marks])
 
 
 def _chart_table(
@@ -177,10 +177,10 @@ def _chart_table(
     kept = [each for each in marks if not promised or each[1] <= promised]
     return Freshness(
         table=record["table"],
-        now=spoken(record["staleness_seconds"]),
-        latest=spoken(waits[-1].seconds if waits else None),
-        longest=spoken(max((wait.seconds for wait in waits), default=None)),
-        promised=spoken(promised),
+        now=render_duration(record["staleness_seconds"]),
+        latest=render_duration(waits[-1].seconds if waits else None),
+        longest=render_duration(max((wait.seconds for wait in waits), default=None)),
+        promised=render_duration(promised),
         recommended="" if recommended is None else f"{recommended} min",
         line=axis.percent(promised) if promised else None,
         kept=axis.outline(kept),
@@ -209,7 +209,7 @@ def count_letters(records: Iterable[Record]) -> list[Letters]:
 
 
 def list_newest(records: Iterable[Record], key: str, time: str) -> list[dict[str, Any]]:
-    """The newest notes of drift or gaps over all tables, by their column `time`, newest first."""
+    """The newest entries of drift or gaps over all tables, by their column `time`, newest first."""
     entries = [{"table": record["table"], **note} for record in records for note in record[key]]
     return sorted(entries, key=lambda note: str(note[time]), reverse=True)[:NOTES_SHOWN]
 

@@ -1,4 +1,4 @@
-"""What the ledger tells over time: what became of the records, and how long each one waited."""
+"""The ledger over time: what became of the records, and how long they waited."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -81,7 +81,7 @@ def find_span(entries: Sequence[Entry]) -> Span | None:
 
 
 def count_classes(counts: Mapping[str, int]) -> dict[str, int]:
-    """The classes of a ledger entry without its notes, all dead letters as one."""
+    """A ledger entry's records by class, without other counts; all dead letters as one class."""
     totals: Counter[str] = Counter()
     for name, count in counts.items():
         if name not in NOT_CLASSES and count:

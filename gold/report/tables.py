@@ -7,7 +7,7 @@ from gold.quality.results import rule_text
 from lakehouse.config.table import Expectation, Table
 from lakehouse.config.target import Target
 from lakehouse.storage.delta_log import read_table_log
-from lakehouse.storage.views import View, stored
+from lakehouse.storage.views import View, load_views
 
 Record = Mapping[str, Any]
 
@@ -30,7 +30,7 @@ class RuleLine(NamedTuple):
 
 
 class TableLines(NamedTuple):
-    """What is told of a table besides its status."""
+    """What the report shows of a table besides its status."""
 
     table: str
     comment: str
@@ -42,8 +42,8 @@ class TableLines(NamedTuple):
 def describe_tables(
     target: Target, tables: Sequence[Table], results: Sequence[Record]
 ) -> list[TableLines]:
-    """What the report tells of each table; a lake of this machine tells its columns itself."""
-    views = {} if target.catalog else stored(target, "gold")
+    """The report's part about each table; without a catalog its columns are those of the views."""
+    views = {} if target.catalog else load_views(target, "gold")
     verdicts: dict[str, dict[str, bool]] = {}
     for each in results:
         verdicts.setdefault(each["table"], {})[each.get("rule") or ""] = each["success"]
@@ -60,7 +60,7 @@ def describe_tables(
 
 
 def _read_types(target: Target, table: Table) -> dict[str, str]:
-    """The columns' types in silver; none where no log of this machine tells them."""
+    """The columns' types in silver; none where there is a catalog, or no log."""
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     log = None if target.catalog else read_table_log(target, "silver", kept)
     return log.columns if log is not None else {}

@@ -33,7 +33,7 @@ SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "mysql", "performance_sche
 
 
 def check_url(url: str) -> URL:
-    """The URL with a driver that is here, and with its password out of the environment.
+    """The URL with an installed driver, and with its password from the environment.
 
     Raises:
         ConfigurationError: it is not an SQLAlchemy URL, its driver is not installed, or the
@@ -56,7 +56,7 @@ def check_url(url: str) -> URL:
 
 
 def with_secret(spark: "SparkSession", url: str) -> str:
-    """The URL with its password out of Databricks' secrets, where `secret:SCOPE/KEY` names it."""
+    """The URL with its password from Databricks' secrets, where `secret:SCOPE/KEY` names it."""
     given = make_url(url)
     password = str(given.password or "")
     if not password.startswith(SECRET):
@@ -97,7 +97,7 @@ class FoundTable(NamedTuple):
 
 
 def resolve_url(url: str) -> str:
-    """The URL with a driver that is here, its password out of the environment.
+    """`check_url`'s URL as text, with the password in it.
 
     Raises:
         ConfigurationError: as of `check_url`.

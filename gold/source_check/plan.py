@@ -1,4 +1,4 @@
-"""What of a table is compared with its source database, and by which texts on gold's side."""
+"""Which columns are compared with the source database, and gold's values as texts."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -57,14 +57,14 @@ def plan_comparison(
 
 
 def name_at_source(table: Table, name: str, types: Mapping[str, str]) -> str:
-    """What the source calls a column now, by the names of its columns."""
+    """The source's name of a column: its name in gold, or one that it was renamed from."""
     declared = table.columns.get(name)
     names = (name, *(declared.renamed_from if declared else ()))
     return next((each for each in names if each in types), name)
 
 
 def gold_texts(rows: DataFrame, plan: ComparisonPlan) -> DataFrame:
-    """Gold's rows as texts `c0`, `c1` and so on, and `e0`, `e1`: these lose no digit of a float."""
+    """Gold's values as texts `c0`, `c1` and so on, and `e0`, `e1` with all digits of floats."""
     types = {field.name: field.dataType for field in rows.schema.fields}
     texts = [
         _render_text(F.col(quote(c.name)), types[c.name], c, exact).alias(
@@ -112,7 +112,7 @@ def _render_time(value: Column, type: T.DataType, column: ComparedColumn) -> Col
         return F.date_format(counted if numeric else value.try_cast(zone), _MOMENT)
     if kind not in ("time", "timetz"):
         return text
-    # A text column holds Debezium's count as it came where no schema block told it to be a time.
+    # Without a schema block Debezium's count of a time came into a text column as it is.
     counted = (text.try_cast("bigint") * (1000 if short else 1)).cast("string")
     return counted if numeric else F.coalesce(counted, _parse_clock(text))
 

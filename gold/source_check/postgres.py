@@ -8,7 +8,7 @@ from gold.source_check.plan import ComparedColumn, ComparisonPlan
 from gold.source_check.texts import Kind
 
 PARTS = 8
-"""How many queries digest the table, one part of the keys each: what one has found is kept."""
+"""How many queries digest the table, one part of the keys each; each one's result is kept."""
 Exact = tuple[str, tuple[str | None, ...], str | None]
 
 _MOMENT = "'YYYY-MM-DD\"T\"HH24:MI:SS.US'"
@@ -122,7 +122,7 @@ def _select_digests(plan: ComparisonPlan) -> str:
 
 
 def _digest_key(plan: ComparisonPlan) -> str:
-    """The digest that tells rows apart; of a table without a key, of the whole row."""
+    """The digest that identifies a row; of a table without a key, of the whole row."""
     return f"md5({_join_texts(plan.columns[: plan.keys] or plan.columns)})"
 
 

@@ -1,7 +1,7 @@
-"""Any other database's side of a comparison: rows are read once a step, digests computed here.
+"""Any other database's side of a comparison: each step reads all rows, and digests them here.
 
-MySQL and MariaDB write some values in a way that loses digits or tells their type by nothing: these
-are selected by an expression.
+Some values of MySQL and MariaDB would come without all digits or without their type: these are
+selected by an expression.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from gold.source_check.plan import ComparedColumn, ComparisonPlan
 from gold.source_check.texts import Kind, text_of
 
 PARTS = 1
-"""A reading brings every row, so there is only one."""
+"""Every query reads all rows, so there is only one part."""
 Row = tuple[str | None, ...]
 Exact = tuple[str, Row, str | None]
 
@@ -38,7 +38,7 @@ def type_name(type: TypeEngine[Any]) -> str:
 
 
 def pin_state(connection: Connection) -> None:
-    """Makes MySQL show one state in UTC; of others, what they call a transaction has to do."""
+    """Makes MySQL show one state, in UTC; other databases' plain transactions have to do."""
     if connection.dialect.name == _MYSQL:
         connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
         connection.execute(text("SET time_zone = '+00:00'"))
@@ -87,7 +87,7 @@ def bucket_of(key: str, buckets: int) -> int:
 
 
 def key_digest(texts: Row, plan: ComparisonPlan) -> str:
-    """The digest that tells rows apart; of a table without a key, of the whole row."""
+    """The digest that identifies a row; of a table without a key, of the whole row."""
     return digest_texts(texts[: plan.keys] or texts)
 
 

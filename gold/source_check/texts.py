@@ -1,7 +1,7 @@
 """One text per value that is the same for equal values of a source database and of gold.
 
-The texts feed digests, so that a difference may only ever be claimed too often: rows that differ by
-their texts are compared again by `same`, value by value.
+The texts feed digests. Equal values may have different texts, different values never the same one:
+rows whose texts differ are compared again by `is_equal`, value by value.
 
 | source type | text |
 |---|---|
@@ -178,7 +178,7 @@ def _either_bytes(text: str) -> bytes:
 
 
 def _with_equal_nan(read: Callable[[str], float]) -> Callable[[str], object]:
-    """A number that is not one equals itself."""
+    """Reads a float so that NaN equals NaN."""
     return lambda text: "nan" if math.isnan(read(text)) else read(text)
 
 

@@ -2,15 +2,15 @@
 
 Gold is read first and the source after it, so the source is never the older one. A difference is in
 flight when the source's row was written by a transaction that the table had not applied when gold
-was read (PostgreSQL names it: `xmin`). A row that gold alone has was deleted at the source: nothing
-tells by whom. It is real when the table has applied a change from beyond the place where the
-write-ahead log was when the row was found missing; as long as it has not, it is in flight. So what
-is open is compared again after a pause. Of other databases nothing tells: what still differs then
-is real. Of a source at rest, all of whose changes are applied, every difference is real.
+was read (PostgreSQL names it: `xmin`). A row that only gold has was deleted at the source, by an
+unknown transaction. It is real once the table has applied a change from beyond the log position at
+which the row was found missing; until then it is in flight. So open differences are compared again
+after a pause. Other databases do not name transactions: what still differs then is real. Of a
+source at rest, all of whose changes are applied, every difference is real.
 
-The keys are compared in parts. A part that is equal is noted, and a comparison that was broken off
-goes on after it. A table without a real difference is equal up to the position that the source had
-when its comparison began; while something is in flight, up to the last change that was applied.
+The keys are compared in parts. Equal parts are recorded, and an interrupted comparison goes on
+after them. A table without a real difference is equal up to the position that the source had when
+its comparison began; while something is in flight, up to the last change that was applied.
 """
 
 import json
@@ -53,10 +53,10 @@ Tell = Callable[[str], None]
 
 
 class Verdict(NamedTuple):
-    """What a comparison came to: rows on both sides, and the differences of both sorts.
+    """The result of a comparison: rows on both sides, and the differences of both sorts.
 
     `through` is the position up to which the table is equal, None where it is not. `resumed` counts
-    the parts of the keys that a comparison that was broken off had found equal.
+    the parts of the keys that an interrupted comparison had found equal.
     """
 
     source: str
@@ -71,14 +71,14 @@ class Verdict(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """The part of a change log that a reading of gold can show: up to a batch."""
+    """A change log, and the newest batch of it that a reading of gold can show."""
 
     log: DataFrame | None
     batch: int
 
 
 class SourceDatabase(NamedTuple):
-    """The database to compare with; the table's name there, where the topics do not tell it.
+    """The database to compare with; the table's name there, where the topics do not name it.
 
     `at_rest` says that nothing is written there, and that everything is applied.
     """
@@ -120,7 +120,7 @@ class SourceComparison:
     def compare_parts(
         self, rows: DataFrame, kept: Verified, going: Unfinished, tell: Tell
     ) -> "PartsCompared":
-        """Compares the parts of the keys that are left; notes each that is equal."""
+        """Compares the parts of the keys that are left; records each that is equal."""
         parts = bucket_parts(self.side.PARTS)
         left = [number for number in range(len(parts)) if number not in going.parts]
         gold = digest_gold(rows, self.plan, [parts[number] for number in left])
@@ -140,7 +140,7 @@ class SourceComparison:
     def settle(
         self, differences: Sequence[Difference], before: Applied, place: int | None, pause: float
     ) -> "Settled":
-        """Tells real differences from those in flight; looks again at what is open."""
+        """Separates real differences from those in flight; compares open ones again."""
         real, open_ = judge_differences(differences, before, self.given.at_rest, place)
         for _ in range(ROUNDS - 1 if open_ else 0):
             time.sleep(pause)
@@ -200,7 +200,7 @@ def compare_with_source(
     pause: float = PAUSE,
     tell: Tell = lambda _: None,
 ) -> Verdict:
-    """Compares gold's rows of a table with its source database, and keeps what that came to.
+    """Compares gold's rows of a table with its source database, and keeps the result.
 
     Args:
         spark: the session.
@@ -208,7 +208,7 @@ def compare_with_source(
         table: the table's configuration.
         given: the database.
         pause: seconds before what is open is compared again.
-        tell: hears which part of the keys is compared next.
+        tell: is called with the part of the keys that is compared next.
     """
     before, rows = read_gold(spark, target, table)
     with connect_to_source(given.url, table.table) as connection:
@@ -243,7 +243,7 @@ def read_gold(spark: SparkSession, target: Target, table: Table) -> AppliedRows:
 
 
 def _check_keys(table: Table, types: Mapping[str, str]) -> None:
-    """Raises TableFailed where the keys of gold and of the source cannot be told to be the same."""
+    """Raises TableFailed where the keys of gold and of the source cannot be matched."""
     for key in table.keys:
         if name_at_source(table, key, types) not in types:
             raise TableFailed(table.table, f"its key {key} is no column of the source's table")
@@ -265,11 +265,11 @@ def read_published(spark: SparkSession, target: Target, table: Table) -> DataFra
 
 def read_applied(spark: SparkSession, target: Target, table: Table) -> Applied:
     """The change log that gold shows now."""
-    runs = ledger.read(spark, target).where("layer = 'silver' AND status = 'ok'")
+    runs = ledger.read_entries(spark, target).where("layer = 'silver' AND status = 'ok'")
     row = runs.where(F.col("table") == table.table).agg(F.max("batch").alias("batch")).first()
     log = f"{table.table}_changes"
-    held = names.exists(spark, target, "silver", log)
-    rows = spark.table(names.name(target, "silver", log)) if held else None
+    held = names.table_exists(spark, target, "silver", log)
+    rows = spark.table(names.table_name(target, "silver", log)) if held else None
     return Applied(rows, int(row["batch"] or 0) if row else 0)
 
 

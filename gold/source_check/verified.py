@@ -1,8 +1,8 @@
 """`verified_through`: the position up to which a table of gold was found equal to its source.
 
-A comparison runs beside the runs that write the ledger, so what is known of it lies in a file per
-table below the target's checkpoints. A comparison that is broken off is noted there too, with the
-parts that were equal: the next one leaves these out. So does a comparison of several tables.
+A comparison runs beside the runs that write the ledger, so its result is in a file per table below
+the target's checkpoints. An interrupted comparison is recorded there too, with its equal parts:
+the next one leaves these out. The same holds for a comparison of several tables.
 """
 
 import os
@@ -61,7 +61,7 @@ class Verified(msgspec.Struct, frozen=True, omit_defaults=True):
     unfinished: Unfinished | None = None
 
     def resume(self, fresh: Unfinished) -> Unfinished:
-        """The comparison that goes on if it compares the same as a fresh one, else that one."""
+        """The unfinished comparison if it compares the same as `fresh`, else `fresh`."""
         previous = self.unfinished
         return previous if previous is not None and previous.what == fresh.what else fresh
 
@@ -78,7 +78,7 @@ class Sweep(msgspec.Struct, frozen=True):
 
 
 def read_verified(target: Target, table: str) -> Verified:
-    """What is known of a table; a file that cannot be read tells nothing."""
+    """What is known of a table; nothing, if the file cannot be read."""
     return _read_file(_locate_file(target, table), Verified) or Verified()
 
 
@@ -95,9 +95,9 @@ def list_verified(target: Target, tables: Sequence[str]) -> dict[str, dict[str, 
 
 @contextmanager
 def sweep_tables(target: Target, tables: Sequence[str], source: str) -> Iterator[dict[str, str]]:
-    """Compares several tables; gives those that a sweep that was broken off has found equal.
+    """Compares several tables; yields those that an interrupted sweep has found equal, and when.
 
-    The value of each is when. The sweep ends when the block does without having been broken off.
+    The sweep ends when the block ends without an exception.
     """
     file, what = _locate_file(target, SWEEP), "\n".join([source, *sorted(tables)])
     sweep = _read_file(file, Sweep)

@@ -1,7 +1,7 @@
-"""Alarms: what is wrong with the tables, told to a webhook once as it begins and once as it ends.
+"""Alarms: a webhook gets a message when trouble with a table begins, and one when it ends.
 
-What has been told lies beside the notes of bronze, `CHECKPOINTS/_alarms.json`, so that every run of
-the target goes on from there. A message is a JSON object with the key `text`, as Slack takes it.
+The alarms that were sent and last are in `CHECKPOINTS/_alarms.json`, from where every run of the
+target goes on. A message is a JSON object with the key `text`, as Slack takes it.
 """
 
 import json
@@ -13,7 +13,7 @@ from http.client import HTTPException
 
 from gold.status.trouble import Record, list_serious
 from lakehouse.config.target import Target
-from lakehouse.places.place import place, write_whole
+from lakehouse.places.place import to_place, write_whole
 
 FILE = "_alarms.json"
 ENVIRONMENT = "env:"
@@ -22,10 +22,9 @@ Alarms = Mapping[str, str]
 
 
 def raise_alarms(target: Target, records: Sequence[Record]) -> list[str]:
-    """Tells the target's webhook which alarms of these tables have begun, and which have ended.
+    """Sends the target's webhook the alarms of these tables that have begun or ended.
 
-    What the receiver does not take is told again the next time. Returns a line for each failure.
-
+    What the receiver does not take is sent again the next time. Returns a line for each failure.
     """
     if target.alarms is None:
         return []
@@ -79,12 +78,12 @@ def _post_message(url: str, message: str) -> None:
 
 
 def _read_alarms(target: Target) -> dict[str, str]:
-    """What has been told and lasts; nothing where the file is not there or cannot be read."""
+    """The alarms that last; none where the file does not exist or cannot be read."""
     with suppress(OSError, ValueError):
-        alarms = json.loads(place(target, target.checkpoints, FILE).read_text(encoding="utf-8"))
+        alarms = json.loads(to_place(target, target.checkpoints, FILE).read_text(encoding="utf-8"))
         return {str(alarm): str(message) for alarm, message in dict(alarms).items()}
     return {}
 
 
 def _write_alarms(target: Target, alarms: Alarms) -> None:
-    write_whole(place(target, target.checkpoints, FILE), json.dumps(alarms).encode())
+    write_whole(to_place(target, target.checkpoints, FILE), json.dumps(alarms).encode())

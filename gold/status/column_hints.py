@@ -32,7 +32,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{2,22}={1,2}")
 def encoded_numbers(name: str, least: int, largest: int) -> tuple[str, str] | None:
     """What whole numbers between two bounds look like, and the type to declare.
 
-    None for plain numbers. Days are told by the column's name and by size together.
+    None for plain numbers. Days are recognised by the column's name and the size together.
     """
     for unit, low, high in TICKS:
         if low <= least <= largest <= high:

@@ -14,7 +14,7 @@ _ESCAPES = {"\\": "\\\\", "\n": "\\n", '"': '\\"'}
 
 
 class Family(NamedTuple):
-    """A metric: its name, what is said of it, and its value in a status record, if it has one."""
+    """A metric: its name, its help text, and its value in a status record, None for no value."""
 
     name: str
     help: str
@@ -108,7 +108,7 @@ def render_metrics(records: Sequence[Record], version: str) -> str:
 
 
 def update_ages(record: Record, now: float) -> Record:
-    """A status record of a while ago, with the ages that have grown meanwhile."""
+    """An older status record with its ages brought up to `now`, in seconds since 1970."""
     gone = now - (_time_of("checked_at")(record) or now)
     lag, waits = record.get("lag_seconds"), record.get("staleness_seconds")
     promised = record.get("max_staleness_seconds")

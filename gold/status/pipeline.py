@@ -1,4 +1,4 @@
-"""The text of `gold.pipeline_runs` and `gold.pipeline_status`: how every table does, asked anew.
+"""The SQL of the views `gold.pipeline_runs` and `gold.pipeline_status`.
 
 The status is a view, so that a pipeline that has stopped looks as late as it is, and publishing it
 runs no Spark job. Only the numbers of files are those of the last publication.
@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from lakehouse.places.place import Place, list_folder, place
+from lakehouse.places.place import Place, list_folder, to_place
 from lakehouse.run import ledger
 from lakehouse.storage import names
 from lakehouse.storage.lake import AskedLake
@@ -29,26 +29,26 @@ class Files(NamedTuple):
 def measure_files(lake: AskedLake, table: str) -> Files:
     """A silver table's files: from its newest checksum file, else from DESCRIBE DETAIL.
 
-    The latter knows of deletion vectors on Databricks only; what is not known is None, and so is
-    all of a table that cannot be read.
+    The latter has deletion vectors on Databricks only. Unknown numbers are None, and so are all of
+    a table that cannot be read.
     """
-    folder = names.location(lake.target, "silver", table)
-    noted = read_checksum(place(lake.target, folder, "_delta_log")) if folder else None
-    return noted or _describe_files(lake, table)
+    folder = names.table_folder(lake.target, "silver", table)
+    files = read_checksum(to_place(lake.target, folder, "_delta_log")) if folder else None
+    return files or _describe_files(lake, table)
 
 
 def read_checksum(log: Place) -> Files | None:
-    """What Delta noted beside the newest commit of a transaction log; None if it has not yet."""
+    """The checksum file of a transaction log's newest commit; None if there is none yet."""
     newest = max(
         (f.stem for f in list_folder(log) if f.suffix == ".json" and f.stem.isdigit()), default=""
     )
     file = log / f"{newest}.crc"
     try:
-        noted = json.loads(file.read_text(encoding="utf-8"))
+        numbers = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return Files(
-        noted.get("numFiles"), noted.get("tableSizeBytes"), noted.get("numDeletionVectorsOpt")
+        numbers.get("numFiles"), numbers.get("tableSizeBytes"), numbers.get("numDeletionVectorsOpt")
     )
 
 
@@ -104,10 +104,10 @@ STATUS = {name: text for name, _, text in STATUS_COLUMNS}
 
 
 class TableFacts(NamedTuple):
-    """What the status of a table is asked from: SQL names, None for what is not there yet.
+    """What the status query of a table reads: SQL names, None for what does not exist yet.
 
     `live` is the condition of a row that gold shows, `stale` the query of its stale keys; `shown`
-    says that gold shows what waits in the log.
+    says that gold shows pending changes too.
     """
 
     table: str
@@ -123,7 +123,7 @@ class TableFacts(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """SQL names of what is kept over all tables; None for what is not there."""
+    """SQL names of what is kept over all tables; None for what does not exist."""
 
     ledger: str | None
     gaps: str | None = None
@@ -207,9 +207,9 @@ def _render_bigint(number: int | None) -> str:
 
 
 def _select_runs(sources: Sources) -> str:
-    """Of silver's runs; the recommended promise is BigQuery's: twice the p95, and 7 minutes.
+    """Silver's runs by table. Those that left all changes pending do not count for the p95.
 
-    Runs that only let changes wait are no applies.
+    The recommended promise is BigQuery's: twice the p95, and 7 minutes.
     """
     waits = "coalesce(counts['pending'], 0L)"
     ok = f"status = 'ok' AND {waits} <= 0 AND counts['records'] - {waits} > 0"
@@ -265,7 +265,7 @@ def _select_held(tables: Sequence[TableFacts]) -> str:
 
 
 def _select_pending(tables: Sequence[TableFacts]) -> str:
-    """The log's files tell since when their rows are there; rows that gold shows do not wait."""
+    """Pending rows, since when their file was written; rows that gold shows do not wait."""
     none, came = "CAST(NULL AS timestamp)", "_metadata.file_modification_time"
 
     def select_log(table: TableFacts) -> str | None:
@@ -327,7 +327,7 @@ def _select_gaps(sources: Sources) -> str:
 
 
 def _select_states(sources: Sources) -> str:
-    """Of each table the group and the schema changes that its newest state tells."""
+    """The consistency group and the schema changes in each table's newest state."""
     return f"SELECT `table`, {STATE} AS of FROM ({ledger.newest_states_sql(_ledger_sql(sources))})"
 
 
@@ -343,13 +343,13 @@ WAITS = (
     " FROM (SELECT explode(max_by(of.group.waiting, of.group.number)) AS transaction FROM states"
     " WHERE of.group.name IS NOT NULL GROUP BY of.group.name)) GROUP BY `table`"
 )
-"""Transactions that each table waits with, as of the newest run of its group."""
+"""The number of each table's waiting transactions, as of the newest run of its group."""
 
 
 def _union_tables(
     tables: Sequence[TableFacts], asked: Callable[[TableFacts], str | None], empty: str
 ) -> str:
-    """What is asked of each table that has it, under the table's name; `empty` where none has."""
+    """The union of the tables' queries, with their names; `empty`, of no row, if none has one."""
     queries = [(t.table, asked(t)) for t in tables]
     each = [f"SELECT {literal(name)} AS `table`, {what}" for name, what in queries if what]
     return " UNION ALL ".join(each) or f"SELECT '' AS `table`, {empty} WHERE false"

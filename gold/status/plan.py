@@ -1,4 +1,4 @@
-"""What a table's YAML, as it is now, would change of the tables that a lake holds of it."""
+"""What a table's YAML, as it is now, would change in the tables that a lake has of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -40,7 +40,7 @@ class Planned(NamedTuple):
 
 
 def plan_changes(table: Table, held: Held | None) -> Planned:
-    """The effect of the table's YAML on what is held of it; None is held before the first run."""
+    """The effect of the table's YAML on what is held of it; `held` is None before the first run."""
     if held is None:
         return Planned(table.table, "new", ["its first run makes it"], None, None)
     changes = [*_list_rebuilds(held), *_list_columns(table, held), *_list_clusters(table, held)]

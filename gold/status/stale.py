@@ -1,6 +1,6 @@
 """Stale keys: what gold shows of them looks current though a newer change was rejected.
 
-A key is stale while an unresolved dead letter of it has a place in order after the key's newest
+A key is stale while an unresolved dead letter of it comes in order after the key's newest
 accepted change. A newer change, a delete, a truncate or a replay ends that by itself.
 """
 
@@ -22,7 +22,7 @@ def build_stale_query(lake: AskedLake, table: Table, rows: str | None = None) ->
     letters = f"{table.table}_dead_letters"
     if not table.keys or not all(lake.exists("silver", name) for name in (kept, letters)):
         return None
-    column_types = lake.types("silver", kept)
+    column_types = lake.column_types("silver", kept)
     types = {key: column_types[key] for key in table.keys}
     held = rows or lake.name("silver", kept)
     return render_stale_query(table, held, lake.name("silver", letters), types)
@@ -44,7 +44,7 @@ def render_stale_query(table: Table, rows: str, letters: str, types: Mapping[str
         f" FROM {letters} WHERE resolved_at IS NULL AND _key IS NOT NULL AND _order IS NOT NULL"
     )
     keys = ", ".join(f"held.{quote(key)}" for key in types)
-    same = names.same("held", "letter._own", types, table.nullable_keys)
+    same = names.equal_columns("held", "letter._own", types, table.nullable_keys)
     first = "min_by(letter.{0}, letter._order) AS {0}"
     return (
         f"SELECT {keys}, min(letter.at) AS since, {first.format('reason')},"
@@ -55,6 +55,6 @@ def render_stale_query(table: Table, rows: str, letters: str, types: Mapping[str
 
 def hide_stale_keys(view: View, stale: str) -> View:
     """A view without its stale keys."""
-    same = names.same("shown", "stale", view.keys, nullable=view.keys)
+    same = names.equal_columns("shown", "stale", view.keys, nullable=view.keys)
     query = f"SELECT * FROM ({view.query}) AS shown LEFT ANTI JOIN ({stale}) AS stale ON {same}"
     return view._replace(query=query)

@@ -13,7 +13,7 @@ from gold.status import pipeline, stale
 from gold.status.pipeline import Sources, TableFacts
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.durations import seconds
+from lakehouse.durations import to_seconds
 from lakehouse.run import ledger
 from lakehouse.storage.lake import AskedLake, Lake
 from lakehouse.storage.views import View
@@ -47,7 +47,7 @@ def status_of(lake: AskedLake, tables: list[Table]) -> list[Record]:
     """One record per table: the columns of `gold.pipeline_status` (`pipeline.STATUS`).
 
     In place of a number, `dead_letters` says how many of which reason (beside it their total), and
-    `drift` and `gaps` (open ones) list what was noted, oldest first. Besides, `counts` has every
+    `drift` and `gaps` (open ones) list the entries, oldest first. Besides, `counts` has every
     class of record over all runs, and `accounted` says whether the classes add up to the records.
     `order` says what the records of Debezium are ordered by (`source`, `change` or `arrival`),
     `key_parts` which parts of their keys are no keys of the table, `lacked_keys` which keys of the
@@ -92,24 +92,24 @@ def build_status_views(spark: "SparkSession", target: Target, tables: list[Table
 
 
 def collect_facts(lake: AskedLake, table: Table, applied: int | None = None) -> TableFacts:
-    """What the status of a table is asked from; a change log that is `applied` whole is not."""
+    """What the status query of a table reads: no change log if `applied` is its newest batch."""
     history = table.stored_as_scd_type == 2
     current = f"{table.table}_history" if history else table.table
     place, changes = _find_table(lake, current), f"{table.table}_changes"
-    logged = None if applied is None else lake.highest("silver", changes, "_batch")
+    logged = None if applied is None else lake.find_highest("silver", changes, "_batch")
     waits = applied is None or logged is None or logged > applied
     live = "_is_current" if history else "NOT _deleted"
     return TableFacts(
         table=table.table,
         live=live if table.keys else _KEYLESS_LIVE,
-        max_staleness=None if table.max_staleness is None else seconds(table.max_staleness),
+        max_staleness=None if table.max_staleness is None else to_seconds(table.max_staleness),
         current=place,
         log=_find_table(lake, changes) if waits else None,
         letters=_find_table(lake, f"{table.table}_dead_letters"),
         files=pipeline.measure_files(lake, current) if place else pipeline.Files(),
         stale=_build_stale_query(lake, table),
         max_dead_letters=table.max_dead_letters,
-        shown=waits_in_log(lake.target, table) and not seconds(table.max_staleness or 0),
+        shown=waits_in_log(lake.target, table) and not to_seconds(table.max_staleness or 0),
     )
 
 
@@ -126,7 +126,7 @@ def _build_stale_query(lake: AskedLake, table: Table) -> str | None:
 
 
 def find_sources(lake: AskedLake) -> Sources:
-    """Where the notes over all tables lie, as far as there are any."""
+    """SQL names of what is kept over all tables, as far as it exists."""
     return Sources(
         ledger=_find_table(lake, ledger.TABLE),
         gaps=_find_table(lake, "_gaps"),
@@ -139,7 +139,7 @@ def _find_table(lake: AskedLake, table: str) -> str | None:
 
 
 def _read_applied(lake: AskedLake, kept: Sources) -> dict[str, int]:
-    """The newest batch that each table has applied, where the lake tells logs without a query."""
+    """The newest batch that each table has applied; empty for a lake that Spark reads."""
     if kept.ledger is None or isinstance(lake, Lake):
         return {}
     newest = f"SELECT `table`, max(batch) AS n FROM {kept.ledger}"
@@ -187,7 +187,7 @@ def _build_record(row: Record, counts: dict[str, int], gaps: list[Record], state
 
 
 def _to_json(value: object) -> object:
-    """What JSON can say; Spark's times come without a zone and are UTC."""
+    """A value that JSON can hold; Spark's times come without a zone and are UTC."""
     if isinstance(value, datetime):
         return value.replace(tzinfo=timezone.utc).isoformat().replace("+00:00", "Z")
     if isinstance(value, (date, Decimal)):

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lakehouse.durations import spoken
+from lakehouse.durations import render_duration
 from lakehouse.remedies import find_remedy
 from lakehouse.run.unread import Unread
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 Record = Mapping[str, Any]
 
@@ -21,7 +21,7 @@ class Trouble(NamedTuple):
 
 
 class PipelineStatus(NamedTuple):
-    """What `status` and the report tell: a record per table, and what is about no table.
+    """What `status` and the report show: a record per table, and what is about no table.
 
     Attributes:
         records: the status records, each with its `warnings`.
@@ -91,7 +91,7 @@ def _list_failures(record: Record) -> Iterator[Trouble]:
         action = f"take a new snapshot: `lakehouse rebootstrap {table}`"
         backwards = any(gap.get("kind") == "positions" for gap in record["gaps"])
         suffix = ", positions run backwards" if backwards else ""
-        gaps = counted(len(record["gaps"]), "open gap")
+        gaps = render_count(len(record["gaps"]), "open gap")
         yield Trouble("GAPS", f"{gaps} in the source{suffix}; do: {action}")
 
 
@@ -125,8 +125,9 @@ def _list_keys(record: Record) -> Iterator[Trouble]:
 
 def _list_late(record: Record) -> Iterator[Trouble]:
     if record["stale"]:
-        waited, promised = record["staleness_seconds"], record["max_staleness_seconds"]
-        text = f"a change has waited {spoken(waited)}, promised are {spoken(promised)}"
+        waited = render_duration(record["staleness_seconds"])
+        promised = render_duration(record["max_staleness_seconds"])
+        text = f"a change has waited {waited}, promised are {promised}"
         yield Trouble("STALE", f"{text}; do: `lakehouse run --table {record['table']}`")
 
 
@@ -136,10 +137,10 @@ def _list_rejected(record: Record) -> Iterator[Trouble]:
         reasons = ", ".join(f"{count:,} {why}" for why, count in record["dead_letters"].items())
         action = f"`lakehouse dead-letters list --table {table}`"
         yield Trouble(
-            "dead letters", f"{counted(letters, 'dead letter')} ({reasons}); do: {action}"
+            "dead letters", f"{render_count(letters, 'dead letter')} ({reasons}); do: {action}"
         )
     if record["stale_keys"]:
-        stale = counted(record["stale_keys"], "key")
+        stale = render_count(record["stale_keys"], "key")
         text = f"{stale} with an older row, because the newest change is a dead letter"
         action = "mend the cause, then `lakehouse dead-letters replay`"
         yield Trouble("stale keys", f"{text}; do: {action}")

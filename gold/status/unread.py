@@ -7,7 +7,7 @@ from gold.status.table_status import states_of
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
-from lakehouse.run.unread import UNREAD, Unread, unread
+from lakehouse.run.unread import UNREAD, Unread, list_unread
 from lakehouse.storage.lake import AskedLake, Lake
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def unread_of(lake: AskedLake, tables: Sequence[Table]) -> list[Unread]:
         f"{sums} WHERE split_part(name, ':', 1) = '{UNREAD}' GROUP BY `table`, name"
         " ORDER BY `table`, name"
     )
-    return unread([(row["table"], row["name"], row["n"]) for row in rows], tables)
+    return list_unread([(row["table"], row["name"], row["n"]) for row in rows], tables)
 
 
 def waiting_deletes(lake: AskedLake, tables: Sequence[Table]) -> dict[str, list[str]]:

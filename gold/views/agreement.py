@@ -11,7 +11,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage import names
-from lakehouse.storage.views import View, stored
+from lakehouse.storage.views import View, load_views
 
 ONE_ROW = "gold shows one row per key"
 AS_CONFIGURED = "gold is published as the table is configured"
@@ -22,7 +22,7 @@ def build_gold_laws(spark: SparkSession, target: Target, table: Table) -> dict[s
     wanted = job.table_views(spark, target, table)
     if not wanted:
         return {}
-    published = stored(target, "gold")
+    published = load_views(target, "gold")
     laws: dict[str, DataFrame] = {}
     if not target.catalog:
         units = [
@@ -39,8 +39,8 @@ def build_gold_laws(spark: SparkSession, target: Target, table: Table) -> dict[s
 def _is_same_view(published: View | None, wanted: View) -> bool:
     """Whether they are the same view, as a file keeps it.
 
-    A view that is pinned to a version may show an earlier one than it would now, and one that
-    merges what waits tells when, which moves on.
+    A pinned view may be pinned to an earlier version than now, and a view with pending changes has
+    their time in its query: these parts are not compared.
     """
     if published is None:
         return False

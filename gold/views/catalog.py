@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from gold.views.groups import version_at
 from lakehouse.config.target import LAYERS, Layer, Target
-from lakehouse.places.place import place as lake_place
-from lakehouse.spark.failures import in_short
+from lakehouse.places.place import to_place as lake_place
+from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.server import is_served, wait_for
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage import names
@@ -21,32 +21,32 @@ from lakehouse.storage.views import (
     at_time,
     create_sql,
     function_sql,
+    load_views,
     state_of_views,
-    stored,
 )
 
 _FRESH = "_fresh"
-"""The server's database of views on their way into the others."""
+"""The server's database in which a view is made before it replaces one of another database."""
 
 
 def read_view(spark: SparkSession, target: Target, name: str) -> DataFrame | None:
     """What a view of gold shows; None before it is published."""
     if target.catalog:
-        there = names.exists(spark, target, "gold", name)
-        return spark.table(names.name(target, "gold", name)) if there else None
-    view = stored(target, "gold").get(name)
+        there = names.table_exists(spark, target, "gold", name)
+        return spark.table(names.table_name(target, "gold", name)) if there else None
+    view = load_views(target, "gold").get(name)
     return spark.sql(view.query) if view else None
 
 
 def columns_of(
     spark: SparkSession, target: Target, table: str, version: int | None = None
 ) -> list[str]:
-    """The columns of a silver table, at a Delta version or now; from its log where that tells."""
+    """The columns of a silver table, at a Delta version or now; from Delta's log where possible."""
     log = read_table_log(target, "silver", table)
     if log is not None and version in (None, log.version):
         return list(log.columns)
     pinned = "" if version is None else f" VERSION AS OF {version}"
-    return spark.sql(f"SELECT * FROM {names.name(target, 'silver', table)}{pinned}").columns
+    return spark.sql(f"SELECT * FROM {names.table_name(target, 'silver', table)}{pinned}").columns
 
 
 def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | None = None) -> None:
@@ -84,7 +84,7 @@ def _build_definitions(
     as_of: str | None = None,
 ) -> dict[str, str]:
     """The SQL that registers what is asked of a layer, by name; functions end with `()`."""
-    views, definitions = stored(target, layer), dict[str, str]()
+    views, definitions = load_views(target, layer), dict[str, str]()
     for name, view in views.items():
         if is_asked(name):
             place = f"{layer}.{names.quote(name)}"
@@ -93,21 +93,21 @@ def _build_definitions(
             place = f"{layer}.{names.quote(as_of_name(view))}"
             definitions[f"{place}()"] = function_sql(place, view)
     moment = f" TIMESTAMP AS OF {names.literal(as_of)}" if as_of else ""
-    for table in {*names.in_folder(lake_place(target, target.lake, layer))} - {*views}:
+    for table in {*names.list_tables_in(lake_place(target, target.lake, layer))} - {*views}:
         if is_asked(table):
             place = f"{layer}.{names.quote(table)}"
-            select = f"SELECT * FROM {names.name(target, layer, table)}{moment}"
+            select = f"SELECT * FROM {names.table_name(target, layer, table)}{moment}"
             grows = "" if as_of else " WITH SCHEMA EVOLUTION"
             definitions[place] = f"CREATE OR REPLACE VIEW {place}{grows} AS {select}"
     return definitions
 
 
 def digest_of_views(target: Target) -> str:
-    """What differs once the views or the tables of a lake without a catalog are others."""
+    """A digest that changes with the views and tables of a lake without a catalog."""
     parts: list[object] = []
     for layer in LAYERS:
         folder = lake_place(target, target.lake, layer)
-        parts += [names.in_folder(folder), state_of_views(target, layer)]
+        parts += [names.list_tables_in(folder), state_of_views(target, layer)]
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
@@ -137,14 +137,14 @@ class ServedCatalog:
             try:
                 self._register(place, statement)
             except SPARK_FAILURES as failure:
-                failed.append(f"{place}: {in_short(failure)}")
+                failed.append(f"{place}: {describe_failure(failure)}")
                 self._drop(place)
             else:
                 self._shown[place] = statement
         return failed
 
     def warm_up(self) -> None:
-        """Reads a view of gold, so that Java has done so before anybody asks."""
+        """Reads a view of gold, so that the first query finds Java's classes loaded."""
         views = [name for name in self._shown if name.startswith("gold.") and "(" not in name]
         for name in views[:1]:
             with suppress(*SPARK_FAILURES):
@@ -176,7 +176,7 @@ class ServedCatalog:
 
 
 def _view_as_of(spark: SparkSession, target: Target, view: View, as_of: str | None) -> View:
-    """The view as of a time; one of a group as of what had been complete by then."""
+    """The view as of a time; of a group's table, the version that was complete by then."""
     if as_of is None:
         return view
     if view.as_of is not None:

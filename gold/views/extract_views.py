@@ -1,8 +1,8 @@
-"""`gold.T_changes` of a snapshot table: every operation of every extract, as a view.
+"""`gold.T_changes` of a snapshot table: every operation of every snapshot file.
 
-The change log keeps the values of what an extract changed, and no more than the keys of what it
-repeated unchanged. Here a D and an N get the values that the key had by then, and an X, which is
-stored nowhere, is worked out: a key that was live when a delta extract did not carry it.
+The change log keeps the values of rows that a snapshot file changed, and only the keys of unchanged
+ones. Here D and N rows get the values that the key had then, and X rows, which are not stored, are
+computed: keys that were live when a delta file had no row of theirs.
 """
 
 from collections.abc import Sequence
@@ -34,15 +34,17 @@ _DAY = "date_from_unix_date(CAST(conv(_sequence, 16, 10) AS INT))"
 def build_snapshot_views(spark: SparkSession, target: Target, table: Table) -> list[View]:
     """The views that only a snapshot table has; none before silver holds it."""
     log, digests = f"{table.table}_changes", f"{table.table}_digests"
-    if table.format != "snapshot" or not names.exists(spark, target, "silver", log):
+    if table.format != "snapshot" or not names.table_exists(spark, target, "silver", log):
         return []
-    log_name = names.name(target, "silver", log)
+    log_name = names.table_name(target, "silver", log)
     columns = [c for c in columns_of(spark, target, log) if not c.startswith("_")]
     views = [build_changes(table, log_name, _days_sql(target, table), columns, target.sensitive)]
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
-    if _shows_apart(target, table, columns) and names.exists(spark, target, "silver", kept):
-        live = names.name(target, "silver", kept)
-        views.append(sensitive_values(table, live, names.name(target, "silver", digests), columns))
+    if _shows_apart(target, table, columns) and names.table_exists(spark, target, "silver", kept):
+        live = names.table_name(target, "silver", kept)
+        views.append(
+            sensitive_values(table, live, names.table_name(target, "silver", digests), columns)
+        )
     return views
 
 
@@ -61,7 +63,7 @@ def build_empty_views(target: Target, table: Table) -> list[View]:
 
 def _days_sql(target: Target, table: Table) -> str:
     """SQL of the dates that were compared, as the table's newest state has them."""
-    newest = ledger.newest_state_sql(names.name(target, "silver", ledger.TABLE), table.table)
+    newest = ledger.newest_state_sql(names.table_name(target, "silver", ledger.TABLE), table.table)
     days = f"from_json(state, {literal(DAYS_TYPE)}).days"
     return f"(SELECT inline({days}) FROM ({newest}))"
 
@@ -87,7 +89,7 @@ def build_changes(
 
 
 def _select_carried(table: Table, columns: Sequence[str], log: str) -> str:
-    """Rows that stand in the log, with the values in force then."""
+    """The log's rows, with the values that their keys had then."""
     values = ", ".join(f"_row.{quote(c)}" if c not in table.keys else quote(c) for c in columns)
     rows = (
         f"SELECT {_quote_all(table.keys)}, _letter, _sequence, {_in_force(table, columns)} AS _row"
@@ -97,8 +99,8 @@ def _select_carried(table: Table, columns: Sequence[str], log: str) -> str:
 
 
 def _not_supplied(table: Table, columns: Sequence[str], log: str, extracts: str) -> str:
-    """Keys that were live at a delta extract that has no row of theirs, not even a rejected one."""
-    same_key = names.same("s", "v", table.keys, table.nullable_keys)
+    """Keys that were live when a delta file had no row of theirs, not even a rejected one."""
+    same_key = names.equal_columns("s", "v", table.keys, table.nullable_keys)
     order = f"PARTITION BY {_quote_all(table.keys)} ORDER BY _sequence"
     versions = (
         f"SELECT {_quote_all(columns)}, _operation, _sequence,"
@@ -143,7 +145,7 @@ def sensitive_values(table: Table, kept: str, digests: str, columns: Sequence[st
     hidden = [c for c in columns if table.is_sensitive(c)]
     open_keys = [key for key in table.keys if key not in hidden]
     live = "_is_current" if table.stored_as_scd_type == 2 else "NOT _deleted"
-    same_key = names.same("t", "d", table.keys, table.nullable_keys)
+    same_key = names.equal_columns("t", "d", table.keys, table.nullable_keys)
     values = ", ".join(f"t.{quote(c)}" for c in (*open_keys, *hidden))
     query = (
         f"SELECT lower(hex(d._key_digest)) AS {DIGEST_COLUMN[0]}, {values} FROM {kept} t"

@@ -41,29 +41,31 @@ def find_versions(
 
 
 def find_waiting(spark: SparkSession, target: Target, tables: Iterable[Table]) -> dict[str, Waits]:
-    """What waits now, by group."""
+    """What waits in each group, by its name."""
     states = _read_groups(spark, target, tables)
     return {name: _sum_waits(group["waiting"] or []) for name, group in states.items()}
 
 
 def version_at(spark: SparkSession, target: Target, kept: str, as_of: str) -> int | None:
     """The version of a silver table that its group had reached at a time; None before its first."""
-    runs = ledger.read(spark, target).where(F.col("ended_at") <= F.to_timestamp(F.lit(as_of)))
+    runs = ledger.read_entries(spark, target).where(
+        F.col("ended_at") <= F.to_timestamp(F.lit(as_of))
+    )
     versions = [dict(group["versions"] or {}) for group in _select_newest(runs).values()]
     return next((of[kept] for of in versions if kept in of), None)
 
 
 def _read_groups(spark: SparkSession, target: Target, tables: Iterable[Table]) -> dict[str, Any]:
-    """The states of the tables' groups, by name; without a look where no table is in a group."""
+    """The states of the tables' groups, by name; nothing is read if no table is in a group."""
     named = {t.consistency_group for t in tables if t.consistency_group is not None}
     if not named:
         return {}
-    states = _select_newest(ledger.read(spark, target))
+    states = _select_newest(ledger.read_entries(spark, target))
     return {name: group for name, group in states.items() if name in named}
 
 
 def _select_newest(runs: DataFrame) -> dict[str, Any]:
-    """The newest state of each group that the newest states of the tables tell."""
+    """The newest state of each group, out of the newest states of the tables."""
     rows = runs.where(f"layer = 'silver' AND {ledger.STATE} IS NOT NULL")
     newest = rows.groupBy("table").agg(F.max_by(ledger.STATE, "ended_at").alias("state"))
     groups = newest.select(F.from_json("state", GROUP_TYPE).alias("of")).select("of.group.*")

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
-from lakehouse.storage.views import View, publish, stored
+from lakehouse.storage.views import View, load_views, publish_views
 from silver.contract import PENDING
 
 _SOURCE = r"((?:`[^`]+`|[\w]+)(?:\.(?:`[^`]+`|[\w]+))+)"
@@ -29,21 +29,21 @@ def find_pinned_versions(spark: SparkSession, target: Target) -> dict[str, set[i
 
 
 def pin_views(spark: SparkSession, target: Target, sources: Iterable[str]) -> None:
-    """Pins every view that reads one of these tables to the version of now."""
+    """Pins every view that reads one of these tables to the table's newest version."""
     versions = {source: newest_version(spark, source) for source in sources}
     shown = read_views(spark, target)
     moved = [_pin_view(view, versions) for view in shown.values()]
     changed = [view for view in moved if view != shown[view.name]]
     if changed:
-        publish(spark, target, "gold", changed)
+        publish_views(spark, target, "gold", changed)
 
 
 def pin_table(spark: SparkSession, target: Target, table: Table) -> None:
     """Pins what gold shows of a table, so that its silver tables can be replaced one by one."""
     kept = ("", "_history", "_changes", PENDING)
     candidates = [f"{table.table}{suffix}" for suffix in kept]
-    there = [name for name in candidates if names.exists(spark, target, "silver", name)]
-    pin_views(spark, target, [names.name(target, "silver", name) for name in there])
+    there = [name for name in candidates if names.table_exists(spark, target, "silver", name)]
+    pin_views(spark, target, [names.table_name(target, "silver", name) for name in there])
 
 
 def newest_version(spark: SparkSession, table: str) -> int:
@@ -54,14 +54,14 @@ def newest_version(spark: SparkSession, table: str) -> int:
 def read_views(spark: SparkSession, target: Target) -> dict[str, View]:
     """Gold's views as they stand, with their queries; from the catalog where there is one."""
     if not target.catalog:
-        return stored(target, "gold")
-    schema = names.schema(target, "gold")
+        return load_views(target, "gold")
+    schema = names.schema_name(target, "gold")
     listed = spark.sql(f"SHOW VIEWS IN {schema}").collect()
     return {row["viewName"]: _describe_view(spark, target, row["viewName"]) for row in listed}
 
 
 def _describe_view(spark: SparkSession, target: Target, view: str) -> View:
-    name = names.name(target, "gold", view)
+    name = names.table_name(target, "gold", view)
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     end = next((at for at, row in enumerate(rows) if row["col_name"].startswith("#")), len(rows))
     columns = {row["col_name"]: row["comment"] for row in rows[:end] if row["col_name"]}

@@ -1,4 +1,4 @@
-"""Simple looks at a table of gold without Spark: `SELECT … FROM gold.T WHERE … ORDER BY … LIMIT n`.
+"""Simple queries of gold without Spark: `SELECT … FROM gold.T WHERE … ORDER BY … LIMIT n`.
 
 Only what DuckDB answers as Spark does: plain columns of a view of current rows, comparisons with
 whole numbers and texts. Everything else, and numbers that the two write differently, is Spark's.
@@ -11,7 +11,7 @@ from pathlib import Path
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.quick.lake import NotQuick, QuickAnswer, QuickLake
-from lakehouse.storage.views import stored
+from lakehouse.storage.views import load_views
 
 _NAME = r"(?:[A-Za-z_]\w*|`[^`\"]+`)"
 _VALUE = r"(?:-?\d{1,18}|'[^'\\`]*')"
@@ -74,11 +74,11 @@ def _select_rows(lake: QuickLake, tables: Sequence[Table], name: str) -> str:
     """What a plain view of current rows shows, in DuckDB's SQL.
 
     Raises:
-        NotQuick: the view is another, or what is read of the table is to be noted.
+        NotQuick: the view is another one, or reads of the table are recorded.
     """
-    view = stored(lake.target, "gold").get(name)
-    noted = [t for t in tables if t.max_staleness is not None]
-    if view is None or any(name in (t.table, f"{t.table}_history") for t in noted):
+    view = load_views(lake.target, "gold").get(name)
+    recorded = [t for t in tables if t.max_staleness is not None]
+    if view is None or any(name in (t.table, f"{t.table}_history") for t in recorded):
         raise NotQuick(f"gold.{name} is no plain view")
     current = _CURRENT.fullmatch(view.query)
     if current is None:

@@ -88,7 +88,7 @@ def build_history(table: Table, source: str, columns: Sequence[str]) -> View:
 
 
 def list_comments(table: Table, columns: Sequence[str]) -> dict[str, str | None]:
-    """The columns with the comments that the table declares; a key without one is called so."""
+    """The columns with the comments that the table declares; a key without one gets `key`."""
     declared = {c: table.columns[c].comment if c in table.columns else None for c in columns}
     return {c: text or ("key" if c in table.keys else None) for c, text in declared.items()}
 

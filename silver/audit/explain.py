@@ -49,12 +49,12 @@ class Explained(NamedTuple):
 
 
 def explain(spark: SparkSession, target: Target, table: Table, key: Key) -> list[Explained]:
-    """The key's records in order of sequence, then its row; only the row before any record.
+    """The key's records in order of sequence, then its row; before any record the row alone.
 
     Raises:
         ConfigurationError: a value of the key is none of its column's type.
     """
-    if not names.exists(spark, target, "silver", f"{table.table}_changes"):
+    if not names.table_exists(spark, target, "silver", f"{table.table}_changes"):
         return [Explained(None, None, "row", None, "no row", "nothing has arrived yet", None)]
     rows = log.read_log(SilverTable.at(spark, target, table))
     one_key.check_types(spark, key, rows.schema)
@@ -98,10 +98,12 @@ def _with_replays(spark: SparkSession, target: Target, table: Table, rows: DataF
     """Adds `_replayed`: why the record was a dead letter, who mended it, when it was applied."""
     columns, letters = list[str](), f"{table.table}_dead_letters"
     mended = bronze_rows.mended_sql(Lake(spark, target), table)
-    if names.exists(spark, target, "silver", letters):
+    if names.table_exists(spark, target, "silver", letters):
         at = F.date_format("resolved_at", TIME_FORMAT)
         text = F.concat(F.lit("rejected at first ("), "reason", F.lit("), replayed "), at)
-        kept = spark.table(names.name(target, "silver", letters)).where("resolved_at IS NOT NULL")
+        kept = spark.table(names.table_name(target, "silver", letters)).where(
+            "resolved_at IS NOT NULL"
+        )
         repairs = kept.select("_feed", "_arrival", text.alias("_applied"))
         rows, columns = rows.join(repairs, ["_feed", "_arrival"], "left"), ["_applied"]
     if mended is not None:
@@ -171,9 +173,9 @@ def _explain_row(
 def _read_live_row(spark: SparkSession, target: Target, table: Table, key: Key) -> Row | None:
     history = table.stored_as_scd_type == 2
     kept = f"{table.table}_history" if history else table.table
-    if not names.exists(spark, target, "silver", kept):
+    if not names.table_exists(spark, target, "silver", kept):
         return None
-    rows = spark.table(names.name(target, "silver", kept))
+    rows = spark.table(names.table_name(target, "silver", kept))
     values = [f.name for f in layout.list_source_fields(rows.schema) if f.name not in table.keys]
     live = F.col("_is_current") if history else ~F.col("_deleted")
     key_rows = rows.where(one_key.is_key(key, rows.schema) & live)
@@ -183,7 +185,7 @@ def _read_live_row(spark: SparkSession, target: Target, table: Table, key: Key) 
 
 
 def _explain_missing(outcomes: Sequence[Outcome]) -> str:
-    """Who took the row away."""
+    """What removed the row."""
     for each in reversed(outcomes):
         if each.outcome in ("applied", "late", "delete_unknown"):
             if each.record.operation != UPSERT:

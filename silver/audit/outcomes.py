@@ -1,7 +1,7 @@
-"""What was done with every record of one key, told for a person.
+"""What was done with every record of one key, in words for a person.
 
-What became of a change is what the fold says of it (`silver.audit.replay`). A pass is what one
-application of the log took together (`batch`).
+The outcome of a change is that of the fold (`silver.audit.replay`). One table run applies all
+records of a `batch`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,9 +30,9 @@ def list_outcomes(
     Args:
         records: the key's records, the truncates and snapshots of its table, and the inserts of
             keys that it became.
-        applied: the newest pass that is applied.
+        applied: the newest batch that is applied.
         history: whether the table keeps every version.
-        on_truncate: the table's own.
+        on_truncate: the table's setting.
     """
     waiting = [Outcome(r, "waiting", "not applied yet") for r in records if r.batch > applied]
     applied_records = sorted((r for r in records if r.batch <= applied), key=lambda r: r.arrival)
@@ -82,7 +82,7 @@ def _read_sequence(record: KeyRecord) -> bytes:
 def _find_firsts(
     records: Sequence[KeyRecord],
 ) -> dict[tuple[bytes, str | None, int, bool], KeyRecord]:
-    """Of every distinct sound record the one that came first."""
+    """The first of every distinct record, without rejected ones and those without a change."""
     firsts: dict[tuple[bytes, str | None, int, bool], KeyRecord] = {}
     for record in records:
         if record.reason is None and record.operation != NONE:
@@ -91,7 +91,7 @@ def _find_firsts(
 
 
 def _judge_other(record: KeyRecord, key: _Key, on_truncate: str) -> Outcome | None:
-    """Tells of a record that is no change of the key."""
+    """The outcome of a record that is no change of the key."""
     if record.reason is not None:
         return Outcome(record, "rejected", f"{record.reason}: {record.message}")
     if record.operation == NONE:
@@ -107,7 +107,7 @@ def _judge_other(record: KeyRecord, key: _Key, on_truncate: str) -> Outcome | No
 def _judge_cut(
     record: KeyRecord, changes: list[KeyRecord], cuts: list[KeyRecord], on_truncate: str
 ) -> Outcome | None:
-    """A truncate or a snapshot without the key: told only when it took the key's row away."""
+    """The outcome of a truncate or a snapshot without the key: None if it removed no row."""
     before = [c for c in changes if c.order < record.order]
     if not before or before[-1].operation == DELETE:
         return None
@@ -120,7 +120,7 @@ def _judge_cut(
 
 
 def _judge_change(record: KeyRecord, done: Done, key: _Key) -> Outcome:
-    """Tells of a change what the fold did with it, and which other change is the cause."""
+    """The outcome of a change, and which other change is the cause of it."""
     after = [c for c in key.changes if c.order > record.order]
     later = [c for c in after if c.batch <= record.batch]
     if done.outcome != "duplicate" and done.columns and later:
@@ -166,4 +166,4 @@ _WHY: Mapping[str, Callable[[KeyRecord, list[KeyRecord], _Key], str]] = {
     "late": lambda _, later, key: f"woven into the history before {later[0].position}",
     "delete_unknown": lambda *_: "there was no row to delete; kept as a tombstone",
 }
-"""By outcome, what is the cause of it."""
+"""The cause in words, by outcome."""

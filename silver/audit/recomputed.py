@@ -1,8 +1,8 @@
 """The law of the rebuild: decoding bronze again and folding it in memory gives silver's rows.
 
 Nothing is written. The records are decoded anew, put in order and folded by the functions that a
-run uses. What the change log says of a record stands: one that it rejects, or that waits for its
-transaction, is left out, so that a rule that came later is no difference.
+run uses. Records that the change log rejects, or that wait for their transaction, are left out, so
+that a rule that was added later makes no difference.
 """
 
 from dataclasses import dataclass, field, replace
@@ -42,8 +42,8 @@ def build_rebuild_law(
 ) -> dict[str, DataFrame]:
     """The law for about `sample` keys, chosen by a digest, or for all; none before silver holds it.
 
-    A unit is a key. A table without a key is compared as a whole, a unit being one change. Extracts
-    are compared with what was known before them, so the law is not asked of them.
+    A unit is a key. A table without a key is compared as a whole, a unit being one change. Snapshot
+    files are compared with the state before them, so the law is not asked of them.
     """
     history, silver_table = table.stored_as_scd_type == 2, SilverTable.at(spark, target, table)
     begun = any(seen.positions.values()) and silver_table.kept.exists
@@ -140,7 +140,7 @@ def _add_columns(changes: DataFrame, stored: DataFrame, values: list[str]) -> Da
 
 
 def _is_chosen(rows: DataFrame, table: Table, sample: int | None, salt: int) -> Column:
-    """Whether a key is in the sample; another one after every pass."""
+    """Whether a key is in the sample; the sample is another one after every table run."""
     if sample is None:
         return F.lit(True)
     row = rows.agg(F.approx_count_distinct(key_text(table.keys)).alias("n")).first()

@@ -34,9 +34,9 @@ def build_row_laws(
     """The laws that hold for a table of this kind; none before silver holds it."""
     history = table.stored_as_scd_type == 2
     kept = f"{table.table}_history" if history else table.table
-    if not names.exists(spark, target, "silver", kept):
+    if not names.table_exists(spark, target, "silver", kept):
         return {}
-    rows = spark.table(names.name(target, "silver", kept))
+    rows = spark.table(names.table_name(target, "silver", kept))
     if not table.keys:
         return {ONCE: _check_single(rows, [F.col("_row")], F.col("_row"))}
     if not history:
@@ -87,7 +87,7 @@ def _one_open(rows: DataFrame, keys: list[str]) -> DataFrame:
 
 def _check_newest(rows: DataFrame, keys: list[str], cutoff: bytes) -> DataFrame:
     """A key's newest change, when it is an upsert above the cut-off, and only that, is open."""
-    # A window, not the fold: see `of_history`.
+    # A window, not the fold: see `build_history_laws`.
     by_key = Window.partitionBy(*[column(k) for k in keys]).orderBy(F.desc("_order"))
     newest = F.row_number().over(by_key) == 1
     above = F.col("_order") > F.expr(order_literal(cutoff))
@@ -106,13 +106,15 @@ ADDS_UP = "the outcomes of every run add up to its records"
 def build_arrival_laws(
     spark: SparkSession, target: Target, table: Table, seen: TableState
 ) -> dict[str, DataFrame]:
-    """Both laws; that of the log only once something is applied.
+    """Both laws about arrival; that of the log only once something is applied.
 
-    What a full extract lacks is in the log without a record.
+    The log's deletes by a full snapshot file have no record in bronze.
     """
     laws = {
         ADDS_UP: check_counts(
-            ledger.read(spark, target).where(_is_of_table(table) & (F.col("status") != "begun"))
+            ledger.read_entries(spark, target).where(
+                _is_of_table(table) & (F.col("status") != "begun")
+            )
         )
     }
     if not any(seen.positions.values()):

@@ -1,6 +1,6 @@
 """Whether the laws that hold for every table hold for what is stored of this one.
 
-A law is looked at unit by unit: a key, a version, a bronze batch, a ledger entry. All laws are
+A law is checked unit by unit: a key, a version, a bronze batch, a ledger entry. All laws are
 answered by one query; those that are broken are asked once more for examples.
 """
 
@@ -21,7 +21,7 @@ EXAMPLES = 5
 
 
 class Law(NamedTuple):
-    """What became of one law: how many units were looked at, how many break it, the first ones."""
+    """The result of one law: how many units were checked, how many break it, the first of these."""
 
     law: str
     checked: int
@@ -47,7 +47,7 @@ def verify(
         spark: the session.
         target: where the lake lies.
         table: the table's configuration.
-        more: further laws by name: frames of units as `row_laws` makes them.
+        more: further laws by name: frames of units as `build_row_laws` makes them.
         sample: about how many keys are rebuilt from bronze; None for all.
     """
     seen = read_state(spark, target, table.table)

@@ -1,9 +1,9 @@
-"""A member of a consistency group that is repaired goes on showing what the other members show.
+"""Repairs of one member of a consistency group: it goes on showing what the other members show.
 
-The rows of the members belong together by the transactions that they hold. So a rebuild takes from
-bronze what the passes had taken that gold shows, holds back what waited then, and is a state of the
-group of its own. What came since is left to the group's next pass. A replay leaves alone what waits
-for its transaction. Both, and an erasure, are shown at once.
+The members' rows belong together by their transactions. So a rebuild reads the records in bronze
+whose result gold shows, holds back what waited then, and makes a new state of the group. Records
+that came since are left to the group's next run. A replay leaves alone what waits for its
+transaction. A rebuild, a replay and an erasure are shown at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ def find_shown_progress(table: SilverTable, states: Mapping[str, TableState]) ->
 
 
 def group_of(table: Table, states: Mapping[str, TableState]) -> GroupState:
-    """The newest state of a table's consistency group; of no run for a table in no group."""
+    """The newest state of a table's consistency group; an empty one for a table in no group."""
     name = table.consistency_group
     members = [of for of in states.values() if of.group is not None and of.group.name == name]
     return newest_group(members)
@@ -93,7 +93,7 @@ def with_rebuilt(
 def pin_now(table: SilverTable, states: Mapping[str, TableState], state: TableState) -> TableState:
     """The state of a member that gold is to show as it is now, after an erasure or a replay.
 
-    What waited goes on waiting. Of a table in no group the state as it is.
+    What waited goes on waiting. For a table in no group the state is unchanged.
     """
     group = group_of(table.config, states)
     if table.config.consistency_group is None or not group.number:
@@ -123,7 +123,7 @@ def held_from_replay(
 def refuse_what_waits(table: SilverTable, state: TableState, arrivals: DataFrame) -> None:
     """Refuses to erase records whose transaction waits: without them it would never be complete.
 
-    `arrivals` identifies them. One that is overdue waits anyway.
+    `arrivals` identifies them. Overdue transactions are no reason to refuse.
 
     Raises:
         TableFailed: some of them wait.

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.run.memory import Arrived
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage.lake import Lake, LakeTable
 from silver.changelog import log
@@ -36,7 +36,7 @@ from silver.table_run import TableResult, run_table
 
 
 class Upstream(NamedTuple):
-    """What lies before the tables.
+    """What the tables read from.
 
     Attributes:
         logged: the newest batch of each change log; None of one that cannot be read.
@@ -110,8 +110,8 @@ class GroupRun:
         tables: its members.
         before: what is known of each member.
         formless: how many records of a member wait for the first event of its feed: that member
-            is left as it was, and is told of in the run's lines alone until they are taken in.
-        held: what waits, where that is known already; else the ENDs and the logs tell.
+            keeps its state, and appears only in the run's output until they are applied.
+        held: what waits, where that is known already; else it is found in the ENDs and logs.
     """
 
     run: Run
@@ -163,7 +163,7 @@ class GroupRun:
             except WaitsForForm as waits:
                 after, self.formless[config.table] = before, waits.records
             except TABLE_FAILURES as failure:
-                self.messages[config.table] = in_short(failure)
+                self.messages[config.table] = describe_failure(failure)
                 continue
             members.append(Member(table, before, after))
         return members
@@ -171,7 +171,7 @@ class GroupRun:
     def _is_idle(self, members: Sequence[Member], ends: Mapping[str, int]) -> bool:
         """Whether nothing came that a run could do: no record, and no END that something waits for.
 
-        Nor is a member to be done again that failed.
+        False as well where a member that failed is to be done again.
         """
         came = any(m.after.logged > m.before.batch for m in members)
         ended = bool(self.group.waiting) and self.group.ends != dict(ends)
@@ -187,7 +187,7 @@ class GroupRun:
         try:
             done = run_table(self.run, batch)
         except TABLE_FAILURES as failure:
-            self.messages[name] = in_short(failure)
+            self.messages[name] = describe_failure(failure)
             return
         self.results[name] = TableResult(done.state, done.counts | part.counts)
 
@@ -238,7 +238,7 @@ def advance_groups(
 def part_logs(
     group_run: GroupRun, members: Sequence[Member]
 ) -> tuple[list[Part], list[WaitingTransaction]]:
-    """What each member has to apply, and what waits. A member that never had a record has none."""
+    """What each member has to apply, and what waits. A member without any record has no part."""
     begun = [m for m in members if m.after.logged]
     pending = {m.name: _find_pending(m, group_run.group) for m in begun}
     waits = group_run.held if begun else ()
@@ -254,7 +254,7 @@ def part_logs(
 
 
 def _find_unseen(ends: DataFrame, members: Sequence[Member], group: GroupState) -> DataFrame | None:
-    """The ENDs that no run has judged which the members know of, and those that waited.
+    """The ENDs that are new to the oldest of the members' states, and those that waited.
 
     None when the members had applied changes before the group's first run: these had no group.
     """

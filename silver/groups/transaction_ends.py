@@ -1,8 +1,8 @@
 """The ENDs of source transactions, read from the transaction topic into `silver._transactions`.
 
-Debezium writes to that topic a BEGIN and an END for each transaction; the END tells how many
+Debezium writes to that topic a BEGIN and an END for each transaction; the END says how many
 records it has of each table. Only ENDs of transactions that touch the group are kept, and the
-newest of each batch, which tells how far the source has come.
+newest of each batch, which shows how far the source has come.
 """
 
 import re
@@ -58,11 +58,11 @@ def read_new(lake: Lake, group: str, members: Sequence[Table]) -> dict[str, int]
 
 
 def select_unseen(ends: DataFrame, read: Mapping[str, int], waiting: Collection[str]) -> DataFrame:
-    """The ENDs that first came after a pass, or that waited then, and name some record.
+    """The ENDs that first came after a run, or that waited then, and count some record.
 
     Args:
         ends: rows of `silver._transactions` of a group.
-        read: the newest batch of each feed that the pass had read, as `read_new` told.
+        read: the newest batch of each feed that the run had read, as `read_new` returned.
         waiting: the transactions that waited then.
     """
     pairs = [F.lit(part) for feed in read.items() for part in feed]
@@ -98,7 +98,7 @@ def read_ends(
         F.lit(feed).alias("feed"),
         "feed_batch",
         F.row_number()
-        # ENDs are one row a transaction, not changes: SQL reads them.
+        # A window may be used: ENDs are one row per transaction, not changes.
         .over(Window.partitionBy("feed_batch").orderBy(F.desc("_arrival")))
         .alias("_back"),
     )
@@ -107,13 +107,13 @@ def read_ends(
 
 
 def extract_transaction() -> Column:
-    """The transaction of an END as the change logs have it: of PostgreSQL's the first part."""
+    """The transaction of an END as the change logs have it: of PostgreSQL's `txId:lsn` the txId."""
     plain = F.regexp_extract("id", _TX_ID, 1)
     return F.when(plain != "", plain).otherwise(F.col("id"))
 
 
 def _count_expected(counts: Column, members: Sequence[Table]) -> Column:
-    """How many records of each member there are; null when the END does not tell."""
+    """How many records of each member there are; null when the END has no counts."""
     sums = []
     for table in members:
         counted = F.map_filter(counts, _match_collections(table))

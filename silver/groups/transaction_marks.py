@@ -18,7 +18,7 @@ class End(NamedTuple):
     Attributes:
         id: the transaction's id, of PostgreSQL `txId:lsn`.
         counts: source tables (`schema.table`), each with how many records the transaction has of
-            it; None where the record does not tell.
+            it; None where the record has none.
         ended_at: commit time in microseconds since 1970.
     """
 
@@ -65,7 +65,7 @@ FOUND_SQL = (
 def read_end(raw: bytes | None, whole: bool) -> End | None:
     """The END that a record in JSON is; None for every other record.
 
-    `whole` says that the record has its value inside.
+    `whole` says that `raw` is the text of a whole record, with the value inside.
     """
     text = value_inside(raw) if raw and whole else raw
     if not text:

@@ -77,7 +77,7 @@ class GroupProgress(NamedTuple):
 
 
 def to_unit() -> Column:
-    """The transaction that a log row belongs to; null when it belongs to none and never waits."""
+    """The transaction that a log row belongs to; null if it belongs to none, and so never waits."""
     snapshot = F.concat(F.lit(SNAPSHOT), F.expr(SNAPSHOT_ID))
     transaction = F.when(F.col("_snapshot").isNotNull(), snapshot).otherwise(F.col("_transaction"))
     return F.when(F.coalesce(F.col("_operation"), F.lit("")) != NONE, transaction)
@@ -187,7 +187,7 @@ def _is_complete() -> Column:
 
 
 def collect_units(rows: DataFrame) -> list[Unit]:
-    """Rows of `units` in this process."""
+    """Collects rows of `select_units`."""
     return [
         Unit(
             row["transaction"], row["place"], row["since"], row["newest"], row["metadata"],

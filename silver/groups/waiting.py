@@ -1,7 +1,7 @@
-"""Finds the transactions of a group that wait, out of its members' change logs and the ENDs.
+"""Finds the transactions of a group that wait, from its members' change logs and the ENDs.
 
-The pending parts of the logs answer for nearly all. Only for what they leave open is the whole log
-asked: a transaction of which a part was delivered again, a snapshot, a record that cannot be read.
+The pending parts of the logs suffice for nearly all. The whole log is read only for what they leave
+open: a transaction of which a part was delivered again, a snapshot, a record that cannot be read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -87,7 +87,7 @@ def _counted_again(open_: list[Unit], logs: Logs) -> list[Unit]:
 
 
 def _without_lost(open_: list[Unit], logs: Logs) -> list[Unit]:
-    """The transactions but for those of which only records lack that could not be read.
+    """The transactions without those that lack only records which could not be read.
 
     A record that cannot be read has lost its transaction. It is taken for a missing one once its
     table shows a later transaction.
