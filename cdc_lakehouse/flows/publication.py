@@ -8,8 +8,13 @@ from pyspark.sql import types as T
 
 from cdc_lakehouse.flows.sequences import value_sql
 from cdc_lakehouse.flows.tables import FlowTable
-from lakehouse.storage.names import quote, equal_columns
-from lakehouse.storage.statements import execute_with_rows, render_insert, note_commits, render_update
+from lakehouse.storage.names import equal_columns, quote
+from lakehouse.storage.statements import (
+    execute_with_rows,
+    note_commits,
+    render_insert,
+    render_update,
+)
 from silver.decode.types import parse_type
 from silver.fold.order_key import sequence_sql
 from silver.storage import layout
@@ -53,7 +58,9 @@ def publish_batch(into: "FlowTarget", sequence: T.DataType, newest: int) -> None
         shown = [column(field.name) for field in fields]
         rows = written.select(*shown, F.col("_deleted").alias("_remove"))
     with note_commits(into.spark, f"{_NOTE}{newest}"):
-        execute_with_rows(into.spark, _target_sql(into, [f.name for f in fields], compared), rows).collect()
+        execute_with_rows(
+            into.spark, _target_sql(into, [f.name for f in fields], compared), rows
+        ).collect()
 
 
 def _build_touched(into: "FlowTarget", since: int, sequence: T.DataType) -> DataFrame:

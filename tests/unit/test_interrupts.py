@@ -105,13 +105,13 @@ def work():
 RUN = """
 import os, signal, threading, time
 from cdc_lakehouse.cli.front import handle_interrupt, make_application, run_command_line
-from lakehouse.interrupts import ending, leave_at_once
+from lakehouse.interrupts import exit_silently, leave_at_once
 signal.signal(signal.SIGINT, signal.default_int_handler)
 leave_at_once()
 {0}
 app = make_application("x")
 app.command()(handle_interrupt(work))
-with ending():
+with exit_silently():
     run_command_line(app, [])
 """
 

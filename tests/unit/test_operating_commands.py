@@ -74,7 +74,7 @@ def test_an_erasure_that_is_not_proved_ends_with_code_1(
 ) -> None:
     """Of what needs Spark only whether it proved that nothing is left."""
     (conf / "lake").mkdir()
-    monkeypatch.setattr(erasure, "start", lambda *_, **__: None)
+    monkeypatch.setattr(erasure, "start_spark", lambda *_, **__: None)
     for proved, code in ((True, None), (False, 1)):
         monkeypatch.setattr(erasure, "erase_key", lambda *_, proved=proved: proved)
         try:

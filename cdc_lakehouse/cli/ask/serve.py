@@ -70,7 +70,9 @@ def serve(
         sys.exit()
     if running is None:
         running = _start_process(target, chosen, ["--idle", idle, "--port", str(port)])
-        print(f"it ends once idle for {render_duration(longest)}, or by serve --stop", file=sys.stderr)
+        print(
+            f"it ends once idle for {render_duration(longest)}, or by serve --stop", file=sys.stderr
+        )
     print(running.url)
 
 

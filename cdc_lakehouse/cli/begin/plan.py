@@ -119,7 +119,9 @@ def _cluster_columns(spark: "SparkSession", target: Target, table: Table) -> lis
 
     if not names.table_exists(spark, target, "silver", kept_name(table)):
         return table.cluster_by
-    return [*read_facts(spark, names.table_name(target, "silver", kept_name(table))).layout.cluster_by]
+    return [
+        *read_facts(spark, names.table_name(target, "silver", kept_name(table))).layout.cluster_by
+    ]
 
 
 def _read_fingerprints(target: Target, tables: Sequence[Table]) -> Mapping[str, Mapping[str, str]]:

@@ -16,7 +16,9 @@ from silver.expectations.problems import find_unknown_columns
 
 def find_misspelt_keys(table: Table) -> list[str]:
     """A sentence for each key that no column is called, where one is called nearly so."""
-    meant = {key: find_nearest(key, table.columns) for key in table.keys if key not in table.columns}
+    meant = {
+        key: find_nearest(key, table.columns) for key in table.keys if key not in table.columns
+    }
     return [f"keys: {key}: did you mean {name}?" for key, name in meant.items() if name]
 
 

@@ -140,7 +140,10 @@ def _print_quickly(
         print("".join(f"{line}\n" for line in json_lines(result)), end="")
     else:
         _print_letters(
-            FoundLetters(result.columns, render_texts(result), counts), limit, wanted.resolved, lake.target
+            FoundLetters(result.columns, render_texts(result), counts),
+            limit,
+            wanted.resolved,
+            lake.target,
         )
 
 
@@ -246,7 +249,9 @@ def acknowledge_letters(
             acknowledged.acknowledge(spark, target, frame, why)
         table_names, now = {table.table for table in tables}, datetime.now(timezone.utc)
         entries = [
-            ledger.make_entry(uuid.uuid4().hex, "bronze", feed, now).done({UNREAD: -n if why else n})
+            ledger.make_entry(uuid.uuid4().hex, "bronze", feed, now).with_counts(
+                {UNREAD: -n if why else n}
+            )
             for feed, n in counts.items()
             if feed not in table_names
         ]

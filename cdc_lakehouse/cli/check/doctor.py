@@ -17,8 +17,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import LakehouseError
 from lakehouse.remedies import LEAST_FREE, check_writable, install_extra
-from lakehouse.spark.java import system_java
-from lakehouse.spark.java import java_version
+from lakehouse.spark.java import java_version, system_java
 
 OLDEST, NEWEST, LEAST_JAVA = (3, 10), (3, 12), 17
 WAIT_SECONDS = 3.0

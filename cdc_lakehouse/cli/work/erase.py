@@ -228,7 +228,8 @@ def verify_erasure(
         left = erase.list_leftovers(spark, target, wanted.table, wanted.key)
         if not target.catalog:
             left += [
-                f"{t.file} ({t.places} places)" for t in find_traces(to_place(target, target.lake), values)
+                f"{t.file} ({t.places} places)"
+                for t in find_traces(to_place(target, target.lake), values)
             ]
         dropped = [str(file) for file in _find_dropped_files(target, wanted, values)]
     if left or (dropped and wanted.landing):
@@ -286,7 +287,9 @@ def _shares_records(table: Table, other: Table) -> bool:
     return table.table != other.table and bool(records(table) & records(other))
 
 
-def _remove_records(spark: "SparkSession", target: Target, wanted: Erasure, hits: "KeyTraces") -> None:
+def _remove_records(
+    spark: "SparkSession", target: Target, wanted: Erasure, hits: "KeyTraces"
+) -> None:
     """Removes records, rows, versions, dead letters; last the log, which says what is the key's."""
     from bronze.erasure import erase as bronze
     from lakehouse.storage import names
@@ -345,5 +348,5 @@ def _record_erasure(
         now = datetime.now(timezone.utc)
         entry = ledger.make_entry(wanted.run_id, "silver", wanted.table.table, now)
         counts = {"erased": record_count} if record_count else {}
-        done = entry.done(counts, state.batch, state.positions)
+        done = entry.with_counts(counts, state.batch, state.positions)
         ledger.append_entries(spark, target, [done.model_copy(update={"state": state.to_text()})])

@@ -130,7 +130,7 @@ def _tend_safely(
         counts = tend_it()
     except TABLE_FAILURES as failure:
         message = describe_failure(failure)
-    return ledger.make_entry(work.run_id, layer, table, started, message).done(counts)
+    return ledger.make_entry(work.run_id, layer, table, started, message).with_counts(counts)
 
 
 def _tend_table(work: Upkeep, table: Table) -> dict[str, int]:
@@ -193,7 +193,9 @@ def _tend_files(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
     for name, wanted in tables.items():
         with show_progress("looking at the files of tables"):
             seen = upkeep.read_facts(work.spark, name)
-        facts = f"{render_count(seen.files, 'file')}, {render_count(seen.vectors, 'deletion vector')}"
+        facts = (
+            f"{render_count(seen.files, 'file')}, {render_count(seen.vectors, 'deletion vector')}"
+        )
         if current_level() is Level.VERBOSE:
             work.tell(f"{name}: {facts}")
             facts = ""

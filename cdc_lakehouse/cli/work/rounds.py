@@ -111,7 +111,9 @@ def _write_entries(given: Round, layer: Layer, entries: "list[Entry]", memory: M
     followed = memory.defers and layer == "bronze" and any(map(_is_followed, entries))
     waits = [entry for entry in entries if followed and entry.status == "ok"]
     memory.waiting.extend(waits)
-    ledger.append_entries(given.spark, given.target, [entry for entry in entries if entry not in waits])
+    ledger.append_entries(
+        given.spark, given.target, [entry for entry in entries if entry not in waits]
+    )
 
 
 def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[Entry]":

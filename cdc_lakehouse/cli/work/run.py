@@ -173,7 +173,7 @@ def _work_on_tables(
             return failures + _work_until_stopped(given, free, asked, (watcher, lineage))
         with lineage.running():
             entries = one_round(given, free, asked.layers, warner)
-            lineage.tell(entries)
+            lineage.report(entries)
         watcher.look_at_tables()
         _warn_of(lineage)
     if inputs is not None and memory is not None:
@@ -274,7 +274,7 @@ def _work_until_stopped(
         if entry.layer == shown_layer or current_level() is Level.VERBOSE:
             show_entries([entry])
         if entry.layer == shown_layer or entry.status == "failed":
-            lineage.tell([entry])
+            lineage.report([entry])
         for failure in list_failures([entry]):
             show_error(str(failure))
 
