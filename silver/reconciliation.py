@@ -3,12 +3,12 @@
 `inserted`, `updated`, `deleted` and `delete_unknown` (there was no row) changed what the table
 shows; `superseded` lost against a newer change; `duplicate` is a record that the key's stored row
 shows to have come before; `late` came after a newer change of its key had been applied, and was
-woven into the history or gave a row the columns that no newer change carries. These the fold counts
-(`silver.fold.arrow`). `truncate`, `without_change` and `dead_letter:<reason>` are counted in the
-change log. A table with a history applies every change in its turn; of a table without one, only
-the newest change of a key in a run is applied and the others are superseded. Records that an
-earlier run has counted as `pending` (see `silver.freshness`) are no records again: they are taken
-off what is pending. A dead letter is counted by the run that finds it, though the rest waits.
+inserted into the history or gave a row the columns that no newer change carries. The fold counts
+these (`silver.fold.arrow`). `truncate`, `without_change` and `dead_letter:<reason>` are counted in
+the change log. A table with a history applies every change; in one without, a run applies only the
+newest change of a key and the others are superseded. Records that an earlier run has counted as
+`pending` (see `silver.freshness`) are not counted as records again, but subtracted from `pending`.
+A dead letter is counted by the run that finds it, even if the other records stay pending.
 """
 
 from collections.abc import Mapping
@@ -27,9 +27,9 @@ def count_outcomes(
 
     Args:
         table: the table's name.
-        summary: what the records are.
-        counts: what became of the changes among them.
-        before: what is known of the table without them: which of them are counted already.
+        summary: the kinds of the records.
+        counts: the outcomes of the changes among them.
+        before: the table's state before the run, with what is counted already.
 
     Returns:
         The outcomes that occur; beside them `records`, their sum, and the notes: changes without

@@ -1,8 +1,8 @@
-"""One run of one table: what the change log holds above what is applied is merged, or waits.
+"""One table run: changes in the log that are not applied yet are merged, or stay pending.
 
-`run_table` is the only way in. Who calls it says which rows of the change log make the batch: those
-that `silver.changelog.extend` has just decoded, a consistency group's complete transactions, the
-files of a snapshot date, dead letters that are good now, or all that waits.
+The caller of `run_table` chooses which rows of the change log make the batch: those that
+`silver.changelog.extend` has just decoded, a consistency group's complete transactions, the files
+of a snapshot date, dead letters that can be applied now, or all pending changes.
 """
 
 from collections import Counter
@@ -27,17 +27,17 @@ from silver.state.table_state import TableState
 
 
 class TableResult(NamedTuple):
-    """What a run did to a table: what is known of it now, and what became of the records."""
+    """What a table run did: the table's new state, and its records counted by outcome."""
 
     state: TableState
     counts: dict[str, int]
 
 
 def run_table(run: Run, batch: Batch) -> TableResult:
-    """Merges a batch, or lets it wait and shows it to readers.
+    """Merges a batch, or leaves it pending and shows it to readers by a view.
 
-    What cannot be shown is merged at once, after what was shown before it, so that readers see one
-    state after the other.
+    A batch that the view cannot show is merged at once, after the changes that the view shows
+    already, so that readers never see an older state again.
 
     Raises:
         AccountMismatch: the outcomes do not add up to the records.
@@ -57,7 +57,7 @@ def run_table(run: Run, batch: Batch) -> TableResult:
 
 
 def _let_wait(run: Run, batch: Batch) -> TableResult:
-    """Keeps the dead letters of what waits, and shows the rest to readers where that can be."""
+    """Keeps the dead letters of pending changes, and has a view show the others if it can."""
     before, state, summary = batch.before, batch.logged, batch.summary
     if before.waits is None or before.waits.rejected != summary.rejected:
         state = dead_letters.keep_dead_letters(run, batch, state)
@@ -74,7 +74,7 @@ def _let_wait(run: Run, batch: Batch) -> TableResult:
 
 
 def _merge_in_turn(run: Run, batch: Batch) -> TableResult:
-    """Merges what readers see already, and then the rest."""
+    """Merges the changes that the view shows already, and then the others."""
     shown, before = batch.before.shown, batch.before
     seen = before.replace(logged=shown, waits=before.waits if shown == before.logged else None)
     first = Batch(batch.table, batch.rows.where(F.col("_batch") <= shown), before, seen)

@@ -10,7 +10,7 @@ from lakehouse.config.table import Table
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Arrived
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.local_settings import SMALL
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage.lake import Lake
@@ -39,9 +39,9 @@ def run_tables(
 
     Tables are independent of each other: a few are worked on at the same time, so that the planning
     of one fills the time in which another one's tasks run. A consistency group goes together.
-    `held` is what is to wait in a group, where that is known already.
+    `held` are the transactions that a group keeps waiting, where they are known already.
     """
-    run.memory.gather([table.table for table in tables])
+    run.memory.note_together([table.table for table in tables])
     states, logged = _read_states_and_logs(run, lake, tables)
     done = {name: state.positions for name, state in states.items()}
     feeds = bronze_rows.find_arrived(lake.spark, lake.target, tables, done, dict(run.memory.feeds))
@@ -62,7 +62,7 @@ def run_tables(
         except WaitsForForm as waits:
             result = TableResult(state, {"waiting": waits.records})
         except TABLE_FAILURES as failure:
-            message = in_short(failure)
+            message = describe_failure(failure)
             result = TableResult(run.noted.get(config.table, state), {})
         return _build_outcome(run, table.name, began, result, message)
 
@@ -91,10 +91,10 @@ def recompute_table(
 def _read_states_and_logs(
     run: Run, lake: Lake, tables: Sequence[Table]
 ) -> tuple[dict[str, TableState], dict[str, int | None]]:
-    """What is known of each table, and the newest batch of its log; None where it cannot be read.
+    """The state of each table, and the newest batch of its log; None where it cannot be read.
 
-    The run's memory gives up what it knows until that is kept again. The lake is asked for the
-    others: one query for all states, one for all logs.
+    States are taken out of the run's memory until `_record_outcomes` puts them back. Those that it
+    does not hold are read from the lake: one query for all states, one for all logs.
     """
     remembered = run.memory.tables
     states = {t.table: remembered.pop(t.table) for t in tables if t.table in remembered}
@@ -114,7 +114,7 @@ def _has_work(
     logged: Mapping[str, int | None],
     feeds: Mapping[str, Arrived],
 ) -> bool:
-    """Whether something of a table is new, or waits."""
+    """Whether a table has new records or pending changes."""
     waits = state.pending > 0 or (logged[table.table] or 0) > state.batch
     return waits or bronze_rows.has_new(table, state.positions, feeds)
 
@@ -133,9 +133,9 @@ def _record_fingerprints(
     states: Mapping[str, TableState],
     feeds: Mapping[str, Arrived],
 ) -> dict[str, TableState]:
-    """Keeps what tables are built with before anything is written with it, in one commit.
+    """Records the fingerprints of tables with new records, before anything is written.
 
-    So a YAML that was changed after a run was killed is refused.
+    A YAML that is changed after a run was killed is refused by them. One commit for all tables.
     """
     updated = dict(states)
     begun: list[Entry] = []
@@ -147,16 +147,16 @@ def _record_fingerprints(
         if all(state.built.get(aspect) == value for aspect, value in aspects.items()):
             continue
         if not any(fingerprint.list_differences(table, state.built)):
-            updated[table.table] = state.learned(aspects)
+            updated[table.table] = state.with_fingerprint(aspects)
             begun.append(updated[table.table].begun(run.id, table.table))
-    ledger.append(lake.spark, lake.target, begun)
+    ledger.append_entries(lake.spark, lake.target, begun)
     return updated
 
 
 def _advance_table(
     run: Run, table: SilverTable, state: TableState, logged: int, feeds: Mapping[str, Arrived]
 ) -> TableResult:
-    """Takes what is new into the change log, and merges it or lets it wait."""
+    """Adds new records to the change log, and merges them or leaves them pending."""
     if table.config.format == "snapshot":
         has_new = bronze_rows.has_new(table.config, state.positions, feeds)
         if logged <= state.batch and not has_new:
@@ -184,7 +184,7 @@ def _is_little(table: SilverTable, state: TableState) -> bool:
 
 
 class TableOutcome(NamedTuple):
-    """The ledger entry of a table, and what is known of the table now."""
+    """The ledger entry of a table, and the table's new state."""
 
     entry: Entry
     state: TableState
@@ -193,7 +193,7 @@ class TableOutcome(NamedTuple):
 def _build_outcome(
     run: Run, table: str, began: datetime, result: TableResult, message: str | None
 ) -> TableOutcome:
-    entry = ledger.told(run.id, "silver", table, began, message)
+    entry = ledger.make_entry(run.id, "silver", table, began, message)
     return TableOutcome(result.state.done(entry, result.counts), result.state)
 
 
@@ -203,10 +203,10 @@ def _record_outcomes(
     outcomes: Sequence[TableOutcome],
     before: Mapping[str, TableState],
 ) -> None:
-    """Keeps what the run did in one commit for all tables; nothing when nothing came.
+    """Writes the ledger entries of all tables in one commit; none where nothing happened.
 
-    A run that is killed before applies its batches again, which changes nothing. The run's memory
-    keeps what is known of the tables that did not fail.
+    The batches of a run that is killed before this are applied again, which changes nothing. The
+    run's memory keeps the states of the tables that did not fail.
     """
     worth = [
         entry

@@ -95,13 +95,13 @@ def outcome(spark: SparkSession, target: Target, config: Table) -> Outcome:
     """What the lake holds, in the oracle's terms."""
     if config.stored_as_scd_type == 2:
         return _from_history(spark, target)
-    rows = spark.table(names.name(target, "silver", "t")).collect()
+    rows = spark.table(names.table_name(target, "silver", "t")).collect()
     current = {r["id"]: {c: r[c] for c in COLUMNS} for r in rows if not r["_deleted"]}
     return Outcome(current, {r["id"] for r in rows if r["_deleted"]})
 
 
 def _from_history(spark: SparkSession, target: Target) -> Outcome:
-    rows = spark.table(names.name(target, "silver", "t_history")).collect()
+    rows = spark.table(names.table_name(target, "silver", "t_history")).collect()
     shown = [r for r in rows if r["_shown"]]
     current = {r["id"]: {c: r[c] for c in COLUMNS} for r in shown if r["_is_current"]}
     lines = [

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from gold import job as gold
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.views import resolved, stored
+from lakehouse.storage.views import load_views, resolve_view
 from silver.changelog import log
 from silver.changelog.batch import Batch
 from silver.decode.spark import decode_alone
@@ -67,7 +67,7 @@ def shown(spark: SparkSession, target: Target, table: Table, name: str = "") -> 
     """What gold's view of that name shows; the current one when no name is given."""
     views = gold.table_views(spark, target, table)
     view = next(v for v in views if v.name == (name or table.table))
-    return spark.sql(resolved(view, stored(target, "silver")).query)
+    return spark.sql(resolve_view(view, load_views(target, "silver")).query)
 
 
 def rows(frame: DataFrame) -> list[tuple[Any, ...]]:

@@ -14,7 +14,7 @@ from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage.lake import Lake, LakeTable
-from lakehouse.storage.views import stored
+from lakehouse.storage.views import load_views
 from silver.changelog import log
 from silver.changelog.batch import Batch
 from silver.contract import GATED_COLUMNS, TRANSACTIONS
@@ -130,14 +130,14 @@ class Shop:
             self.known[table] = done.state
             for name, n in done.counts.items():
                 self.counts[table][name] = self.counts[table].get(name, 0) + n
-            entry = ledger.told("run", "silver", table, began)
+            entry = ledger.make_entry("run", "silver", table, began)
             entries.append(entry.model_copy(update={"state": done.state.to_text()}))
-        ledger.append(self.spark, self.target, entries)
+        ledger.append_entries(self.spark, self.target, entries)
         job.publish(self.spark, self.target, self.tables, "run", be_silent)
 
     def shown(self) -> set[int]:
         """The orders in gold; fails where one has not just its items, or items have no order."""
-        views = stored(self.target, "gold")
+        views = load_views(self.target, "gold")
         if ORDERS not in views:
             assert ITEMS not in views
             return set()

@@ -40,8 +40,8 @@ def find_arrived(
 ) -> dict[str, Arrived]:
     """What every feed of the tables holds beyond the batches `done` (by table and feed).
 
-    What `told` tells of the feeds is taken, where it reaches back to what all tables have done. One
-    query for the others; a feed that no table takes topics from is answered from file statistics.
+    The entries of `remembered` are used where they reach back to what all tables have done. One
+    query for the other feeds; one that no table reads by topic is answered from file statistics.
     """
     done_by_feed: dict[str, int] = {}
     shared = set()
@@ -53,7 +53,7 @@ def find_arrived(
     remembered = {
         f: of for f, of in remembered.items() if f in done_by_feed and of.since <= done_by_feed[f]
     }
-    held = [feed for feed in sorted(done_by_feed) if names.exists(spark, target, "bronze", feed)]
+    held = [f for f in sorted(done_by_feed) if names.table_exists(spark, target, "bronze", f)]
     parts = {
         f: _newest_sql(target, f, done_by_feed[f], f in shared) for f in held if f not in remembered
     }
@@ -63,9 +63,9 @@ def find_arrived(
 def _query_feeds(
     spark: SparkSession, parts: Mapping[str, str], done_by_feed: Mapping[str, int]
 ) -> dict[str, Arrived]:
-    """One query of several; where it fails each feed is asked alone.
+    """Runs several queries as one; where that fails, one query per feed.
 
-    A feed that cannot be read has a next batch for everyone: its tables will tell why.
+    A feed that cannot be read counts as having a new batch: its tables then fail with the cause.
     """
     try:
         return _run_queries(spark, [*parts.values()]) if parts else {}
@@ -133,7 +133,7 @@ def read_batches(table: SilverTable, feed: str, first: int, last: int) -> DataFr
 
 
 def read_feed(lake: Lake, feed: str) -> DataFrame:
-    """All rows of a feed; of a record that somebody mended, the row that stands in its place."""
+    """All rows of a feed; of a mended record, the row that replaces it."""
     rows, kept = LakeTable(lake, "bronze", feed).read(), read_mended(lake, feed)
     if kept is None:
         return rows
@@ -182,7 +182,7 @@ def kept_schemas(lake: Lake, feed: str) -> dict[str, str]:
 
 
 def _newest_sql(target: Target, feed: str, done: int, by_topic: bool) -> str:
-    rows = f"FROM {names.name(target, 'bronze', feed)}"
+    rows = f"FROM {names.table_name(target, 'bronze', feed)}"
     if not by_topic:
         return f"SELECT {names.literal(feed)} AS feed, NULL AS topic, max(_batch) AS newest {rows}"
     return (

@@ -1,4 +1,4 @@
-"""`silver.T_dead_letters`: what could not be applied, with its raw record, place and reason.
+"""`silver.T_dead_letters`: records that cannot be applied, each with its position and reason.
 
 A dead letter is identified by its feed and its order of arrival there: writing the same one again
 adds nothing.
@@ -13,7 +13,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import names
-from lakehouse.storage.statements import execute
+from lakehouse.storage.statements import execute_with_rows
 from lakehouse.words import NTZ_FORMAT, TIME_FORMAT
 from silver.changelog import schema_changes
 from silver.changelog.acknowledged import with_acknowledged
@@ -32,9 +32,9 @@ _OWN = ("_sequence", "_order", "_source_time", "_feed", "_arrival", "_batch")
 
 
 def keep_dead_letters(run: Run, batch: Batch, state: TableState) -> TableState:
-    """Keeps the dead letters among the log rows that a run applies, known ones once.
+    """Keeps the dead letters among the log rows that a run applies, each of them once.
 
-    Returns the state with the columns whose values were of an incompatible kind.
+    Returns the state with the columns that got values of an incompatible type.
     """
     rejected = batch.summary.rejected
     if not (rejected or (batch.recomputes and batch.table.dead_letters.exists)):
@@ -49,8 +49,8 @@ def keep_dead_letters(run: Run, batch: Batch, state: TableState) -> TableState:
 def _record_letters(batch: Batch, run_id: str) -> None:
     """Adds the rejected rows of a batch to the table's dead letters.
 
-    Known ones get their place in order as it is now. What is no UTF-8 in `raw` is replaced, so that
-    any client can read it; bronze has the record as it came.
+    Letters that are there already get their present order key. Bytes that are no UTF-8 are replaced
+    in `raw`, so that any client can read it; bronze has the record as it came.
     """
     table = batch.table.config
     dead = batch.judged.where(F.col("_reason").isNotNull())
@@ -73,7 +73,7 @@ def _record_letters(batch: Batch, run_id: str) -> None:
         " WHEN MATCHED AND NOT (t._order <=> s._order) THEN UPDATE SET t._order = s._order"
         " WHEN NOT MATCHED THEN INSERT *"
     )
-    execute(batch.table.spark, text, letters)
+    execute_with_rows(batch.table.spark, text, letters)
 
 
 def resolve_files(table: SilverTable, files: Sequence[str], run_id: str) -> None:

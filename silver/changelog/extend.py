@@ -18,7 +18,7 @@ from silver.state.table_state import TableState
 
 
 class WaitsForForm(Exception):
-    """The new records have tombstones that mean nothing before the feed's first event has come.
+    """The new records are tombstones that cannot be decoded before the feed's first event.
 
     Attributes:
         records: how many records wait.
@@ -37,17 +37,17 @@ def extend_log(
     Args:
         run: the run.
         table: the table.
-        state: what is known of the table.
+        state: the table's state.
         logged: the newest batch of the change log; a killed run left what is above that of `state`.
         feeds: what the feeds hold in bronze.
 
     Returns:
-        What is known of the table then; `logged` is the newest batch of the log.
+        The table's new state; its `logged` is the newest batch of the log.
 
     Raises:
         SchemaChangeRefused: the new records change the source's columns in a way that the table
             does not allow.
-        WaitsForForm: the new records are to be taken in together with later ones.
+        WaitsForForm: the new records have to be decoded together with later ones.
     """
     if logged > state.logged:
         state = _adopt_unrecorded_batches(run, table, state, logged)
@@ -77,20 +77,21 @@ def _append_new(
     try:
         _, written = write_decoded(batch, write, rewrite)
     except SchemaChangeRefused:
-        run.noted[table.name] = batch.after(run.id)
+        run.noted[table.name] = batch.build_state_after(run.id)
         raise
     run.memory.note_size(table.name, written.records() > FIRST_RECORDS)
     marked = late_changes.reject_late_changes(table, state)
-    after = batch.after(run.id).at(newest).logs_batch(number, None if marked else written.summary())
+    summary = None if marked else written.summary()
+    after = batch.build_state_after(run.id).at(newest).logs_batch(number, summary)
     return follow_source(run, table, after, written.source_log())
 
 
 def _adopt_unrecorded_batches(
     run: Run, table: SilverTable, state: TableState, logged: int
 ) -> TableState:
-    """What is known of the table with what a killed run left in the log.
+    """The table's state with the batches that a killed run left in the log.
 
-    The newest batch is written anew where that run left it without some columns.
+    The newest batch is written again where that run wrote it without some columns.
     """
     newest = log.read_log(table).where(F.col("_batch") == logged)
     if not newest.where("_unlike").isEmpty():
@@ -101,8 +102,8 @@ def _adopt_unrecorded_batches(
         def rewrite(changes: DataFrame) -> Watched:
             return log.rewrite_batch(table, changes, logged, state.whole.epochs)
 
-        write_looked_through(batch, batch.known(first=logged == 1), rewrite)
-        state = batch.after(run.id)
+        write_looked_through(batch, batch.load_columns(first=logged == 1), rewrite)
+        state = batch.build_state_after(run.id)
     late_changes.reject_late_changes(table, state)
     left = log.read_log(table).where((F.col("_batch") > state.logged) & (F.col("_batch") <= logged))
     after = state.at(log.find_positions(left)).logs_batch(logged, None)

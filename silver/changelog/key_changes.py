@@ -1,9 +1,9 @@
-"""Key changes with an unavailable value: the changes of the old key come along under the new one.
+"""Key changes with an unavailable value: the old key's changes are added under the new key.
 
 PostgreSQL sends a key change as the delete of the old key and the insert of the new one; a large
 value that the change did not touch is a placeholder in that insert. Its value is the one that the
 row had under its old key. The fold sees one key at a time, so it is given the earlier changes of
-the old key too, marked as such (`silver.fold.law`). They are read from the change log.
+the old key too, marked as such (see `silver.fold.law`). They are read from the change log.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from silver.storage.row_columns import column
 
 
 def with_old_keys(changes: DataFrame, everything: DataFrame, table: Table) -> DataFrame:
-    """Adds the changes of the keys from which rows moved, be it by way of other keys.
+    """Adds the changes of the keys from which rows moved, directly or through other keys.
 
     Args:
         changes: upserts and deletes of a batch, with order keys.
@@ -31,19 +31,19 @@ def with_old_keys(changes: DataFrame, everything: DataFrame, table: Table) -> Da
         their own. Both are hashes of a key.
     """
     keys = table.keys
-    new_keys = _hash_key(keys).alias("_to"), _build_key_struct(keys).alias("_heir")
+    new_keys = _hash_key(keys).alias("_to"), _build_key_struct(keys).alias("_new_key")
     moved = changes.where(_is_moved()).select(*new_keys).distinct()
     asked = _collect_old_keys(changes, everything, keys).join(moved, "_to")
     columns = {c: column(c) for c in changes.columns} | {"_new": F.lit(False)}
-    columns |= {k: F.col("_heir")[k] for k in keys}
+    columns |= {k: F.col("_new_key")[k] for k in keys}
     moved_from = F.when(_is_moved(), _hash_of_old(changes, keys)).alias("_moved_from")
     is_before = (_hash_key(keys) == F.col("_from")) & (F.col("_order") < F.col("_before"))
     given = [value.alias(name) for name, value in columns.items()]
     joined = everything.join(F.broadcast(asked), is_before)
-    inherited = joined.select(*given, moved_from, F.col("_from").alias("_belongs_to"))
+    of_old_keys = joined.select(*given, moved_from, F.col("_from").alias("_belongs_to"))
     none = F.lit(None).cast("bigint").alias("_belongs_to")
     kept = changes.select(*map(column, changes.columns), moved_from, none)
-    return kept.unionByName(inherited)
+    return kept.unionByName(of_old_keys)
 
 
 def are_overtaken(earlier: DataFrame, batch: DataFrame, table: Table) -> bool:
@@ -77,10 +77,10 @@ def find_old_keys(moves: Iterable[Move], earlier: Iterable[Move]) -> dict[tuple[
     limits: dict[tuple[int, int], bytes] = {}
     queue = [(move.to, move) for move in moves]
     while queue:
-        heir, move = queue.pop()
-        if limits.get((heir, move.old), b"") < move.order:
-            limits[heir, move.old] = move.order
-            queue += [(heir, m) for m in before.get(move.old, ()) if m.order < move.order]
+        new_key, move = queue.pop()
+        if limits.get((new_key, move.old), b"") < move.order:
+            limits[new_key, move.old] = move.order
+            queue += [(new_key, m) for m in before.get(move.old, ()) if m.order < move.order]
     return limits
 
 
@@ -121,5 +121,5 @@ def _hash_of_old(rows: DataFrame, keys: list[str]) -> Column:
 
 
 def _hash_of(parts: list[Column]) -> Column:
-    """A hash passes over nulls, so it is told of them."""
+    """Spark's hash skips nulls, so that which parts are null is hashed too."""
     return F.xxhash64(*parts, *[part.isNull() for part in parts])

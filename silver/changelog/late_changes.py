@@ -1,11 +1,11 @@
 """Changes that come too late: as old as purged tombstones, for a key without a row or tombstone.
 
 `maintain` purges tombstones; the table's state keeps the source time up to which they are gone, its
-horizon. A change at or before it whose key has no row in the current table, live or tombstone, nor
-a change that waits, may be older than a delete that is forgotten. It becomes the dead letter
-`too_late`, never a row. Tables without a horizon pay nothing; with one, a run looks for older
-changes in the statistics of the change log, and only when it finds some looks their keys up. A
-history keeps its deletes and has no horizon.
+horizon. A change at or before it whose key has no row in the current table, live or tombstone, and
+no pending change, may be older than a delete that is forgotten. It becomes the dead letter
+`too_late`, never a row. Tables without a horizon cost nothing; with one, a run looks for older
+changes by the statistics of the change log, and looks up keys only where it finds some. A history
+keeps its deletes and has no horizon.
 """
 
 from datetime import datetime, timezone
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.storage import names
-from lakehouse.storage.statements import execute
+from lakehouse.storage.statements import execute_with_rows
 from silver.changelog import bronze_rows, log
 from silver.contract import DELETE, UPSERT
 from silver.run import SilverTable
@@ -26,10 +26,10 @@ TOO_LATE = "too_late"
 
 
 def reject_late_changes(table: SilverTable, state: TableState) -> bool:
-    """Marks what came too late in the log's batches above that of `state`, before they are applied.
+    """Marks late changes in the log's batches above that of `state`, before they are applied.
 
-    The mark stays in the log, so that a pass that is repeated after a kill decides the same.
-    A key has a row as well where the log has accepted changes of it that are not applied yet.
+    The mark stays in the log, so that a table run that is repeated after a kill decides the same.
+    A key whose accepted changes are not applied yet counts as having a row.
     Returns whether anything may have been marked.
     """
     config, horizon, after = table.config, state.horizon, state.logged
@@ -70,7 +70,7 @@ def _mark_too_late(table: SilverTable, late: DataFrame, horizon: int) -> None:
         f"found a change from before {until}, up to which tombstones are purged, of a key without a"
         " row; expected changes no later than tombstone_retention; rebuild takes it in"
     )
-    execute(
+    execute_with_rows(
         table.spark,
         f"MERGE INTO {table.log.name} t USING {{rows}} s"
         " ON t._feed = s._feed AND t._arrival = s._arrival WHEN MATCHED THEN UPDATE SET"

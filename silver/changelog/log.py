@@ -32,10 +32,10 @@ def append_batch(
 ) -> Watched:
     """Adds decoded and gated changes to the log as one batch; new columns, wider types grow it.
 
-    `epochs` are the table's full snapshots so far, which decide on a change's place in order.
+    `epochs` are the table's full snapshots so far, which decide on a change's order key.
 
     Returns:
-        What was seen of the batch while it was written.
+        What was observed of the batch while it was written.
     """
     watched_rows = _number_rows(table.config, changes, batch, epochs)
     layout.ensure_table(table.log, layout.list_source_fields(changes.schema), LOG_COLUMNS, batch)
@@ -72,9 +72,9 @@ def _number_rows(table: Table, changes: DataFrame, batch: int, epochs: Sequence[
 
 
 def read_log(table: SilverTable) -> DataFrame:
-    """The whole log; a row does not carry the columns that came to the table after its batch.
+    """The whole log; columns that came to the table after a row's batch are in its `_absent`.
 
-    But for the formats in which a row that lacks a column says that it is null.
+    Not so for formats in which a column that a record leaves out is null.
     """
     rows = table.log.read()
     late = late_columns(table.config, rows)
@@ -108,7 +108,7 @@ def find_positions(part: DataFrame) -> dict[str, int]:
 
 
 def read_source_log(rows: DataFrame) -> list[str]:
-    """What a part of the log tells of the source's own log."""
+    """What the rows say of the source's own log, as texts in JSON."""
     texts = rows.where(F.col("_source_log").isNotNull()).select("_source_log").collect()
     return [row["_source_log"] for row in texts]
 

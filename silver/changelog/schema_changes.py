@@ -1,8 +1,7 @@
 """Every change of a source's columns, and what was done about it; the table's state keeps them.
 
-The changes of a batch are looked at before anything of it is written, so that a change which the
-table refuses leaves no trace but its entry. An entry is made once, however often a batch is decoded
-again.
+The changes of a batch are checked before anything of it is written, so that a change which the
+table refuses leaves its entry only. An entry is made once, however often a batch is decoded again.
 """
 
 import json
@@ -25,7 +24,7 @@ INCOMPATIBLE = "incompatible_schema"
 _COLUMN = r"^column (.*?): found "
 
 Noticed: TypeAlias = tuple[ColumnDrift, str | None]
-"""A change of a column, and where the first record that shows it lies."""
+"""A change of a column, and the position of the first record that shows it."""
 
 
 def find_changes(
@@ -37,11 +36,11 @@ def find_changes(
         table: the table's configuration.
         shapes: what the batch's records announce, in order of arrival.
         held: the business columns of the change log with their types.
-        state: what is known of the table.
+        state: the table's state.
 
     Returns:
-        The changes, each with the place of the record that shows it; and what the table's state
-        learns of the source's columns.
+        The changes, each with the position of the record that shows it; and what the table's
+        fingerprint gets of the source's columns.
     """
     declared = {n: normal_type(c.type) for n, c in table.columns.items() if declares_type(table, n)}
     columns = source_columns(state.built)
@@ -60,14 +59,14 @@ def refuse_changes(table: Table, noticed: Iterable[Noticed]) -> None:
     refused = [drift for drift, _ in noticed if drift.action == "failed"]
     if refused:
         kinds = sorted({drift.kind for drift in refused})
-        raise SchemaChangeRefused(table.table, [drift.said for drift in refused], kinds)
+        raise SchemaChangeRefused(table.table, [drift.phrase for drift in refused], kinds)
 
 
 def record_changes(state: TableState, noticed: Iterable[Noticed], run_id: str) -> TableState:
     """The state with the changes that a batch has shown.
 
-    A change that is the newest of its column is noted already: the batch is decoded again, and the
-    type that it finds in the table may be the one that it brought.
+    A change that is the newest one of its column is recorded already: the batch is decoded again,
+    and the type that it finds in the table may be the one that it brought.
     """
     newest = {change.column: change.identity for change in state.schema_changes}
     at = datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
@@ -95,7 +94,7 @@ def refuse_misfits(table: Table, changes: DataFrame) -> None:
 
 
 def find_misfits(rejected: DataFrame, state: TableState) -> list[Noticed]:
-    """The columns of which a part of the log has values of an incompatible kind, once each."""
+    """The columns that have values of an incompatible type in a part of the log, each once."""
     types = {f.name: f.dataType.simpleString() for f in layout.list_source_fields(rejected.schema)}
     column = F.regexp_extract("_message", _COLUMN, 1).alias("column")
     misfits = rejected.where(F.col("_reason") == INCOMPATIBLE).groupBy(column)

@@ -1,4 +1,4 @@
-"""What an argument of an expectation may hold, by the kinds that `rules` uses."""
+"""The values that arguments of expectations may have, by the kinds that `rules` uses."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -92,7 +92,7 @@ def _check_values(value: object) -> str | None:
 
 
 def _check_regex(value: object) -> str | None:
-    """Only what is wrong in every dialect: the regular expression will be read by Java."""
+    """Only problems of every dialect, as Java reads the regular expression."""
     if not isinstance(value, str):
         return _describe_problem(value, "a regular expression")
     try:

@@ -15,13 +15,13 @@ _NEEDS: Mapping[str, tuple[Collection[str], str]] = {
     "ordered": (("number", "time"), "which has no order that a bound could be part of"),
     **dict.fromkeys(("any", "alike", ""), (_ALL, "")),
 }
-"""By a rule's `needs`: the kinds of types that fit, and what is said of others."""
+"""By a rule's `needs`: the kinds of types that fit, and the message for others."""
 
 
 def find_mismatch(expectation: Expectation, types: Mapping[str, str]) -> str | None:
     """Why this expectation cannot be evaluated on columns of these types; None when it can.
 
-    `types` maps column names to Spark SQL types; columns it does not know are not looked at.
+    `types` maps column names to Spark SQL types; other columns are not checked.
     """
     return next(_find_mismatches(expectation, types), None)
 

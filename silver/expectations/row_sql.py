@@ -1,9 +1,9 @@
 """Row-level expectations as Spark SQL, with Great Expectations' own semantics.
 
-Around what the table of rules says of a row: nulls of a single column are not looked at (but by the
-two null checks), `ignore_row_if` and `row_condition` leave rows out, and a comparison with null is
-no failure. The source of each is the Spark metric of the same name in
-`great_expectations.expectations.metrics`; a property test holds the two against each other.
+Beside the SQL of `rules`: nulls of a single column are not checked (except by the two null checks),
+`ignore_row_if` and `row_condition` leave rows out, and a comparison with null is no failure. The
+model of each is the Spark metric of the same name in `great_expectations.expectations.metrics`; a
+property test compares the two.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -108,7 +108,7 @@ def _write_pair_member(columns: Columns, given: Arguments) -> str:
 
 
 def _write_sum(columns: Columns, _: Arguments) -> str:
-    """Sum with nulls as 0; a sum too large for its type is no sum, and so not the total either."""
+    """The sum with nulls as 0; null where it is too large for its type, which fails the rule."""
     total = f"coalesce({columns[0]}, 0)"
     for column in columns[1:]:
         total = f"try_add({total}, coalesce({column}, 0))"
@@ -141,7 +141,7 @@ _PIECES: Mapping[str, Callable[[Columns, Arguments], str]] = {
 
 
 class Trial(NamedTuple):
-    """What a rule would do: rows looked at, rows that fail, and why it cannot be tried at all."""
+    """What a rule would do: rows checked, rows that fail, and why it cannot be tried at all."""
 
     rows: int
     failing: int

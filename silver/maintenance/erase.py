@@ -1,8 +1,8 @@
-"""Takes everything about one key out of silver: log, rows, versions, dead letters.
+"""Deletes everything about one key from silver: log, rows, versions, dead letters.
 
 A record belongs to the key when it decodes to it. A dead letter that decodes to no key belongs to
-it when it holds one of the key's telling values. The log goes last: until then it
-tells which records of bronze are the key's, so that an erasure that was killed can be repeated.
+it when it contains a text that no other key has. The log is deleted last: until then it shows which
+records of bronze are the key's, so that an erasure that was killed can be repeated.
 """
 
 from typing import NamedTuple
@@ -14,24 +14,24 @@ from pyspark.sql.types import StringType
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
-from lakehouse.storage.traces import pattern
+from lakehouse.storage.traces import build_pattern
 from silver.changelog.dead_letters import SAME
 from silver.storage import layout
 from silver.storage.one_key import Key, check_types, is_key, says_key
 from silver.storage.row_columns import column
 
 SHORTEST = 5
-"""Shorter texts tell nobody from anybody: they are not searched for."""
+"""Shorter texts identify nobody: they are not searched for."""
 PLACE = ["_feed", "_arrival"]
 """What identifies a record."""
 WITH_KEYS = ("", "_history", "_digests", "_staged", "_folded")
 
 
-class Found(NamedTuple):
+class KeyTraces(NamedTuple):
     """What silver holds of a key.
 
     `arrivals` identifies its records; `values` are its texts that no other row of the table holds;
-    `heirs` counts records of other keys that tell they had this one before.
+    `heirs` counts records of other keys that had this one before a key change.
     """
 
     records: int
@@ -40,13 +40,13 @@ class Found(NamedTuple):
     heirs: int
 
 
-def find_records(spark: SparkSession, target: Target, table: Table, key: Key) -> Found | None:
-    """What there is to erase; None before the table's first record.
+def find_records(spark: SparkSession, target: Target, table: Table, key: Key) -> KeyTraces | None:
+    """The records to erase; None before the table's first record.
 
     Raises:
         ConfigurationError: a value of the key is none of its column's type.
     """
-    if not names.exists(spark, target, "silver", f"{table.table}_changes"):
+    if not names.table_exists(spark, target, "silver", f"{table.table}_changes"):
         return None
     log = spark.table(log_name(target, table))
     check_types(spark, key, log.schema)
@@ -57,7 +57,7 @@ def find_records(spark: SparkSession, target: Target, table: Table, key: Key) ->
     doomed = mine | _match_unreadable(table, values)
     heirs = log.where(~mine & says_key("_old_key", key, log.schema)).count()
     arrivals = log.where(doomed).select(*PLACE).distinct()
-    return Found(arrivals.count(), arrivals, values, heirs)
+    return KeyTraces(arrivals.count(), arrivals, values, heirs)
 
 
 def find_unique_texts(log: DataFrame, mine: Column, texts: list[str]) -> list[str]:
@@ -74,10 +74,10 @@ def find_unique_texts(log: DataFrame, mine: Column, texts: list[str]) -> list[st
 
 
 def _match_unreadable(table: Table, values: list[str]) -> Column:
-    """Dead letters without a key in which one of the values stands."""
+    """Dead letters without a key that contain one of the values."""
     if not values:
         return F.lit(False)
-    holds = F.coalesce(F.col("_raw").rlike(pattern(values)), F.lit(False))
+    holds = F.coalesce(F.col("_raw").rlike(build_pattern(values)), F.lit(False))
     return _has_no_key(table) & holds
 
 
@@ -87,24 +87,27 @@ def _has_no_key(table: Table) -> Column:
     return F.col("_reason").isNotNull() & no_key
 
 
-def remove_rows(spark: SparkSession, target: Target, table: Table, key: Key, traces: Found) -> int:
+def remove_rows(
+    spark: SparkSession, target: Target, table: Table, key: Key, traces: KeyTraces
+) -> int:
     """Deletes the key's rows, versions and dead letters, not yet the log; returns how many."""
     removed = 0
     for name in (f"{table.table}{suffix}" for suffix in WITH_KEYS):
-        if names.exists(spark, target, "silver", name):
-            removed += _remove_key(spark, names.name(target, "silver", name), key)
+        if names.table_exists(spark, target, "silver", name):
+            removed += _remove_key(spark, names.table_name(target, "silver", name), key)
     letters = f"{table.table}_dead_letters"
-    if names.exists(spark, target, "silver", letters):
-        removed += _remove_records(spark, names.name(target, "silver", letters), traces.arrivals)
+    if names.table_exists(spark, target, "silver", letters):
+        name = names.table_name(target, "silver", letters)
+        removed += _remove_records(spark, name, traces.arrivals)
     return removed
 
 
 def log_name(target: Target, table: Table) -> str:
     """SQL name of the table's change log."""
-    return names.name(target, "silver", f"{table.table}_changes")
+    return names.table_name(target, "silver", f"{table.table}_changes")
 
 
-def remove_log(spark: SparkSession, target: Target, table: Table, traces: Found) -> None:
+def remove_log(spark: SparkSession, target: Target, table: Table, traces: KeyTraces) -> None:
     """Deletes the key's records from the change log."""
     _remove_records(spark, log_name(target, table), traces.arrivals)
 
@@ -115,8 +118,8 @@ def list_leftovers(spark: SparkSession, target: Target, table: Table, key: Key) 
     there = [f"{table.table}{s}" for s in suffixes]
     tables = []
     for name in there:
-        if names.exists(spark, target, "silver", name):
-            rows = spark.table(names.name(target, "silver", name))
+        if names.table_exists(spark, target, "silver", name):
+            rows = spark.table(names.table_name(target, "silver", name))
             if not rows.where(is_key(key, rows.schema)).isEmpty():
                 tables.append(f"silver.{name}")
     return tables

@@ -1,12 +1,12 @@
-"""Builds a table's silver anew from bronze, beside the live tables and with the very same job.
+"""Builds a table's silver tables anew from bronze, beside the live ones and with the same job.
 
-A member of a consistency group is built as far as gold shows its group (see
+A member of a consistency group is built up to the transactions that gold shows of its group (see
 `silver.groups.group_repairs`).
 
-The tables of a rebuild are called by its own name (a folder `lake/_rebuilds/ID`, or names that end
-in `__rebuild_ID`) until `silver.maintenance.swap` puts them in place. The live table is read and
-written meanwhile as ever: what arrives goes into both. A rebuild that was killed is taken up where
-it was, unless the table's YAML has changed since.
+The tables of a rebuild are in a folder `lake/_rebuilds/ID`, or have names that end in
+`__rebuild_ID`, until `silver.maintenance.swap` puts them in place. Meanwhile the live table is read
+and written as usual: new records go into both. A rebuild that was killed is continued, unless the
+table's YAML has changed since.
 """
 
 import uuid
@@ -32,10 +32,10 @@ from silver.table_runs import recompute_table
 
 
 def begin_rebuild(spark: SparkSession, target: Target, table: Table, run_id: str) -> Rebuild:
-    """The rebuild of the table to go on with; a new one unless one with this YAML is unfinished.
+    """The table's unfinished rebuild with this YAML, or else a new one.
 
-    A new rebuild numbers its batches after those of the live table. Where records were erased, the
-    full snapshots that had been seen are taken over: the record that ended one may be gone.
+    A new rebuild numbers its batches after those of the live table. Where records were erased, it
+    takes over the live table's full snapshots: the record that ended one may be gone.
 
     Raises:
         TableFailed: the table's consistency group shows nothing yet.
@@ -56,14 +56,14 @@ def begin_rebuild(spark: SparkSession, target: Target, table: Table, run_id: str
     if _has_erased(live):
         begun = begun.replace(whole=TableChanges(state.whole.sightings, []))
     fresh = Rebuild(uuid.uuid4().hex[:8], table.table, now, 0)
-    first = ledger.told(run_id, "silver", table.table, datetime.now(timezone.utc))
+    first = ledger.make_entry(run_id, "silver", table.table, datetime.now(timezone.utc))
     swap.record_step(spark, target, fresh, BUILDING)
-    ledger.append(spark, swap.to_rebuild_target(target, fresh.id), [begun.done(first, {})])
+    ledger.append_entries(spark, swap.to_rebuild_target(target, fresh.id), [begun.done(first, {})])
     return fresh._replace(step=BUILDING)
 
 
 def abandon_rebuilds(spark: SparkSession, target: Target, table: Table) -> None:
-    """Drops what unfinished rebuilds of the table have written: the next one begins anew."""
+    """Drops the tables of the table's unfinished rebuilds: the next one begins anew."""
     for rebuild in swap.list_unfinished(spark, target):
         if rebuild.table == table.table:
             swap.drop_rebuild(spark, swap.to_rebuild_target(target, rebuild.id))
@@ -73,7 +73,7 @@ def build_tables(
     spark: SparkSession, target: Target, table: Table, rebuild: Rebuild, run_id: str,
     progress: Callable[[str], None],
 ) -> Entry:  # fmt: skip
-    """Brings the tables of the rebuild up to bronze; called again it adds what has come since.
+    """Brings the tables of the rebuild up to bronze; a second call adds later records.
 
     Raises:
         TableFailed: the table cannot be built; the live one is as it was.
@@ -93,5 +93,5 @@ def build_tables(
 
 def _has_erased(table: SilverTable) -> bool:
     """Whether records of the table were erased."""
-    runs = ledger.read(table.spark, table.target).where(f"table = {names.literal(table.name)}")
-    return not runs.where("counts['erased'] IS NOT NULL").isEmpty()
+    erased = f"table = {names.literal(table.name)} AND counts['erased'] IS NOT NULL"
+    return not ledger.read_entries(table.spark, table.target).where(erased).isEmpty()

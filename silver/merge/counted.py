@@ -1,10 +1,10 @@
-"""MERGEs that tell what they did: the counts of the fold that their source is.
+"""MERGEs whose source is a fold, with the counts of that fold.
 
-The counts are observed while the source is computed. A MERGE may compute its source more than once:
-a local Spark is told not to (`materializeSource: all`), and the number of rows that the MERGE wrote
-shows by which factor the counts are too high, should it have done so. No other Spark can be told.
-There the folded rows are written to a table of their own first, `silver.T_folded`: a write computes
-its rows once.
+The counts are observed while the source is computed, and a MERGE may compute its source more than
+once. A local Spark is configured not to (`materializeSource: all`); if it does, the number of rows
+that the MERGE wrote shows by which factor the counts are too high. No other Spark can be configured
+so. There the folded rows are written to a table of their own first, `silver.T_folded`: a write
+computes its rows once.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from lakehouse.storage.lake import LakeTable
-from lakehouse.storage.statements import execute
+from lakehouse.storage.statements import execute_with_rows
 from silver.changelog.batch import Batch
 from silver.contract import LayerColumn
 from silver.fold.spark import Counts, Observed
@@ -23,7 +23,7 @@ from silver.storage import layout
 from silver.storage.row_columns import to_all
 
 FOLDED = "_folded"
-"""What the name ends in of the table that folded rows are written to before a MERGE."""
+"""The suffix of the table that folded rows are written to before a MERGE."""
 _MANY = 200_000
 
 
@@ -40,14 +40,14 @@ def merge_and_count(
     spark, rows = batch.table.spark, written.rows
     if batch.table.target.kind != "local":
         rows = _stage_rows(batch.table, layer, rows)
-        execute(spark, text, to_all(rows, batch.few)).collect()
+        execute_with_rows(spark, text, to_all(rows, batch.few)).collect()
         return written.counts
-    result = execute(spark, text, to_all(rows, batch.few)).collect()
+    result = execute_with_rows(spark, text, to_all(rows, batch.few)).collect()
     return correct_counts(written.counts, result[0].asDict())
 
 
 def correct_counts(counts: Counts, result: Mapping[str, Any]) -> Counts:
-    """The counts of one evaluation of the source, by the numbers that the MERGE returned."""
+    """The counts for a source that is computed once, by the numbers that the MERGE returned."""
     rows = int(result["num_updated_rows"]) + int(result["num_inserted_rows"])
     times = counts.rows // rows if rows else 1
     return counts.divided(times) if times > 1 and times * rows == counts.rows else counts
@@ -64,7 +64,7 @@ def choose_file_count(batch: Batch) -> int | None:
 
 
 def _stage_rows(table: SilverTable, layer: tuple[LayerColumn, ...], rows: DataFrame) -> DataFrame:
-    """The rows, read from a table of their own that they are written to."""
+    """Writes the rows to a table of their own; returns them as read from it."""
     staged = LakeTable(table.lake, "silver", f"{table.kept.table}{FOLDED}")
     layout.ensure_table(staged, layout.list_source_fields(rows.schema), layer)
     layout.load_rows(staged, rows, anew=True)

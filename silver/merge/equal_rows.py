@@ -1,13 +1,13 @@
-"""How many equal rows a table without a key has, of records that stand at one place in order.
+"""How many equal rows a table without a key has, of records with one log position.
 
-The rows of one COPY or multi-row insert may share a position, and equal ones among them are as many
-as they were. A connector that was killed delivers them once more, and that adds none. So equal rows
-are counted within one delivery, and the delivery that has the most of them counts.
+The rows of one COPY or multi-row insert may share a position, and all equal ones among them count.
+A connector that was killed delivers them once more, and that adds none. So equal rows are counted
+within one delivery, and the delivery that has the most of them counts.
 
 A delivery is a run of records at consecutive offsets of one partition (without offsets: at
 consecutive lines of one file), each handled by the connector within a second of the one before: a
-connector takes longer than that to start again. A run goes on in the file that continues its
-offsets, unless that file repeats what the file before says.
+connector takes longer than that to start again. A run continues in the file with the next offsets,
+unless that file repeats the contents of the file before.
 
 More records never make fewer rows: a batch adds what the count grows by.
 """
@@ -25,10 +25,10 @@ PAUSE = 1_000_000
 
 
 class Place(NamedTuple):
-    """A record at a place in order: where it was delivered, and what it says.
+    """A record at a log position: where it was delivered, and its content.
 
     `offset` counts in `log`: a topic's partition, or a file. `file` is the dropped file that
-    brought the record, empty for Kafka. `handled_at` is when the connector handled it, in
+    delivered the record, empty for Kafka. `handled_at` is when the connector handled it, in
     microseconds. `content` stands for the operation and the values.
     """
 
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 
 def count_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What `mapInArrow` calls: rows with the `places` of one place in order each.
+    """Called by `mapInArrow`: each row has the `places` of the records with one log position.
 
     Yields:
         `_row`, a content of which there are several rows, and `_rows`, how many.
@@ -55,7 +55,7 @@ def count_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 class _Delivery(NamedTuple):
-    """Places of one file that follow each other, and how often each content came in a delivery."""
+    """Consecutive places of one file, and how often each content is in their delivery."""
 
     places: list[Place]
     counts: Counter[str]
@@ -66,7 +66,7 @@ class _Delivery(NamedTuple):
 
 
 def count_equal(places: Iterable[Place]) -> dict[str, int]:
-    """How many rows there are of each content, of records at one place in order."""
+    """How many rows there are of each content, of records with one log position."""
     ended: dict[tuple[str, int], list[_Delivery]] = {}
     most: Counter[str] = Counter()
     runs = _split_deliveries(places)

@@ -1,9 +1,9 @@
-"""The history `silver.T_history`: one row per change, its values resolved and its version told.
+"""The history `silver.T_history`: one row per change, with complete values and its version.
 
-A change that agrees with the one before it on all tracked columns is kept, not shown: a delete that
-arrives late between the two must find it. A batch reads, of its own keys only, the rows that stand
-at or after its first change and the one row before them, which carries all that is older; rows that
-come out different are written.
+A change that agrees with the one before it on all tracked columns is kept, but not shown: a delete
+that arrives late between the two needs it. A batch reads, of its own keys only, the rows at or
+after its first change and the one row before them, which has the values of all older changes; rows
+that the fold changes are written.
 """
 
 from pyspark.sql import DataFrame
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.storage import names
-from lakehouse.storage.statements import inserting, updating
+from lakehouse.storage.statements import render_insert, render_update
 from silver.changelog.batch import Batch
 from silver.contract import HISTORY_COLUMNS
 from silver.decode.expressions.names import grouped_columns
@@ -25,7 +25,7 @@ from silver.storage.row_columns import absent_before, of_keys
 
 
 def write_history(batch: Batch) -> Counts:
-    """Weaves a batch into `silver.T_history`."""
+    """Folds a batch into `silver.T_history`."""
     table, kept = batch.table.config, batch.table.kept
     empty = layout.ensure_table(kept, batch.fields, HISTORY_COLUMNS, of=table)
     values = layout.list_value_columns(kept.schema, table.keys)
@@ -36,7 +36,8 @@ def write_history(batch: Batch) -> Counts:
         layout.load_rows(kept, rows.rows, batch.recomputes, table)
         return rows.counts
     folded = fold(batch.to_fold, _read_touched_rows(kept.read(), batch), _build_plan(batch, values))
-    on = names.all_of(names.same("t", "s", table.keys, table.nullable_keys), batch.key_range("t."))
+    same = names.equal_columns("t", "s", table.keys, table.nullable_keys)
+    on = names.join_conditions(same, batch.key_range("t."))
     text = merge_sql(kept.name, on, table.keys, values)
     rows = observe(_add_batch_number(folded, batch))
     return counted.merge_and_count(batch, HISTORY_COLUMNS, text, rows)
@@ -55,12 +56,13 @@ def _add_batch_number(rows: DataFrame, batch: Batch) -> DataFrame:
 def merge_sql(target: str, on: str, keys: list[str], values: list[str]) -> str:
     """The MERGE INTO text that writes folded rows; the source is the placeholder `{rows}`.
 
-    `on` tells which rows of the table `t` and the source `s` are of one key.
+    `on` is the condition that a row of the table `t` and one of the source `s` have the same key.
     """
     others = (*values, *(c.name for c in HISTORY_COLUMNS))
     return (
         f"MERGE INTO {target} t USING {{rows}} s ON {on} AND t._order = s._order"
-        f" WHEN MATCHED THEN {updating(others)} WHEN NOT MATCHED THEN {inserting((*keys, *others))}"
+        f" WHEN MATCHED THEN {render_update(others)}"
+        f" WHEN NOT MATCHED THEN {render_insert((*keys, *others))}"
     )
 
 
@@ -76,7 +78,7 @@ def list_tracked_columns(table: Table, values: list[str]) -> list[str]:
 def _read_touched_rows(held: DataFrame, batch: Batch) -> DataFrame:
     """Per key: the stored rows from its first new change on, and the row before.
 
-    A cut-off that comes in force may end versions of any key.
+    All rows where a cut-off takes effect: it may end versions of any key.
     """
     if batch.late:
         given = absent_before(batch.late, F.col("_operation"), F.col("_absent"))
@@ -86,7 +88,7 @@ def _read_touched_rows(held: DataFrame, batch: Batch) -> DataFrame:
     table = batch.table.config
     if batch.of_whole_keys:
         return of_keys(held, batch.keys, table)
-    first = batch.first or _find_first_order(batch)
+    first = batch.first_order or _find_first_order(batch)
     if first is None:
         return held.limit(0)
     begins = F.expr(order_literal(sequence_of(first)))

@@ -1,10 +1,10 @@
-"""Tables without a key: an append-only table of their changes, from which gold shows what is left.
+"""Tables without a key: an append-only table of their changes, from which gold derives the rows.
 
-Each change is kept once, by its identity: place in order, operation and content; for a row of a
-full snapshot, whose rows share one place, its position. Equal rows of one delivery at one place are
-numbered (`silver.merge.equal_rows`), and each number is kept once. A delete (REPLICA IDENTITY FULL)
-is kept as a row that removes one equal row. An update is a delete of the row before and an insert
-of the row after. The times of the row before are read as its declared types write them; other
+Each change is kept once, by its identity: sequence, operation and content; for a row of a full
+snapshot, whose rows share one sequence, its position as well. Equal rows of one delivery with one
+sequence are numbered (`silver.merge.equal_rows`), and each number is kept once. A delete (REPLICA
+IDENTITY FULL) is kept as a row that removes one equal row. An update is a delete of the old row and
+an insert of the new one. The times of the old row are read as its declared types write them; other
 encodings of it are not decoded.
 """
 
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from bronze.contract import feed_name
 from lakehouse.config.table import Table
 from lakehouse.storage import names
-from lakehouse.storage.statements import execute, inserting
+from lakehouse.storage.statements import execute_with_rows, render_insert
 from silver.changelog.batch import Batch
 from silver.contract import DELETE, KEYLESS_COLUMNS
 from silver.fold.order_key import order_literal, sequence_sql
@@ -30,14 +30,14 @@ _OUTCOMES = ("inserted", "updated", "deleted")
 _KIND = "_kind"
 
 _FILE, _SPLIT = 14, 24
-"""How many digits of the `_arrival` of a dropped record tell its file, and its split of the file.
+"""How many digits of a dropped record's `_arrival` are its file, and its split of the file.
 
 The eight after these are the row in the split (`bronze.files.batches`).
 """
 
 
 def write_keyless(batch: Batch) -> Counts:
-    """Adds a batch to `silver.T`; what is there already is not added again."""
+    """Adds a batch to `silver.T`; changes that it holds already are not added again."""
     kept = batch.table.kept
     empty = layout.ensure_table(kept, batch.fields, KEYLESS_COLUMNS)
     held = None if empty or batch.recomputes else kept.read()
@@ -53,7 +53,7 @@ def write_keyless(batch: Batch) -> Counts:
 
 
 def new_rows(batch: Batch, held: DataFrame | None, values: list[str]) -> DataFrame:
-    """The rows of a batch that the table does not hold, with `_kind`: what they are counted as."""
+    """The rows of a batch that the table does not hold, with `_kind`: the outcome to count."""
     above = batch.changes
     if batch.cutoff is not None:
         above = above.where(F.col("_order") > F.expr(order_literal(batch.cutoff)))
@@ -64,7 +64,7 @@ def new_rows(batch: Batch, held: DataFrame | None, values: list[str]) -> DataFra
 def _build_counts(kinds: Mapping[str, int], batch: Batch) -> Counts:
     """The outcomes of a batch by the kinds of the rows that are new.
 
-    Changes below the cut-off in force are superseded, all others that gave no row are duplicates.
+    Changes below the cut-off are superseded, all others without a new row are duplicates.
     """
     outcomes = {kind: kinds[kind] for kind in _OUTCOMES if kinds.get(kind)}
     below = 0
@@ -80,14 +80,14 @@ def _merge_rows(spark: SparkSession, name: str, rows: DataFrame, cutoff: bytes) 
     """Adds rows, and removes all that are older than the cut-off, in one commit."""
     text = (
         f"MERGE INTO {name} t USING {{rows}} s ON t._row = s._row"
-        f" WHEN NOT MATCHED THEN {inserting(rows.columns)}"
+        f" WHEN NOT MATCHED THEN {render_insert(rows.columns)}"
         f" WHEN NOT MATCHED BY SOURCE AND t._order < {order_literal(cutoff)} THEN DELETE"
     )
-    execute(spark, text, rows)
+    execute_with_rows(spark, text, rows)
 
 
 def _identify_rows(table: Table, changes: DataFrame, values: list[str]) -> DataFrame:
-    """Changes with order keys as the rows that the table keeps of them, each once.
+    """The rows that the table keeps of changes with order keys, each once.
 
     Beside the table's columns they have `_kind` and `_new`.
     """
@@ -106,7 +106,7 @@ def _identify_rows(table: Table, changes: DataFrame, values: list[str]) -> DataF
 
 
 def _split_updates(changes: DataFrame, values: list[str]) -> DataFrame:
-    """Marks what removes a row, and splits an update in two."""
+    """Marks changes that remove a row, and splits an update in two."""
     removes = F.col("_operation") == DELETE
     kind = F.when(removes, "deleted").when(F.col("_old_key").isNotNull(), "updated")
     marked = changes.withColumns({"_removes": removes, _KIND: F.coalesce(kind, F.lit("inserted"))})
@@ -121,7 +121,7 @@ def _split_updates(changes: DataFrame, values: list[str]) -> DataFrame:
 
 
 def _equal_rows(table: Table, rows: DataFrame) -> DataFrame:
-    """How many rows, `_rows`, there are of each identity `_row` of which there are several."""
+    """The identities `_row` of which there are several rows, with their number `_rows`."""
     of_kafka = [feed_name(table, feed) for feed in table.feeds if feed.kafka]
     file, split = (F.concat("_feed", F.substring("_arrival", 1, n)) for n in (_FILE, _SPLIT))
     line = F.conv(F.substring("_arrival", _SPLIT + 1, 8), 16, 10).cast("bigint")

@@ -1,16 +1,16 @@
-"""`silver.T_pending`: what the change log of a table has that is not merged yet, folded by a view.
+"""`silver.T_pending`: a view that folds the pending changes in a table's change log.
 
-Nothing is written but the view's text. It reads the batches of the change log from the one after
-the newest merged up to the newest shown, which stand in it as numbers, and brings them to one row
-per key as the fold does; the table's own row of a key is one of its changes where it may be newer
-than what waits. Gold lays the view over the table whenever gold is read. So a change is seen once
-it is in the log, or once it has waited for `max_staleness`, and the MERGE can wait until it pays
+Only the view's text is written. It reads the batches of the change log after the newest merged one,
+up to the newest one to be shown (the text has both numbers), and reduces them to one row per key as
+the fold does; the table's own row of a key takes part where it may be newer than the pending
+changes. Gold applies the view on top of the table (merge on read). So a change is visible once it
+is in the log, or once it is as old as `max_staleness`, and the MERGE is made when it is worth it
 (`silver.freshness`).
 
-The text holds no more than it takes to fold whole, ordinary changes of a table that has met no
-others: a key's newest change is its row. What it takes more for is merged at once (`shows`), after
-what was shown before it, so that no reader goes back. The numbers make the view right at any time:
-what is merged and shown as well is shown once, as both are the same row.
+The text can fold only changes with all columns, in a table that has had no others: a key's newest
+change is its row. Other batches are merged at once (`can_show`), after those that are shown, so
+that readers never see an older state again. The numbers make the view right at any time: a change
+that is merged and still shown is the same row twice, and is shown once.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.storage import names
 from lakehouse.storage.names import literal, quote
-from lakehouse.storage.views import View, publish, retract
+from lakehouse.storage.views import View, publish_views, retract_views
 from silver.changelog.batch import Batch
 from silver.contract import PENDING, waits_in_log
 from silver.decode.values.sequences import WIDTH
@@ -39,8 +39,8 @@ COMMENT = "changes in the change log of {} that are not applied yet, one row per
 def can_show(batch: Batch) -> bool:
     """Whether a batch, all of the log that is not merged, can be shown by its newest changes.
 
-    Not with changes that lack columns or moved from another key, now or ever, with a truncate, a
-    full snapshot, positions that start anew, columns or types that the table has not, or ties.
+    Not so with changes that lack columns or changed their key, now or before, with a truncate, a
+    full snapshot, positions that start anew, columns or types that the table lacks, or ties.
     """
     table, state, kept = batch.table, batch.before, batch.table.kept
     apart = (
@@ -57,10 +57,10 @@ def can_show(batch: Batch) -> bool:
 
 
 def _may_tie(batch: Batch) -> bool:
-    """Whether a change that comes again may be shown in place of one that won the tie.
+    """Whether a repeated change may be shown in place of one that won a tie.
 
-    Sources with an order of their own rarely give one key two changes at one sequence. Of others
-    every sequence that waits must be above those of the table; ties among what waits are seen.
+    Sources with an order of their own rarely give one key two changes with one sequence. For others
+    all pending sequences must be above those of the table; the view handles ties among them.
     """
     table, summary = batch.table, batch.summary
     if batch.before.ties or not (summary.oldest or "").strip("0/"):
@@ -72,9 +72,9 @@ def _may_tie(batch: Batch) -> bool:
 
 
 def show_pending(batch: Batch, state: TableState) -> TableState:
-    """Publishes the view of a batch that can be shown; what is known of the table after that.
+    """Publishes the view of a batch that can be shown; returns the table's new state.
 
-    `state` is known of the table with the batch, of which nothing is merged yet.
+    `state` is the table's state with the batch, of which nothing is merged yet.
     """
     table, keys, format = batch.table, batch.table.config.keys, batch.table.config.format
     summary = _with_bounds(batch)
@@ -91,25 +91,25 @@ def show_pending(batch: Batch, state: TableState) -> TableState:
         f"SELECT *, timestamp_micros({since}) AS _since FROM ({text})" for text in (newest, of_keys)
     )
     view = _build_view(table, columns, query)._replace(of_keys=of_keys, since=since)
-    publish(table.spark, table.target, "silver", [view])
+    publish_views(table.spark, table.target, "silver", [view])
     return state.replace(waits=summary, highest=highest, waiting_since=since, shown=batch.number)
 
 
 def hide_pending(table: SilverTable) -> None:
-    """Has the view show nothing: all that it showed is merged.
+    """Makes the view empty: all that it showed is merged.
 
-    In a lake without a catalog the view goes away.
+    In a lake without a catalog the view is removed.
     """
     if not waits_in_log(table.target, table.config):
         return
     if not table.target.catalog:
-        retract(table.target, "silver", [f"{table.name}{PENDING}"])
+        retract_views(table.target, "silver", [f"{table.name}{PENDING}"])
         return
     columns = [field.name for field in table.kept.business]
     shown = _join_quoted([*columns, "_order", "_deleted"])
     nothing = f"SELECT {shown}, current_timestamp() AS _since FROM {table.kept.name} WHERE false"
     view = _build_view(table, columns, nothing)
-    publish(table.spark, table.target, "silver", [view])
+    publish_views(table.spark, table.target, "silver", [view])
 
 
 def _build_view(table: SilverTable, columns: Sequence[str], query: str) -> View:
@@ -125,8 +125,8 @@ def _find_now_micros() -> int:
 def changes_sql(batch: Batch, columns: Sequence[str], summary: Summary) -> str:
     """The changes in the log's batches that are not merged: columns, operation, order key.
 
-    `summary` is that of those batches. What its first and last order key tell of all between them
-    is not asked of every row.
+    `summary` is that of those batches. Conditions that its first and last order key decide for all
+    rows are left out.
     """
     order = order_sql(_build_sequence_sql(batch, summary))
     changes = (
@@ -142,7 +142,7 @@ def changes_sql(batch: Batch, columns: Sequence[str], summary: Summary) -> str:
 
 
 def _build_sequence_sql(batch: Batch, summary: Summary) -> str:
-    """SQL of a change's sequence: where all are of one epoch, that stands in front of each."""
+    """SQL of a change's sequence; a literal epoch in front where all changes have the same."""
     if batch.table.config.format != "debezium":
         return "_sequence"
     bounds = [summary.first_order, summary.last_order]
@@ -155,9 +155,9 @@ def _build_sequence_sql(batch: Batch, summary: Summary) -> str:
 def held_sql(table: Table, rows: str, columns: Sequence[str], waiting: str, oldest: bytes) -> str:
     """The table's rows of the keys `waiting`, as the changes that made them.
 
-    `oldest` is the first order key that waits: no row below it is newer than what waits of its key.
+    `oldest` is the lowest pending order key: no row below it is newer than its pending changes.
     """
-    same = names.same("held", "waiting", table.keys, table.nullable_keys)
+    same = names.equal_columns("held", "waiting", table.keys, table.nullable_keys)
     operation = "CASE WHEN _deleted THEN 'delete' ELSE 'upsert' END AS _operation"
     return (
         f"SELECT /*+ BROADCAST(waiting) */ {_join_quoted(columns)}, {operation}, _order, _digest"
@@ -169,7 +169,7 @@ def held_sql(table: Table, rows: str, columns: Sequence[str], waiting: str, olde
 def newest_sql(columns: Sequence[str], keys: Sequence[str], changes: str, ties: bool) -> str:
     """The newest of the changes of each key: columns, order key, whether it is a delete.
 
-    With `ties` a change counts from its first delivery on, among those at one sequence.
+    With `ties` a repeated change has the order key of its first delivery.
     """
     rows, order = changes, "_order DESC"
     if ties:
@@ -188,7 +188,7 @@ def _join_quoted(names: Sequence[str]) -> str:
 
 
 def _with_bounds(batch: Batch) -> Summary:
-    """The summary with the lowest and highest order key, where its write did not tell them."""
+    """The summary with the lowest and highest order key, also where its write lacks them."""
     summary = batch.summary
     if summary.first_order is not None or not summary.changes:
         return summary
@@ -198,7 +198,7 @@ def _with_bounds(batch: Batch) -> Summary:
 
 
 def _find_highest_order(table: SilverTable, state: TableState) -> bytes:
-    """The highest order key of the table; asked where the state does not tell."""
+    """The highest order key of the table; by a query where the state does not have it."""
     if state.highest is not None:
         return state.highest
     highest = table.kept.read().agg(F.max("_order").alias("at")).collect()[0]["at"]

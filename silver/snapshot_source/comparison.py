@@ -1,8 +1,8 @@
-"""An extract's rows, compared, as rows of the change log.
+"""Compares the snapshot files of a date with the last state: their rows as rows of the change log.
 
-Of several rows of one key the one that arrived last counts, whatever the cut into files; an equal
-one is a repeat without a change, a different one the dead letter `duplicate_key`. A key of which
-no row can be believed was supplied all the same: it is not missing, and keeps its last state.
+Of several rows of one key the one that arrived last counts, in whichever file; an equal one is a
+repeat without a change, a different one the dead letter `duplicate_key`. A key that has only dead
+letters is not missing: it keeps its last state.
 """
 
 from datetime import date
@@ -26,11 +26,11 @@ from silver.storage.row_columns import column, has_key
 DUPLICATE = "duplicate_key"
 
 
-class Extract(NamedTuple):
-    """An extract as its derived deletes need it.
+class SnapshotFiles(NamedTuple):
+    """The snapshot files of a date, with what the deletes of missing keys need.
 
-    Date, sequence, greatest arrival, bronze table and newest ingest batch of its rows, and whether
-    keys that it lacks are deleted.
+    Date, sequence, greatest arrival, bronze table and newest ingest batch of the rows, and whether
+    keys that the files lack are deleted.
     """
 
     day: date
@@ -50,9 +50,9 @@ def add_digests(changes: DataFrame, table: Table) -> DataFrame:
 
 
 def select_supplied(staged: DataFrame) -> DataFrame:
-    """One row per key that came: digests of the row that counts, null where none can be believed.
+    """One row per supplied key: digests of the row that counts, null where all are dead letters.
 
-    `_winner` is that row's arrival.
+    `_winner` is the arrival of that row.
     """
     sound = F.when(F.col("_reason").isNull(), F.struct("_arrival", VALUE_DIGEST, REST_DIGEST))
     keyed = staged.where(F.col(KEY_DIGEST).isNotNull()).groupBy(KEY_DIGEST)
@@ -66,27 +66,27 @@ def select_supplied(staged: DataFrame) -> DataFrame:
 
 
 def is_equal() -> Column:
-    """Whether a row that was joined to `supplied` equals the row of its key that counts."""
+    """Whether a row, joined to `select_supplied`, equals the row of its key that counts."""
     rest = F.col(REST_DIGEST).eqNullSafe(F.col("__rest"))
     return F.coalesce((F.col(VALUE_DIGEST) == F.col("__values")) & rest, F.lit(False))
 
 
 def compare_rows(
-    staged: DataFrame, state: DataFrame, table: Table, extract: Extract, once: bool
+    staged: DataFrame, state: DataFrame, table: Table, files: SnapshotFiles, once: bool
 ) -> DataFrame:
-    """The rows of an extract as rows of the log with `_letter`, and deletes of keys that it lacks.
+    """Snapshot rows as rows of the log with `_letter`, and deletes of the keys that they lack.
 
     Unchanged rows keep their key only.
 
     Args:
-        staged: decoded and gated rows of the extract with digests.
-        state: the state before it.
+        staged: decoded and gated rows of the snapshot files with digests.
+        state: the state before them.
         table: the table's configuration.
-        extract: the extract.
-        once: whether no two rows have one key.
+        files: the snapshot files.
+        once: whether no two rows have the same key.
     """
     was = state.select(*[column(c).alias(_name_before(c)) for c in state.columns])
-    how = "full_outer" if extract.deletes else "left"
+    how = "full_outer" if files.deletes else "left"
     came = _mark_winners(staged, once)
     met = came.join(was, F.col(KEY_DIGEST) == column(_name_before(KEY_DIGEST)), how)
     rows = met.withColumn("__letter", _choose_letter()).withColumn("__as", _choose_operation())
@@ -97,7 +97,7 @@ def compare_rows(
         "_message": F.when(twin, _twin_message(table)).otherwise(F.col("_message")),
         "_warnings": F.when(as_change == UPSERT, F.col("_warnings")),
     }
-    gone = _of_missing(extract, column(_name_before(KEY_DIGEST)))
+    gone = _of_missing(files, column(_name_before(KEY_DIGEST)))
     gone |= {key: column(_name_before(key)) for key in table.keys}
     kept = [field for field in staged.schema.fields if field.name not in DIGESTS]
     columns = {field.name: settled.get(field.name, column(field.name)) for field in kept}
@@ -114,9 +114,9 @@ def compare_rows(
 
 
 def _mark_winners(staged: DataFrame, once: bool) -> DataFrame:
-    """The rows that can be believed: `__counts` for the last one of a key, `__twin` for others.
+    """Marks sound rows: `__counts` on the last one of a key, `__twin` on others.
 
-    An earlier row that is equal to the last one is neither.
+    An earlier row that is equal to the last one has no mark.
     """
     sound = F.col("_reason").isNull() & F.col(KEY_DIGEST).isNotNull()
     if once:
@@ -134,12 +134,12 @@ def _twin_message(table: Table) -> Column:
 
 
 def _one_of(present: Column, gone: Column) -> Column:
-    """A column of a row that came, or else of a key that did not."""
+    """A column of a supplied row, or else of a missing key."""
     return F.when(F.col("_arrival").isNotNull(), present).otherwise(gone)
 
 
 def _choose_letter() -> Column:
-    """The letter of a row that counts, or of a key that did not come; null of other rows."""
+    """The letter of a row that counts, or of a missing key; null for other rows."""
     same = F.col(VALUE_DIGEST) == column(_name_before(VALUE_DIGEST))
     said = F.when(column(_name_before(KEY_DIGEST)).isNull(), "I").when(same, "N").otherwise("U")
     return F.when(F.col("_arrival").isNull(), "D").when(F.col("__counts"), said)
@@ -156,19 +156,19 @@ def _name_before(name: str) -> str:
     return f"__was {name}"
 
 
-def _of_missing(extract: Extract, digest: Column) -> dict[str, Column]:
-    """What a delete has of the extract: no record of its own.
+def _of_missing(files: SnapshotFiles, digest: Column) -> dict[str, Column]:
+    """Columns of the delete of a missing key, which has no record of its own.
 
-    `_arrival` is the extract's last with the key's digest.
+    `_arrival` is the last one of the snapshot files with the key's digest.
     """
-    days = F.lit((extract.day - date(1970, 1, 1)).days)
+    days = F.lit((files.day - date(1970, 1, 1)).days)
     return {
-        "_sequence": F.lit(extract.sequence),
+        "_sequence": F.lit(files.sequence),
         "_source_time": F.timestamp_seconds(days.cast("bigint") * 86_400),
-        "_arrival": F.concat(F.lit(f"{extract.arrival}/"), F.hex(digest)),
-        "_position": F.lit(f"snapshot file of {extract.day.isoformat()}"),
-        "_feed": F.lit(extract.feed),
-        "_feed_batch": F.lit(extract.feed_batch),
+        "_arrival": F.concat(F.lit(f"{files.arrival}/"), F.hex(digest)),
+        "_position": F.lit(f"snapshot file of {files.day.isoformat()}"),
+        "_feed": F.lit(files.feed),
+        "_feed_batch": F.lit(files.feed_batch),
     }
 
 

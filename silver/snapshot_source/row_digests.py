@@ -1,10 +1,10 @@
-"""Full and delta extracts compared with the last state by digests alone.
+"""Digests by which snapshot rows are compared with the last state.
 
-Keys and values are each reduced to one SHA-256 of a canonical text. Every value that is not null
-stands in it with its column's name, both with their lengths in front, in order of the names: texts
-that run together, null and the empty string, and separators inside values cannot collide, and a
-column that is added with nulls changes no digest. A decimal keeps its digest in a wider type.
-Operational columns have a digest of their own, which decides no letter.
+Keys and values are each reduced to one SHA-256 of a canonical text. It has every value that is not
+null with its column's name, both with their lengths in front, in order of the names: adjacent
+texts, null and the empty string, and separators inside values cannot collide, and a column that is
+added with nulls changes no digest. A decimal keeps its digest in a wider type. Operational columns
+have a digest of their own, which does not count as a change of the row.
 """
 
 from collections.abc import Collection
@@ -30,8 +30,8 @@ def with_digests(
 ) -> DataFrame:
     """The rows with `_key_digest`, `_value_digest` and `_rest_digest` of their business columns.
 
-    32 bytes each; `_rest_digest` is that of the operational columns, null without any. Names with
-    an underscore in front are the layer's own and are part of none.
+    32 bytes each; `_rest_digest` is that of the operational columns, null without any. Columns with
+    an underscore in front are silver's own and are part of no digest.
     """
     fields = [field for field in rows.schema if not field.name.startswith("_")]
     values = [f for f in fields if f.name not in keys and f.name not in operational]

@@ -1,7 +1,7 @@
-"""Which snapshot files a table has compared, as its state keeps them, and what is to be compared.
+"""The snapshot dates that a table has compared, as its state keeps them, and those left.
 
-Days are compared in order. One that arrives late, or gets more files, takes the later ones along:
-they are compared anew after it, so that the outcome is that of arrival in order.
+Dates are compared in order. After one that arrives late, or gets more files, the later ones are
+compared again, so that the outcome is the same as if files had arrived in order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from silver.state.table_state import SnapshotDay, TableState
 
 
 class Pending(NamedTuple):
-    """An extract to compare: its newest ingest batch, and those that hold it (None: any)."""
+    """A date to compare: its newest ingest batch, and those that have its rows (None: any)."""
 
     day: date | None
     newest: int
@@ -33,7 +33,7 @@ Days = Mapping[date | None, SnapshotDay]
 
 
 def days_of(state: TableState) -> dict[date | None, SnapshotDay]:
-    """The snapshot files known so far, by date."""
+    """The snapshot dates of a table's state, by date."""
     return {day.effective_date: day for day in state.days}
 
 
@@ -43,13 +43,13 @@ def compared_since(days: Days, day: date) -> list[date]:
 
 
 def list_pending(table: SilverTable, days: Days, done: int, newest: int) -> list[Pending]:
-    """What there is to compare, in order; files of no date first.
+    """The dates to compare, in order; files of no date first.
 
     Args:
         table: the table.
-        days: what is known.
-        done: ingest batch up to which everything was compared.
-        newest: ingest batch up to which there is something to read.
+        days: the dates of the table's state.
+        done: the ingest batch up to which everything was compared.
+        newest: the newest ingest batch.
     """
     day = effective_date(F.col("_file"), table.config)
     rows = read_feed(table).where((F.col("_batch") > done) & (F.col("_batch") <= newest))
@@ -71,7 +71,7 @@ def list_pending(table: SilverTable, days: Days, done: int, newest: int) -> list
 
 
 def effective_date(file: Column, table: Table) -> Column:
-    """The date in a file's path; null where the folder below the table's is no day since 1970."""
+    """The date in a file's path; null where the folder below the table's is no date since 1970."""
     day = F.regexp_extract(file, folder_pattern(table), 1).try_cast("date")
     return F.when(day >= F.lit("1970-01-01").cast("date"), day)
 
@@ -82,15 +82,15 @@ def read_feed(table: SilverTable) -> DataFrame:
 
 
 def feed_of(table: Table) -> str:
-    """The bronze table of the extracts."""
+    """The bronze table of the snapshot files."""
     return bronze.feed_name(table, table.feeds[0])
 
 
 def refuse_unreadable(table: SilverTable, day: date | None) -> None:
-    """A full extract that misses a file would delete that file's rows: it waits.
+    """Refuses a date with unreadable files: without these, a full one would delete their rows.
 
     Raises:
-        TableFailed: files of this extract could not be read.
+        TableFailed: files of this date could not be read.
     """
     listed = LakeTable(table.lake, "bronze", bronze.unreadable_name(feed_of(table.config)))
     if day is None or not listed.exists:
@@ -108,12 +108,12 @@ def _find_read_batch(days: Days, day: date | None) -> int:
 
 
 def _widen_to_all_batches(one: Pending, days: Days) -> Pending:
-    """An extract that is known already is read in full, wherever its rows lie."""
+    """A date that was compared before is read in full, from whichever ingest batches."""
     return one._replace(batches=None) if one.day in days else one
 
 
 class RowKind(NamedTuple):
-    """Rows of one batch that are alike: how many, and the newest ingest batch of theirs."""
+    """Rows of one batch that are alike: how many, and their newest ingest batch."""
 
     batch: int
     letter: str | None
@@ -125,9 +125,9 @@ class RowKind(NamedTuple):
 
 
 def row_kinds(table: SilverTable, applied: int) -> list[RowKind]:
-    """The kinds of log rows above a batch, in order of their batches: one look at them for all.
+    """The kinds of log rows above a batch, in order of their batches, by one query.
 
-    Counted by columns of a few values each, which takes no sorting.
+    Grouped by columns of a few values each, which needs no sorting.
     """
     if not table.log.exists:
         return []

@@ -1,7 +1,7 @@
-"""Snapshot tables, snapshot file by snapshot file: log, apply, count.
+"""Table runs of snapshot tables, date by date: compare, log, apply, count.
 
-Each extract is one batch of the change log (see `silver.snapshot_source.snapshot_log`), and its I,
-U and D go the way of all changes.
+The files of a date are one batch of the change log (see `silver.snapshot_source.snapshot_log`), and
+its letters I, U and D are applied like all changes.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ from silver.snapshot_source.snapshot_dates import (
     row_kinds,
 )
 from silver.snapshot_source.snapshot_log import append_snapshot_files
-from silver.snapshot_source.snapshot_state import Came
+from silver.snapshot_source.snapshot_state import ComparedFiles
 from silver.state import fingerprint
 from silver.state.table_state import TableState
 from silver.table_run import TableResult, run_table, sum_counts
@@ -43,7 +43,7 @@ def apply_snapshot_files(
 ) -> TableResult:
     """Compares and applies all snapshot files up to the ingest batch `newest`, in order of dates.
 
-    Before them those of the dates `again`, which have been compared, are compared anew.
+    Before that, the dates `again`, which were compared before, are compared again.
 
     The counts of the result have `records`, of which `I`, `U`, `N`, `duplicate` and
     `dead_letter:<reason>` are the outcomes; `D` and `X` count keys, not records.
@@ -71,12 +71,16 @@ def apply_snapshot_files(
 
 
 def _apply_log(
-    run: Run, table: SilverTable, state: TableState, kinds: Sequence[RowKind], came: Came | None
+    run: Run,
+    table: SilverTable,
+    state: TableState,
+    kinds: Sequence[RowKind],
+    came: ComparedFiles | None,
 ) -> tuple[TableState, dict[str, int]]:
-    """Applies what the log holds beyond the batch of `state`.
+    """Applies what the log holds above the batch of `state`.
 
-    The table is recomputed where the log shows a change of the same time or a later one: the
-    comparison with the state before may be another now.
+    The table is recomputed where it holds changes of the same date or a later one: the comparison
+    with the state before may differ now.
     """
     state = _settle_dates(run, table, state, kinds, came)
     newest = max((day.batch or 0 for day in state.days), default=0)
@@ -92,14 +96,18 @@ def _apply_log(
 
 
 def _settle_dates(
-    run: Run, table: SilverTable, state: TableState, kinds: Sequence[RowKind], came: Came | None
+    run: Run,
+    table: SilverTable,
+    state: TableState,
+    kinds: Sequence[RowKind],
+    came: ComparedFiles | None,
 ) -> TableState:
-    """The state with the dates that the log holds; kept at once, as a next date builds on it."""
+    """The state with the dates that the log holds, which is recorded for the next date."""
     days = snapshot_state.settle_dates(table, days_of(state), kinds, came)
     logged = max([state.logged, *(day.batch or 0 for day in days.values())])
     settled = state.replace(days=[*days.values()], logged=logged)
     if settled != state:
-        ledger.append(table.spark, table.target, [settled.begun(run.id, table.name)])
+        ledger.append_entries(table.spark, table.target, [settled.begun(run.id, table.name)])
     return settled
 
 

@@ -1,4 +1,4 @@
-"""How a source's columns changed, found from the shapes of its records, and what the policy does.
+"""How a source's columns changed, by the shapes of its records, and what the policy does.
 
 A shape is compared with the columns that the source had before it and with the types that the table
 holds. Types of one kind widen; others are incompatible. A declared column keeps its declared type.
@@ -47,8 +47,8 @@ def find_drifts(
 
     Args:
         shapes: what the records announce.
-        before: the source's columns so far; None when nothing is known of them: then the first
-            shape changes nothing.
+        before: the source's columns so far; None when they are not known: then the first shape
+            changes nothing.
         held: columns of the table and their types.
         table: the table with its declared columns; a learned one is no declared one.
     """
@@ -67,7 +67,7 @@ def find_drifts(
 
 
 def _update_source(source: Fields, fields: Fields, shape: Shape) -> dict[str, str | None]:
-    """The source's columns once a shape is known; a type that it does not tell stays."""
+    """The source's columns after a shape; a type that the shape does not have stays."""
     kept = {} if shape.complete else dict(source)
     return kept | {name: type or source.get(name) for name, type in fields.items()}
 
@@ -116,14 +116,14 @@ def drop_of(table: Table, name: str, type: str | None, shape: Shape) -> ColumnDr
 
 
 def return_of(name: str, type: str | None) -> ColumnDrift:
-    """A column of the table that had gone at the source and is there again."""
+    """A column of the table that was gone at the source and is there again."""
     return ColumnDrift("add_column", name, None, type, "applied", Shape({}))
 
 
 def _classify_change(
     name: str, type: str | None, source: Fields, types: Fields
 ) -> tuple[Kind | None, str | None]:
-    """What a column of a shape is to the table, and its type from now on."""
+    """The kind of change that a column of a shape is, None without one; and its new type."""
     new = name not in source
     if name not in types:
         return ("add_column" if new else None), type

@@ -1,8 +1,8 @@
-"""What a table was built with, by aspect: a YAML that contradicts it is refused.
+"""The fingerprint of a table: the settings that it was built with. Other settings are refused.
 
 Keys, type of history, tracked columns, order and format of the source decide what the rows of a
 table mean: rows written before and after a change of them would contradict each other. A column's
-type may only widen. The table's state keeps the aspects (see `silver.state.table_state`).
+type may only widen. The table's state keeps the fingerprint (`silver.state.table_state`).
 """
 
 import json
@@ -26,7 +26,7 @@ def check_configuration(table: Table, remembered: Remembered) -> None:
     """Refuses a configuration that does not fit what the table was built with.
 
     Raises:
-        ConfigurationDrift: with every difference and the way out.
+        ConfigurationDrift: with every difference and the remedies.
     """
     differences = list(list_differences(table, remembered))
     if differences:
@@ -37,7 +37,7 @@ def check_types(table: Table, held: list[StructField]) -> None:
     """Refuses declared types that do not fit the business columns of the table's change log.
 
     Raises:
-        ConfigurationDrift: the type of a declared column is no wider one than that of the log.
+        ConfigurationDrift: a declared type is neither the log's type nor a wider one.
     """
     differences = list(_list_retyped_columns(table, held))
     if differences:
@@ -45,7 +45,7 @@ def check_types(table: Table, held: list[StructField]) -> None:
 
 
 def build_fingerprint(table: Table) -> dict[str, str]:
-    """The parts of a table's configuration that its rows depend on, as text for a person."""
+    """The settings that a table's rows depend on, by name, as texts for a person."""
     formats = sorted({feed.format for feed in table.feeds})
     keys = table.keys if "ydb" in formats else sorted(table.keys)
     groups = [f"{', '.join(g.columns)} by {g.sequence_by}" for g in table.sequence_groups]
@@ -61,14 +61,14 @@ def build_fingerprint(table: Table) -> dict[str, str]:
 
 
 def source_columns(remembered: Remembered) -> Mapping[str, str | None] | None:
-    """The columns that the source announced last, with their types; None when never."""
+    """The newest columns of the source, with their types; None where they are not known."""
     text = remembered.get(SOURCE_COLUMNS)
     columns: Mapping[str, str | None] | None = json.loads(text) if text else None
     return columns
 
 
 def read_members(remembered: Remembered) -> Mapping[str, str]:
-    """Members of records that expressions use and no column holds, with their types."""
+    """Members of records that only expressions use, with their types."""
     members: Mapping[str, str] = json.loads(remembered.get(READ_MEMBERS) or "{}")
     return members
 
@@ -99,13 +99,13 @@ def list_differences(table: Table, remembered: Remembered) -> Iterator[str]:
 
 
 def new_names(table: Table, remembered: Remembered) -> list[str]:
-    """The columns that got new names, as phrases; none where something else differs as well."""
+    """The columns that got new names, as phrases; empty where other settings differ too."""
     differences, renamed = list(list_differences(table, remembered)), _renamed_before(remembered)
     return differences if differences == [*_renamed_since(table, renamed)] else []
 
 
 def _list_renaming_differences(table: Table, remembered: Remembered) -> Iterator[str]:
-    """How columns are renamed otherwise than when the table was built, if it was."""
+    """How the renaming of columns differs from when the table was built."""
     if not remembered:
         return
     held = _renamed_before(remembered)

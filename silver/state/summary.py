@@ -1,7 +1,7 @@
-"""What a part of the change log holds, counted: while it is written, or afterwards.
+"""Counts of a part of the change log, made while it is written, or afterwards.
 
-A write is observed as it goes, which costs no look at what was written. What one row of sums cannot
-tell, records of several snapshots or dead letters by their reasons, is asked for afterwards.
+A write is observed, which saves a query of the written rows. Counts that one row of sums cannot
+have (several snapshots, dead letters by reason) are queried afterwards.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,21 +16,20 @@ from lakehouse.storage.names import quote
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.fold.order_key import order_sql
 from silver.state import key_ranges
-from silver.state.epochs import Sighting, domain_column, lowest, position_column
+from silver.state.epochs import SnapshotProgress, domain_column, lowest, position_column
 from silver.state.key_ranges import KeyBounds
 
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a part of the log holds.
 
-    `incomplete` counts changes that do not carry every column, of which `partial` names the
-    columns; `heirs` counts those among them that moved from another key; `rejected` counts dead
-    letters by reason; `sightings` are the full snapshots that show: a last row that is a dead
-    letter has come all the same; `oldest` is the lowest sequence of a change; `came` is when its
-    write began, in µs since 1970, where that write told the summary; so are `first_order` and
-    `last_order`, the lowest and the highest order key of a change. `keys` are the bounds of the
-    changes' keys, where they are known: of this process only, as values of the source may not stay
-    in the ledger.
+    `incomplete` counts changes that do not carry every column, and `partial` has these columns;
+    `heirs` counts key changes with an unavailable value; `rejected` counts dead letters by reason;
+    `sightings` is the progress of full snapshots, in which a last row counts even as a dead letter;
+    `oldest` is the lowest sequence of a change. Only where the summary was observed in a write:
+    `came` is when that began, in µs since 1970, `first_order` and `last_order` are the lowest and
+    the highest order key of a change. `keys` are the bounds of the changes' keys, where they are
+    known: in this process only, as the ledger may not hold values of the source.
     """
 
     records: int = 0
@@ -40,7 +39,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     incomplete: int = 0
     heirs: int = 0
     rejected: dict[str, int] = {}
-    sightings: list[Sighting] = []
+    sightings: list[SnapshotProgress] = []
     partial: list[str] = []
     oldest: str | None = None
     came: int | None = None
@@ -53,7 +52,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, **changes)
 
     def joined(self, later: "Summary") -> "Summary":
-        """The summary of both parts, of which the later one came to the log after this one."""
+        """The summary of both parts together; `later` was written after this one."""
         counts = {
             name: getattr(self, name) + getattr(later, name)
             for name in ("records", "changes", "truncates", "without_change", "incomplete", "heirs")
@@ -86,9 +85,8 @@ _OF_A_WRITE = ("unlike", "source_log")
 def summarize(rows: DataFrame, keys: Sequence[str] = ()) -> Summary:
     """Counts a part of the log in one small job: the same sums, for each kind of rows.
 
-    `keys` are the columns whose bounds are wanted.
-
-    What a write alone tells is left out: when it began, and the order keys.
+    `keys` are the columns whose bounds are wanted. What only a write can observe is left out: when
+    it began, and the order keys.
     """
     shown = F.when(_shows_snapshot(), F.struct(F.col("_snapshot"), domain_column().alias("domain")))
     wanted = {n: sum for n, sum in _build_sums("_sequence").items() if n not in _OF_A_WRITE}
@@ -103,9 +101,9 @@ def summarize(rows: DataFrame, keys: Sequence[str] = ()) -> Summary:
     return summary.replace(sightings=sightings, first_order=None, last_order=None)
 
 
-def _join_by_snapshot(sightings: Iterable[Sighting]) -> list[Sighting]:
-    """One sighting of each snapshot in each domain."""
-    joined: dict[tuple[str, str], Sighting] = {}
+def _join_by_snapshot(sightings: Iterable[SnapshotProgress]) -> list[SnapshotProgress]:
+    """Joins the progress of each snapshot in each domain."""
+    joined: dict[tuple[str, str], SnapshotProgress] = {}
     for seen in sightings:
         earlier = joined.get(seen[:2])
         joined[seen[:2]] = seen if earlier is None else earlier.joined(seen)
@@ -113,9 +111,9 @@ def _join_by_snapshot(sightings: Iterable[Sighting]) -> list[Sighting]:
 
 
 class Watched(NamedTuple):
-    """Rows on their way into the log, and what will have been seen of them once they are written.
+    """Rows to be written to the log, and what is observed of them in the write.
 
-    Their write must be one stage: what is computed twice is counted twice.
+    The write must be one stage: rows that are computed twice are counted twice.
     """
 
     rows: DataFrame
@@ -123,7 +121,7 @@ class Watched(NamedTuple):
     began: int
     keys: Sequence[str]
 
-    def unlike(self) -> int:
+    def count_mismatches(self) -> int:
         """How many of the records show columns or types that they were decoded without."""
         return int(self.seen.get["unlike"])
 
@@ -132,11 +130,11 @@ class Watched(NamedTuple):
         return int(self.seen.get["records"])
 
     def source_log(self) -> list[str]:
-        """What the records tell of the source's log."""
+        """What the records show of the source's log, as texts in JSON."""
         return list(self.seen.get["source_log"] or [])
 
     def summary(self) -> Summary | None:
-        """The summary of what was written; None where the sums do not tell it all."""
+        """The summary of the written rows; None where the sums are not enough for it."""
         sums = self.seen.get
         several = sums["rejected"] or (sums["first_shown"] != sums["last_shown"])
         return None if several else _build_summary(sums, self.began, self.keys)
@@ -196,15 +194,15 @@ def _build_key_bounds(keys: Sequence[str]) -> dict[str, Column]:
 
 
 def _shows_snapshot() -> Column:
-    """Whether a row shows a full snapshot, be it as a dead letter: its last row has come then."""
+    """Whether a row belongs to a full snapshot, even as a dead letter."""
     return F.col("_snapshot").isNotNull() & F.col("_sequence").isNotNull()
 
 
 def _build_summary(sums: Mapping[str, Any], began: int | None, keys: Sequence[str]) -> Summary:
-    shown, sightings = sums["first_shown"], list[Sighting]()
+    shown, sightings = sums["first_shown"], list[SnapshotProgress]()
     if shown is not None:
         about = sums["first_position"], bool(sums["complete"]), sums["started"]
-        sightings = [Sighting(shown["_snapshot"], shown["domain"], *about)]
+        sightings = [SnapshotProgress(shown["_snapshot"], shown["domain"], *about)]
     counts = ("records", "changes", "truncates", "without_change", "incomplete", "heirs")
     return Summary(
         **{name: int(sums[name]) for name in counts},

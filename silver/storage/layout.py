@@ -1,13 +1,13 @@
-"""Where silver keeps a table: names and DDL of its Delta tables, and their growth with the source.
+"""Silver's Delta tables: their DDL, and how they grow with the columns of the source.
 
-Of the table that changes are applied to, Delta's log keeps statistics (least and greatest value per
-file) of the source's columns as well: by them a reader's filter skips files. So it is created with
-the table's configuration, `of`.
+Of the table that changes are merged into, Delta's log keeps statistics (least and greatest value
+per file) of the source's columns as well: by them a reader's filter skips files. So it is created
+with the table's configuration, `of`.
 
 Every table is created with column mapping (column names of any shape) and type widening (a column
 grows in place); one whose rows batches update has deletion vectors as well: an update writes the
-changed rows only. Every other table, be it appended to, replaced as a whole or small, is read with
-less ado without them: where a table may have some, every read looks twice for its files.
+changed rows only. All other tables (appended to, replaced as a whole, or small) are faster to read
+without them: where a table may have some, every read lists its files twice.
 """
 
 from collections.abc import Collection
@@ -21,7 +21,7 @@ from lakehouse.storage import names
 from lakehouse.storage.lake import LakeTable
 from lakehouse.storage.upkeep import STATISTICS as STATISTICS_OF
 from lakehouse.storage.upkeep import cluster_sql, set_sql
-from lakehouse.storage.writing import hold_table_lock, append_rows, create_table, replace_rows
+from lakehouse.storage.writing import append_rows, create_table, hold_table_lock, replace_rows
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LayerColumn
 from silver.decode.types import can_widen
 
@@ -47,8 +47,8 @@ OF_UPDATED_TABLES = {"delta.enableDeletionVectors": "true"}
 UPDATED = (CURRENT_COLUMNS, HISTORY_COLUMNS, DIGEST_COLUMNS)
 _SINCE = "since batch "
 MOST_WITH_STATISTICS, SHORT = 32, 32
-"""The first columns of the source have statistics, texts of them if they have so few characters:
-Delta cuts the least and the greatest text of a file to as many."""
+"""So many columns of the source have statistics; texts only up to so many characters: Delta cuts
+the least and the greatest text of a file to that length."""
 STATISTICS = {
     "_batch", "_feed_batch", "_arrival", "_sequence", "_source_time", "_valid_to", "at",
     "resolved_at",
@@ -56,12 +56,12 @@ STATISTICS = {
 
 
 def list_source_fields(schema: StructType) -> list[StructField]:
-    """The fields that belong to the source, without silver's own (those begin with `_`)."""
+    """The fields of the source, without silver's own (those begin with `_`)."""
     return [field for field in schema.fields if not field.name.startswith("_")]
 
 
 def list_value_columns(schema: StructType, keys: Collection[str]) -> list[str]:
-    """The columns that belong to the source and are not in the key."""
+    """The columns of the source that are not in the key."""
     return [field.name for field in list_source_fields(schema) if field.name not in keys]
 
 
@@ -79,16 +79,16 @@ def create_sql(
     of: Table | None = None,
 ) -> str:
     """The CREATE TABLE text of a silver table."""
-    properties = names.render_properties(properties_of(layer) | _statistics_property(fields, layer, of))
+    properties = properties_of(layer) | _statistics_property(fields, layer, of)
     clusters = names.render_clustering(clustered_by(fields, of))
     return (
         f"CREATE TABLE IF NOT EXISTS {name} ({columns_sql(fields, layer)}) USING delta"
-        f"{clusters} TBLPROPERTIES {properties}"
+        f"{clusters} TBLPROPERTIES {names.render_properties(properties)}"
     )
 
 
 def properties_of(layer: tuple[LayerColumn, ...]) -> dict[str, str]:
-    """The properties of a table with these layer columns; its log tells no value of the source."""
+    """The properties of a table with these layer columns; no statistics of the source's columns."""
     return (
         PROPERTIES
         | (OF_UPDATED_TABLES if layer in UPDATED else {})
@@ -125,7 +125,7 @@ def list_statistics_columns(
 
 
 def clustered_by(fields: list[StructField], of: Table | None) -> list[str]:
-    """The columns that the table's configuration clusters by, of those that are there."""
+    """The columns among the fields that the table's configuration clusters by."""
     have = {field.name for field in fields}
     return [name for name in of.cluster_by if name in have] if of else []
 
@@ -156,7 +156,8 @@ def ensure_table(
     """
     spark, target = table.lake.spark, table.lake.target
     if not table.exists:
-        create_table(spark, target, table.layer, table.table, create_sql(table.name, fields, layer, of))
+        text = create_sql(table.name, fields, layer, of)
+        create_table(spark, target, table.layer, table.table, text)
         return True
     growth = growth_sql(table.name, table.schema, fields, batch)
     for statement in growth:
@@ -171,7 +172,7 @@ def ensure_table(
 
 
 def drop_retyped(table: LakeTable, fields: list[StructField]) -> None:
-    """Drops the columns whose types cannot grow to those of the fields, to be added anew."""
+    """Drops the columns whose types cannot be widened to those of the fields."""
     have = {field.name: field.dataType for field in table.schema.fields}
     for field in fields:
         old = have.get(field.name, field.dataType)
@@ -181,9 +182,9 @@ def drop_retyped(table: LakeTable, fields: list[StructField]) -> None:
 
 
 def load_rows(table: LakeTable, rows: DataFrame, anew: bool, of: Table | None = None) -> None:
-    """Adds rows to a table, or (`anew`) puts them in place of all that it has.
+    """Adds rows to a table, or (`anew`) replaces all its rows.
 
-    A write in place of all rows takes Delta's mark away that the table is clustered.
+    Replacing all rows removes Delta's clustering of the table, so that is declared again.
     """
     spark, target = table.lake.spark, table.lake.target
     write = replace_rows if anew else append_rows
@@ -197,7 +198,7 @@ def growth_sql(
 ) -> list[str]:
     """ALTER TABLE texts that let a table of schema `now` hold `fields`.
 
-    New columns, whose comment tells the batch that brought them, and wider types.
+    New columns, with the batch that brought them as comment, and wider types.
     """
     have = {field.name.lower(): field.dataType for field in now.fields}
     new = [f for f in fields if f.name.lower() not in have]

@@ -1,4 +1,4 @@
-"""Conditions that pick the rows of one key, whose values came as texts."""
+"""Conditions that select the rows of one key, whose values are given as texts."""
 
 from collections.abc import Mapping
 
@@ -25,7 +25,7 @@ def is_key(key: Key, schema: StructType) -> Column:
 
 
 def says_key(text: str, key: Key, schema: StructType) -> Column:
-    """Whether the column `text`, a JSON object such as `_old_key`, says the key."""
+    """Whether the column `text`, a JSON object such as `_old_key`, is the key."""
     fields = ", ".join(f"{quote(k)} {schema[k].dataType.simpleString()}" for k in key)
     said = F.from_json(text, fields)
     same = [said[k].eqNullSafe(_cast_text(v, schema[k].dataType)) for k, v in key.items()]
@@ -33,7 +33,7 @@ def says_key(text: str, key: Key, schema: StructType) -> Column:
 
 
 def check_types(spark: SparkSession, key: Key, schema: StructType) -> None:
-    """Refuses a key with a value that is none of its column's type; null is one of every type.
+    """Refuses a key with a value that does not have its column's type; null has every type.
 
     Raises:
         ConfigurationError: naming the column and its type.
@@ -49,7 +49,7 @@ def check_types(spark: SparkSession, key: Key, schema: StructType) -> None:
 
 
 def _cast_text(text: str | None, kind: DataType) -> Column:
-    """The value; null when the text is none of that type. Binary is base64."""
+    """The value; null where the text does not have that type. Binary is base64."""
     if isinstance(kind, BinaryType):
         return F.try_to_binary(F.lit(text), F.lit("base64"))
     return F.lit(text).try_cast(kind)

@@ -21,7 +21,7 @@ def table(name: str) -> Table:
 
 
 def commits(spark: SparkSession, target: Target) -> list[str]:
-    shown = spark.sql(f"DESCRIBE HISTORY {names.name(target, 'silver', '_runs')}")
+    shown = spark.sql(f"DESCRIBE HISTORY {names.table_name(target, 'silver', '_runs')}")
     return [row["operation"] for row in shown.collect() if row["operation"] == "WRITE"]
 
 

@@ -11,7 +11,7 @@ from lakehouse.config.target import CleanLanding, Target
 from lakehouse.run import ledger
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake, LakeTable
-from lakehouse.storage.upkeep import facts
+from lakehouse.storage.upkeep import read_facts
 from silver.storage import layout
 from silver.storage.layout import DIGEST_COLUMNS
 from tests import lake
@@ -42,22 +42,22 @@ def test_more_than_fifty_deletion_vectors_are_compacted_and_a_dry_run_only_says_
     spark: SparkSession, target: Target
 ) -> None:
     name = planted(spark, target)
-    assert facts(spark, name).vectors == MANY
+    assert read_facts(spark, name).vectors == MANY
     told: list[str] = []
     tend_tables(spark, target, [TABLE], True, told.append, shared=False)
-    assert facts(spark, name).vectors == MANY
+    assert read_facts(spark, name).vectors == MANY
     assert f"  would compact: {MANY} deletion vectors, more than 50" in told
     (entry,) = tend_tables(spark, target, [TABLE], False, told.append, shared=False)
-    after = facts(spark, name)
+    after = read_facts(spark, name)
     assert (after.vectors, after.files, spark.table(name).count()) == (0, 1, MANY * 3)
     assert entry.counts == {"tables_compacted": 1}
     told.clear()
     (entry,) = tend_tables(spark, target, [TABLE], False, told.append, shared=False)
     assert (told, entry.counts) == ([], {})
-    assert ledger.read(spark, target).where("table = 't'").count() == 1
+    assert ledger.read_entries(spark, target).where("table = 't'").count() == 1
     old = spark.sql(f"SELECT count(*) FROM {name} VERSION AS OF 1").collect()[0][0]
     assert old == MANY * 4
-    assert names.exists(spark, target, "silver", "t_digests")
+    assert names.table_exists(spark, target, "silver", "t_digests")
 
 
 def test_landing_files_of_bronze_go_after_a_time_and_their_rows_stay(
@@ -77,4 +77,4 @@ def test_landing_files_of_bronze_go_after_a_time_and_their_rows_stay(
     assert (bronze.status, bronze.counts["landing_files_cleaned"]) == ("ok", 1)
     assert not file.exists()
     lake.run(spark, target, [TABLE])
-    assert spark.table(names.name(target, "bronze", "t")).count() == 1
+    assert spark.table(names.table_name(target, "bronze", "t")).count() == 1

@@ -116,7 +116,9 @@ def test_reads_are_noted_as_plain_ones_and_run_time_merges(
     reads.record_query(spark, waiting, [table("1 day")], "SELECT * FROM gold.t", began)
     reads.record_query(spark, waiting, [table(0)], "SELECT * FROM gold.t", began)
     reads.record_query(spark, waiting, [table(0)], "SELECT * FROM gold.other", began)
-    noted = spark.table(names.name(waiting, "gold", "pipeline_reads")).orderBy("bytes").collect()
+    noted = (
+        spark.table(names.table_name(waiting, "gold", "pipeline_reads")).orderBy("bytes").collect()
+    )
     assert [(r["table"], r["kind"]) for r in noted] == [("t", "plain_read"), ("t", "runtime_merge")]
     assert 0 < noted[0]["bytes"] < noted[1]["bytes"]
 
@@ -148,7 +150,7 @@ def test_a_run_that_was_killed_before_anything_waits_is_continued(
     come(spark, target, config, 1, FIRST)
     arrive(spark, target, config, SECOND, 2)
     with monkeypatch.context() as patch:
-        patch.setattr("silver.merge.pending_view.publish", _killed)
+        patch.setattr("silver.merge.pending_view.publish_views", _killed)
         with pytest.raises(KeyboardInterrupt):
             applied(spark, target, config, merges=False)
     assert applied(spark, target, config, merges=False).counts == {"records": 3, "pending": 3}

@@ -74,7 +74,7 @@ def test_a_damaged_table_is_built_anew_from_bronze(spark: SparkSession, target: 
     arrive(spark, target, ITEMS, [change(1, 1), change(2, 2), change(1, 3), slip], 1)
     assert published(spark, target, ITEMS) == ["1 v3", "2 v2"]
     assert acknowledge_letters(spark, target, [ITEMS], Wanted(), "a slip") == [("t", 1)]
-    name = names.name(target, "silver", "t")
+    name = names.table_name(target, "silver", "t")
     spark.sql(f"UPDATE {name} SET v = 'wrong' WHERE id = 1")
     arrive(spark, target, ITEMS, [change(3, 4)], 2)
     told: list[str] = []
@@ -87,7 +87,7 @@ def test_a_damaged_table_is_built_anew_from_bronze(spark: SparkSession, target: 
     assert swap.list_unfinished(spark, target) == []
     arrive(spark, target, ITEMS, [change(2, 5)], 3)
     assert published(spark, target, ITEMS) == ["1 v3", "2 v5", "3 v4"]
-    entries = ledger.read(spark, target).where("layer = 'silver'").collect()
+    entries = ledger.read_entries(spark, target).where("layer = 'silver'").collect()
     assert [e["counts"].get("rebuilt") for e in entries if "rebuilt" in e["counts"]] == [5]
 
 
@@ -138,7 +138,7 @@ def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
             rebuild_table(spark, target, HISTORY, quiet, [HISTORY])
     (swapping,) = swap.list_unfinished(spark, target)
     assert swapping == begun._replace(step=swap.SWAPPING)
-    assert names.exists(spark, target, "silver", "t_history")
+    assert names.table_exists(spark, target, "silver", "t_history")
     assert shown(spark, target) == ["1 v3", "2 v2"]
     assert rows(spark, target, "t")[0].keys() == {"id", "v", "w", "seq"}
     arrive(spark, target, HISTORY, [change(2, 4)], 2)

@@ -72,9 +72,9 @@ def test_what_a_rule_rejected_is_stale_until_a_replay_puts_it_in_its_place(
         assert (done.tried, done.resolved) == (resolved + 1, resolved)
         gold.publish(spark, target, [strict], "run", lake.quiet)
         assert shown(spark, target) == [(1, 99), (2, 5), (3, 99)]
-    log = spark.table(names.name(target, "silver", "t_changes"))
+    log = spark.table(names.table_name(target, "silver", "t_changes"))
     assert (log.count(), log.where("_reason IS NOT NULL").count()) == (7, 1)
-    letters = spark.table(names.name(target, "silver", "t_dead_letters"))
+    letters = spark.table(names.table_name(target, "silver", "t_dead_letters"))
     assert letters.where("resolved_by = 'replay' AND resolved_at IS NOT NULL").count() == 3
     notes, classes = sums(spark, target)
     assert (notes["records"], notes["replayed"]) == (7, 3)
@@ -92,11 +92,11 @@ def test_a_replay_weaves_into_the_history_and_survives_a_kill_after_each_step(
     strict, loose = (bounded(most, stored_as_scd_type=2) for most in (10, None))
     land(spark, target, strict, 1, numbers((1, 1, 1), (1, 2, 99), (1, 3, 3)))
     assert failures(apply(spark, target, strict)) == []
-    letters = names.name(target, "silver", "t_dead_letters")
+    letters = names.table_name(target, "silver", "t_dead_letters")
     for resolved_first in (True, False):
         replay_table(SilverTable.at(spark, target, loose), F.lit(True), "replay")
         if resolved_first:  # as if the run had been killed before its last step
             spark.sql(f"UPDATE {letters} SET resolved_at = NULL, resolved_by = NULL")
-    rows = spark.table(names.name(target, "silver", "t_history")).where("_shown").collect()
+    rows = spark.table(names.table_name(target, "silver", "t_history")).where("_shown").collect()
     assert [row["qty"] for row in sorted(rows, key=lambda row: row["_from_order"])] == [1, 99, 3]
     sums(spark, target)

@@ -102,7 +102,7 @@ def test_mysql_fails_over_to_a_server_whose_positions_are_lower(
         left = left[size:]
         assert failures(apply(spark, target, config)) == []
     assert rows(spark, target, config) == MOVED
-    assert gaps.still_open(spark, target) == []
+    assert gaps.read_open_gaps(spark, target) == []
     if "max_staleness" not in options:
         assert epochs(spark, target) == 1
         laws = verify(spark, target, config, agreement.build_gold_laws(spark, target, config))
@@ -143,7 +143,7 @@ def _fail(*_: object) -> None:
 
 def told(spark: SparkSession, target: Target) -> set[str]:
     """What the change log tells of the source's log."""
-    return set(log.read_source_log(spark.table(names.name(target, "silver", "t_changes"))))
+    return set(log.read_source_log(spark.table(names.table_name(target, "silver", "t_changes"))))
 
 
 def test_a_dead_letter_that_is_replayed_tells_nothing_twice(
@@ -190,7 +190,7 @@ def test_postgresql_is_restored_into_a_cluster_whose_positions_are_lower(
         left = left[size:]
         assert failures(apply(spark, target, config)) == []
     assert (rows(spark, target, config), epochs(spark, target)) == (MOVED, 1)
-    assert gaps.still_open(spark, target) == []
+    assert gaps.read_open_gaps(spark, target) == []
 
 
 @pytest.mark.parametrize("moves", [False, True])
@@ -213,7 +213,7 @@ def test_records_that_come_again_in_the_next_batch_are_looked_at_once_more(
 
     assert failures(apply(spark, target, config)) == []
 
-    alarms = [(gap.kind, gap.first, gap.last) for gap in gaps.still_open(spark, target)]
+    alarms = [(gap.kind, gap.first, gap.last) for gap in gaps.read_open_gaps(spark, target)]
     assert alarms == ([("positions", 3, 4)] if moves else [])
     known = read_state(spark, target, "t").whole.epochs
     assert [epoch.number for epoch in known] == ([1] if moves else [])
@@ -258,7 +258,7 @@ def test_positions_that_run_backwards_without_a_proof_are_an_alarm(
     snapshot = sqlserver(3, "r", 1, "Bergen", (9, 3_000_000_000))
     land(spark, target, config, 3, [snapshot])
     assert run(spark, target, config) is None
-    assert gaps.still_open(spark, target) == []
+    assert gaps.read_open_gaps(spark, target) == []
     assert rows(spark, target, config) == [(1, "Bergen")]
 
 
@@ -270,7 +270,7 @@ def test_records_without_positions_and_keys_with_more_parts_are_told(
     assert failures(apply(spark, target, config)) == []
     (shown,) = read_status(spark, target, [config])
     assert (shown["order"], shown["key_parts"]) == ("arrival", ["tenant"])
-    assert names.exists(spark, target, "silver", "t")
+    assert names.table_exists(spark, target, "silver", "t")
 
 
 def test_a_key_that_only_an_invented_old_row_has_is_told(

@@ -17,7 +17,10 @@ def test_snapshots_are_numbered_by_their_first_position_in_the_feed() -> None:
 
 
 def test_snapshots_of_partitioned_topics_are_numbered_by_when_they_began() -> None:
-    seen = [SnapshotProgress("s:2", "t/0", "2", True, 20), SnapshotProgress("s:1", "t/1", "9", True, 10)]
+    seen = [
+        SnapshotProgress("s:2", "t/0", "2", True, 20),
+        SnapshotProgress("s:1", "t/1", "9", True, 10),
+    ]
     assert [epoch.snapshot for epoch in number_epochs(seen)] == ["s:1", "s:2"]
 
 

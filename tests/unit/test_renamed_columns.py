@@ -12,7 +12,7 @@ from gold.source_check.plan import name_at_source, plan_comparison
 from gold.status.plan import Held, plan_changes
 from gold.views.selects import select_shown
 from lakehouse.config.table import Table
-from lakehouse.config.table_rules import contradictions
+from lakehouse.config.table_rules import find_contradictions
 from lakehouse.config.target import Target
 from silver.state.fingerprint import build_fingerprint, list_differences, new_names
 
@@ -61,7 +61,7 @@ def renamed(*old: str, **options: Any) -> dict[str, Any]:
 def test_an_old_name_is_the_name_of_nothing_else(
     columns: dict[str, Any], found: str, step: str
 ) -> None:
-    problems = [p for p in contradictions(table(columns)) if p.key.endswith(".renamed_from")]
+    problems = [p for p in find_contradictions(table(columns)) if p.key.endswith(".renamed_from")]
 
     assert found in [problem.found for problem in problems]
     assert step in next(problem.action for problem in problems if problem.found == found)
@@ -70,7 +70,7 @@ def test_an_old_name_is_the_name_of_nothing_else(
 def test_a_column_from_the_envelope_has_no_field_that_could_be_renamed() -> None:
     source = {"format": "debezium", "path": "p"}
     of = table({"db": {"from": "source.db", "renamed_from": "a"}}, source=source)
-    assert "renamed_from with from" in [problem.found for problem in contradictions(of)]
+    assert "renamed_from with from" in [problem.found for problem in find_contradictions(of)]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,9 @@ def test_a_column_from_the_envelope_has_no_field_that_could_be_renamed() -> None
     ids=str,
 )
 def test_the_rest_of_the_yaml_says_the_new_name(options: dict[str, Any]) -> None:
-    found = [problem for problem in contradictions(table(**options)) if "customer" in problem.found]
+    found = [
+        problem for problem in find_contradictions(table(**options)) if "customer" in problem.found
+    ]
     assert found
 
 
@@ -114,7 +116,7 @@ def test_the_rest_of_the_yaml_says_the_new_name(options: dict[str, Any]) -> None
     ids=str,
 )
 def test_a_renamed_column_is_sound(options: dict[str, Any]) -> None:
-    assert [*contradictions(table(**options))] == []
+    assert [*find_contradictions(table(**options))] == []
 
 
 def test_names_of_ydb_differ_by_case() -> None:
@@ -122,7 +124,7 @@ def test_names_of_ydb_differ_by_case() -> None:
     of = Table.model_validate(
         {"table": "t", "keys": ["id"], "columns": renamed("Customer_Name")} | ydb
     )
-    assert [p for p in contradictions(of) if p.key.endswith("renamed_from")] == []
+    assert [p for p in find_contradictions(of) if p.key.endswith("renamed_from")] == []
 
 
 def test_a_new_name_differs_from_what_a_table_was_built_with() -> None:
