@@ -232,8 +232,8 @@ def list_preparations(tables: Sequence[DatabaseTable], url: URL) -> list[str]:
 def partitioned_notes(tables: Mapping[str, DatabaseTable]) -> list[str]:
     """A sentence for each partitioned table, whose partitions get no YAML of their own."""
     return [
-        f"{name} is a partitioned table: its {render_count(len(table.partitions), 'partition')} are read"
-        " as one table"
+        f"{name} is a partitioned table: its {render_count(len(table.partitions), 'partition')} are"
+        " read as one table"
         for name, table in tables.items()
         if table.partitions
     ]

@@ -119,7 +119,8 @@ def _target_sql(into: "FlowTarget", columns: list[str], compared: bool) -> str:
         differs = "true"  # Spark does not compare maps.
     update = f" WHEN MATCHED AND ({differs}) THEN {render_update(others)}" if others else ""
     return (
-        f"MERGE INTO {into.target.name} t USING {{rows}} s ON {equal_columns('t', 's', identity, ())}"
+        f"MERGE INTO {into.target.name} t USING {{rows}} s"
+        f" ON {equal_columns('t', 's', identity, ())}"
         f" WHEN MATCHED AND s._remove THEN DELETE{update}"
         f" WHEN NOT MATCHED AND NOT s._remove THEN {render_insert(columns)}"
     )
