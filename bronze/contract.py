@@ -207,5 +207,5 @@ def _describe_origin(source: Source) -> str:
     path = str(source.path).rstrip("/")
     if source.format in WHOLE_RECORD_FORMATS:
         return path
-    written = json.dumps(source.csv.given()) if "csv" in source.model_fields_set else ""
+    written = json.dumps(source.csv.given_options()) if "csv" in source.model_fields_set else ""
     return f"{path}.{source.file_format}{written}"

@@ -61,8 +61,8 @@ def ingest_delta(
     """
     source = DeltaSource.from_place(spark, str(feed.delta))
     newest, start = source.newest_version, state.taken.offsets.get(source.name, {}).get(_PARTITION)
-    if any(gap.feed == feed.name for gap in gaps.still_open(spark, target)):
-        gaps.close(spark, target, f"feed = {literal(feed.name)}")
+    if any(gap.feed == feed.name for gap in gaps.open_gaps(spark, target)):
+        gaps.close_gaps(spark, target, f"feed = {literal(feed.name)}")
     if start is not None and newest < start - 1:
         action = "read the new table under another name, or remove what the lake has of this one"
         mismatch = f"{source.name} is at version {newest}, version {start - 1} was read"
@@ -107,7 +107,7 @@ def _append_span(
         return append(whole)
     lost = {"topic": source.name, "kind": "versions", "first": span.first, "last": span.last}
     new = [gaps.Gap.model_validate({"table": t, "feed": feed.name} | lost) for t in feed.tables]
-    gaps.record(spark, target, new, "")
+    gaps.add_gaps(spark, target, new, "")
     return append(_after_truncate(whole, span.last) if feed.read_anew else whole)
 
 

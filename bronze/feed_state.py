@@ -16,7 +16,7 @@ import msgspec
 from bronze.feeds import Feed
 from lakehouse.config.target import Target
 from lakehouse.errors import LakehouseError
-from lakehouse.places.place import Place, list_folder, place, remove_tree, write_whole
+from lakehouse.places.place import Place, list_folder, remove_tree, to_place, write_whole
 
 MOST_NOTES = 32
 Version = tuple[int, int]
@@ -136,4 +136,4 @@ def old_stream(target: Target, feed: Feed) -> OldStream | None:
 
 
 def _notes_folder(target: Target, feed: Feed) -> Place:
-    return place(target, target.checkpoints, "bronze", feed.name, "taken")
+    return to_place(target, target.checkpoints, "bronze", feed.name, "taken")

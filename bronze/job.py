@@ -16,12 +16,12 @@ from bronze.kafka.ingest import ReadingPlan, fetch_few, ingest_kafka, plan_feed,
 from bronze.kafka.topics import ask_brokers
 from bronze.outcome import Outcome, build_entries, build_unread_entries
 from bronze.storage import News, prepare_table, read_properties, set_properties
-from bronze.views import publish_views
+from bronze.views import publish_own_views
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Arrived, Memory
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage.newest import newest_batches
 from lakehouse.words import count_off
@@ -62,7 +62,7 @@ def ingest(
         for at, outcome in enumerate(pool.map(read, mine), 1):
             progress(count_off(outcome.describe(), at, len(mine)))
             outcomes.append(outcome)
-    done = publish_views(spark, target, tables, build_entries(run_id, tables, outcomes))
+    done = publish_own_views(spark, target, tables, build_entries(run_id, tables, outcomes))
     return [*done, *build_unread_entries(run_id, everything, outcomes)]
 
 
@@ -105,7 +105,7 @@ def _read_feed(run: _Ingestion, feed: Feed) -> Outcome:
     try:
         outcome = _ingest_feed(run, feed, outcome)
     except TABLE_FAILURES as failure:
-        outcome = outcome.model_copy(update={"message": in_short(failure)})
+        outcome = outcome.model_copy(update={"message": describe_failure(failure)})
         run.known.pop(feed.name, None)
     return outcome.model_copy(update={"ended_at": _utc_now()})
 

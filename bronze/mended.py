@@ -14,8 +14,8 @@ from bronze.files.batches import with_origin
 from bronze.storage import PROPERTIES
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.names import name
-from lakehouse.storage.writing import DeclaredTable, append
+from lakehouse.storage.names import table_name
+from lakehouse.storage.writing import DeclaredTable, append_rows
 
 _OF_LINE = ("_whole", "_topic", "_partition", "_offset", "_timestamp", "_key", "_headers")
 
@@ -32,7 +32,7 @@ def mend_record(
     comment = f"records of {feed} as somebody mended them"
     mended = DeclaredTable("bronze", mended_name(feed), comment, columns, PROPERTIES)
     mended.ensure(spark, target)
-    came = spark.table(name(target, "bronze", feed)).where(F.col("_arrival") == arrival)
+    came = spark.table(table_name(target, "bronze", feed)).where(F.col("_arrival") == arrival)
     row = came.withColumn("_raw", F.lit(text))
     from_file = row.where("_file IS NOT NULL")
     if table.format in WHOLE_RECORD_FORMATS:
@@ -40,4 +40,4 @@ def mend_record(
     both = from_file.unionByName(row.where("_file IS NULL"))
     at = F.lit(datetime.now(timezone.utc)).alias(MENDED_AT[0])
     rows = both.select(*[c.name for c in COLUMNS], at)
-    append(spark, target, "bronze", mended_name(feed), rows)
+    append_rows(spark, target, "bronze", mended_name(feed), rows)

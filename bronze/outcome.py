@@ -11,7 +11,7 @@ from lakehouse.config.table import Strict, Table
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.run.unread import counts_of
-from lakehouse.spark.failures import joined
+from lakehouse.spark.failures import join_failures
 
 MOST_NAMED = 3
 
@@ -54,14 +54,13 @@ def build_unread_entries(
 ) -> list[Entry]:
     """An entry per feed with new records that none of the tables reads.
 
-    With the tables' entries, the counts add up to all records read. `tables` are all configured
-    tables.
+    With the tables' entries, the counts add up to all records. `tables` are all configured ones.
     """
     unread_counts = [(outcome, counts_of(_of_no_table(outcome, tables))) for outcome in outcomes]
     return [
-        ledger.told(
+        ledger.make_entry(
             run_id, "bronze", outcome.feed.name, outcome.started_at, ended=outcome.ended_at
-        ).done(counts, outcome.batch)
+        ).with_counts(counts, outcome.batch)
         for outcome, counts in unread_counts
         if counts
     ]
@@ -79,10 +78,10 @@ def _build_entry(run_id: str, table: Table, outcomes: Sequence[Outcome]) -> Entr
     started = min(outcome.started_at for outcome in outcomes)
     ended = max(outcome.ended_at or outcome.started_at for outcome in outcomes)
     batch = max((outcome.batch for outcome in outcomes if outcome.batch), default=None)
-    message = joined(messages) or None
-    entry = ledger.told(run_id, "bronze", table.table, started, message, ended)
+    message = join_failures(messages) or None
+    entry = ledger.make_entry(run_id, "bronze", table.table, started, message, ended)
     records = sum(_count_records(outcome, table.table) for outcome in outcomes)
-    return entry.done({"records": records}, batch)
+    return entry.with_counts({"records": records}, batch)
 
 
 def _count_records(outcome: Outcome, table: str) -> int:

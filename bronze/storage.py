@@ -15,7 +15,7 @@ from bronze.loss.holes import IS_NUMBERED, Orders, collect_orders
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import writing
-from lakehouse.storage.names import exists, literal, name
+from lakehouse.storage.names import literal, table_exists, table_name
 from lakehouse.storage.newest import newest_batch
 
 PROPERTIES = {"delta.dataSkippingStatsColumns": "_batch,_topic,_partition,_offset,_arrival"}
@@ -55,7 +55,7 @@ def prepare_table(spark: SparkSession, target: Target, feed: Feed) -> int:
     if newest is not None:
         return newest
     forget_state(target, feed)
-    writing.create(spark, target, "bronze", feed.name, create_statement(target, feed))
+    writing.create_table(spark, target, "bronze", feed.name, create_statement(target, feed))
     return 0
 
 
@@ -109,7 +109,7 @@ def _append_rows(target: Target, feed: Feed, rows: DataFrame) -> None:
 
 def read_news(spark: SparkSession, target: Target, feed: Feed, highest: int) -> News:
     """The new records after batch `highest`, by a query of bronze."""
-    rows = spark.table(name(target, "bronze", feed.name)).where(F.col("_batch") > highest)
+    rows = spark.table(table_name(target, "bronze", feed.name)).where(F.col("_batch") > highest)
     counted = rows.groupBy("_topic").agg(F.max("_batch"), F.count("*")).collect()
     batch = max((row[1] for row in counted), default=0)
     return News(batch, {row[0]: row[2] for row in counted})
@@ -117,7 +117,7 @@ def read_news(spark: SparkSession, target: Target, feed: Feed, highest: int) -> 
 
 def read_properties(spark: SparkSession, target: Target, feed: Feed) -> dict[str, str]:
     """The table's properties."""
-    shown = spark.sql(f"SHOW TBLPROPERTIES {name(target, 'bronze', feed.name)}").collect()
+    shown = spark.sql(f"SHOW TBLPROPERTIES {table_name(target, 'bronze', feed.name)}").collect()
     return {row[0]: row[1] for row in shown}
 
 
@@ -125,7 +125,7 @@ def set_properties(
     spark: SparkSession, target: Target, feed: Feed, changed: Mapping[str, str]
 ) -> None:
     """Sets some of the table's properties."""
-    table = name(target, "bronze", feed.name)
+    table = table_name(target, "bronze", feed.name)
     listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in changed.items())
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({listed})")
 
@@ -138,4 +138,5 @@ def to_hexadecimal(number: Column, digits: int) -> Column:
 def list_feed_tables(spark: SparkSession, target: Target, tables: Sequence[Table]) -> list[str]:
     """SQL names of the tables' feeds that exist."""
     names = [feed.name for feed in list_feeds(tables)]
-    return [name(target, "bronze", feed) for feed in names if exists(spark, target, "bronze", feed)]
+    existing = [name for name in names if table_exists(spark, target, "bronze", name)]
+    return [table_name(target, "bronze", name) for name in existing]

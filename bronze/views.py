@@ -8,13 +8,13 @@ from bronze.contract import COLUMNS, feed_name, topics_of_source
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
-from lakehouse.spark.failures import in_short, joined
+from lakehouse.spark.failures import describe_failure, join_failures
 from lakehouse.spark.spark_failures import SPARK_FAILURES
-from lakehouse.storage.names import exists, literal, name, quote
-from lakehouse.storage.views import View, publish
+from lakehouse.storage.names import literal, quote, table_exists, table_name
+from lakehouse.storage.views import View, publish_views
 
 
-def publish_views(
+def publish_own_views(
     spark: SparkSession, target: Target, tables: Sequence[Table], entries: Sequence[Entry]
 ) -> list[Entry]:
     """Publishes the views of the tables that have new records.
@@ -31,11 +31,11 @@ def _publish_view(spark: SparkSession, target: Target, table: Table, entry: Entr
     if feeds == {table.table} or not entry.counts.get("records"):
         return entry
     try:
-        there = {feed for feed in feeds if exists(spark, target, "bronze", feed)}
-        publish(spark, target, "bronze", [build_view(target, table, there)])
+        there = {feed for feed in feeds if table_exists(spark, target, "bronze", feed)}
+        publish_views(spark, target, "bronze", [build_view(target, table, there)])
     except (*SPARK_FAILURES, OSError) as failure:
-        failed = in_short(failure)
-        why = joined(message for message in (entry.message, failed) if message)
+        failed = describe_failure(failure)
+        why = join_failures(message for message in (entry.message, failed) if message)
         collided = entry.conflict or failed.is_conflict
         changes = {"status": "failed", "message": why, "conflict": collided}
         return entry.model_copy(update=changes)
@@ -45,7 +45,7 @@ def _publish_view(spark: SparkSession, target: Target, table: Table, entry: Entr
 def build_view(target: Target, table: Table, feeds: Collection[str]) -> View:
     """The view of the table's own records in these feeds."""
     parts = [
-        _own_records(name(target, "bronze", feed_name(table, source)), source)
+        _own_records(table_name(target, "bronze", feed_name(table, source)), source)
         for source in table.feeds
         if feed_name(table, source) in feeds
     ]

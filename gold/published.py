@@ -201,7 +201,7 @@ class PublishedTable:
         written, keys = f"(SELECT * FROM {kept} WHERE _batch > {batch})", config.keys
         touched = written
         if history:
-            same = names.equal_columns("held", "new", keys, config.nullable_keys)
+            same = names.agree_on("held", "new", keys, config.nullable_keys)
             touched = (
                 f"(SELECT held.* FROM {kept} AS held LEFT SEMI JOIN {written} AS new ON {same})"
             )
@@ -216,7 +216,7 @@ class PublishedTable:
         return live.withColumn("_live", F.lit(True)).unionByName(gone, allowMissingColumns=True)
 
     def _join(self, one: DataFrame, other: DataFrame, by: Sequence[str], how: str) -> DataFrame:
-        same = F.expr(names.equal_columns("one", "other", by, self._nullable_keys))
+        same = F.expr(names.agree_on("one", "other", by, self._nullable_keys))
         return one.alias("one").join(other.alias("other"), same, how)
 
     def _merge(self, changed: DataFrame, gone: str) -> int:
@@ -225,7 +225,7 @@ class PublishedTable:
         others = [field for field in fields if field.name not in self._identity]
         differ = " OR ".join(map(_render_difference, others)) or "false"
         names_of = [field.name for field in fields]
-        on = names.equal_columns("t", "s", self._identity, self._nullable_keys)
+        on = names.agree_on("t", "s", self._identity, self._nullable_keys)
         text = (
             f"MERGE INTO {self.name} t USING {{rows}} s ON {on}"
             f" WHEN MATCHED AND NOT s._live THEN DELETE"

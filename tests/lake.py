@@ -37,7 +37,7 @@ def quiet(_: str) -> None:
 def run(spark: SparkSession, target: Target, tables: list[Table]) -> list[Entry]:
     """What is new through all three layers; fails where a table failed."""
     taken = bronze.ingest(spark, target, tables, "run", quiet)
-    ledger.append(spark, target, [entry for entry in taken if entry.counts])
+    ledger.append_entries(spark, target, [entry for entry in taken if entry.counts])
     failed = [entry.message for entry in taken if entry.status == "failed"]
     assert failed == [], failed
     return [*taken, *settle(spark, target, tables)]
@@ -52,7 +52,7 @@ def arrive(
     whole: bool = False,
 ) -> None:
     """Puts one batch into the table's bronze, without a stream; `whole` for whole records."""
-    name = names.name(target, "bronze", feed_name(table, table.feeds[0]))
+    name = names.table_name(target, "bronze", feed_name(table, table.feeds[0]))
     raw = bronze_rows(spark, lines, batch, whole).drop("_feed")
     writer = raw.writeTo(name).using("delta")
     writer.append() if batch > 1 else writer.create()

@@ -95,12 +95,12 @@ def fill(spark: SparkSession, target: Target) -> None:
     for name, query in KEPT.items():
         time = ", timestamp_seconds(1700000000) AS _source_time" if name in TIMED else ""
         spark.sql(
-            f"CREATE TABLE {names.name(target, 'silver', name)} USING delta"
+            f"CREATE TABLE {names.table_name(target, 'silver', name)} USING delta"
             " TBLPROPERTIES (delta.enableDeletionVectors = true)"
             f" AS SELECT /*+ COALESCE(1) */ *{time} FROM ({query})"
         )
-    spark.sql(f"DELETE FROM {names.name(target, 'silver', 'orders')} WHERE id = 4")
+    spark.sql(f"DELETE FROM {names.table_name(target, 'silver', 'orders')} WHERE id = 4")
     states = [
         entry(name, 300, status="begun", state=state.to_text()) for name, state in STATES.items()
     ]
-    ledger.append(spark, target, [*states, *RUNS])
+    ledger.append_entries(spark, target, [*states, *RUNS])

@@ -26,7 +26,7 @@ from lakehouse.config.csv_options import SEPARATORS, Csv
 from lakehouse.config.formats import is_whole, value_of
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target
-from lakehouse.places.place import Place, list_below, open_file, parts_below, place
+from lakehouse.places.place import Place, list_below, open_file, parts_below, to_place
 from lakehouse.places.settings import is_reached
 
 Key: TypeAlias = Mapping[str, str | None]
@@ -38,10 +38,7 @@ TICKS = (1, 1_000, 1_000_000, 1_000_000_000)
 
 
 def files_with_key(target: Target, table: Table, key: Key) -> list[Place]:
-    """The files below the table's landing folders with a record of the key, sorted.
-
-    A file that cannot be read is left out.
-    """
+    """The readable files below the table's landing folders with a record of the key, sorted."""
     matches: set[Place] = set()
     for source in table.feeds:
         folder = _find_folder(target, source)
@@ -59,7 +56,7 @@ def find_landing_folders(target: Target, table: Table) -> list[Place]:
 def _find_folder(target: Target, source: Source) -> Place | None:
     if source.path is None or not is_reached(target, target.landing):
         return None
-    return place(target, target.landing, source.path)
+    return to_place(target, target.landing, source.path)
 
 
 def _holds_key(file: Place, below: Place | None, table: Table, source: Source, key: Key) -> bool:

@@ -12,8 +12,8 @@ from bronze.feeds import Feed, feed_folder, list_feeds
 from bronze.files.listing import DroppedFile, in_order, is_seen_here, list_here
 from lakehouse.config.table import Table
 from lakehouse.config.target import CleanLanding, Target
-from lakehouse.durations import seconds
-from lakehouse.places.place import move_file, parts_below, place
+from lakehouse.durations import to_seconds
+from lakehouse.places.place import move_file, parts_below, to_place
 
 
 def held_files(
@@ -26,7 +26,7 @@ def held_files(
     Raises:
         DamagedNotes: a feed's notes cannot be read.
     """
-    before = (now - seconds(clean.after)) * 1000
+    before = (now - to_seconds(clean.after)) * 1000
     held, waiting = dict[str, DroppedFile](), set[str]()
     for feed in (feed for feed in list_feeds(tables) if _is_landing(target, feed)):
         taken = read_state(target, feed).taken.files
@@ -50,7 +50,7 @@ def clean_files(target: Target, files: Sequence[DroppedFile], move_to: str | Non
             file.here.unlink(missing_ok=True)
         else:
             landing = Path(os.path.normpath(target.landing))
-            to = place(target, move_to, *parts_below(file.here, landing))
+            to = to_place(target, move_to, *parts_below(file.here, landing))
             if to.exists():
                 continue
             move_file(file.here, to)
@@ -64,4 +64,4 @@ def _is_landing(target: Target, feed: Feed) -> bool:
         return False
     path = feed_folder(target, feed)
     is_below = Path(os.path.normpath(path)).is_relative_to(os.path.normpath(target.landing))
-    return is_below and place(target, path).is_dir()
+    return is_below and to_place(target, path).is_dir()

@@ -109,9 +109,7 @@ class _LineCounts(NamedTuple):
         return "" if closed else line.translate(_NO_QUOTES)
 
 
-def inspect_csv_file(
-    spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = ()
-) -> CsvFile:
+def inspect_csv(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = ()) -> CsvFile:
     """Detects how a CSV file is written.
 
     Args:
@@ -129,7 +127,7 @@ def inspect_csv_file(
     lines = [bytes(row[0]) for row in first.take(_MOST_LINES)]
     head = b"\n".join(lines)
     check_is_csv(head)
-    encoding = feed.csv.given().get("encoding") or encoding_by_mark(head) or "UTF-8"
+    encoding = feed.csv.given_options().get("encoding") or encoding_by_mark(head) or "UTF-8"
     line = _find_header(lines, head, encoding, feed.csv.comment)
     header = line.rstrip("\r").split("\r")[0]
     if not header.strip():
@@ -157,7 +155,7 @@ def _with_options(
     file: CsvFile, feed: Feed, shown: _LineCounts, detected: Mapping[str, str]
 ) -> CsvFile:
     """The file with Spark's options, and with the flags for its bytes and quotes."""
-    given, encoding = feed.csv.given(), detected["encoding"]
+    given, encoding = feed.csv.given_options(), detected["encoding"]
     bytewise = shown.broken > 0 and "encoding" not in given
     options = {**detected, **given, "encoding": BYTES if bytewise else encoding}
     is_plain = encoding not in _WIDE and feed.csv.quote == '"' and not shown.quoted

@@ -17,7 +17,7 @@ from bronze.storage import News
 from lakehouse.config.target import Target
 from lakehouse.places.place import Place
 from lakehouse.storage.lake import Lake
-from lakehouse.storage.names import name
+from lakehouse.storage.names import table_name
 
 MOST_FILES = 1000
 
@@ -87,7 +87,7 @@ def recover_files(
         unreadable = read_unreadable(Lake(spark, target), feed).keys()
         paths = set(_files_of_stream(target, feed)) - unreadable
     if newest > state.taken.batch:
-        bronze = spark.table(name(target, "bronze", feed.name))
+        bronze = spark.table(table_name(target, "bronze", feed.name))
         new = bronze.where(F.col("_batch") > state.taken.batch).where("_file IS NOT NULL")
         paths |= {row[0] for row in new.select("_file").distinct().collect()}
     if paths:

@@ -10,7 +10,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType, T
 
 from bronze.contract import NOT_TEXT, folder_columns
 from bronze.feeds import Feed
-from bronze.files.csv_files import BLANKS, BYTES, CsvFile, inspect_csv_file, unnamed_column
+from bronze.files.csv_files import BLANKS, BYTES, CsvFile, inspect_csv, unnamed_column
 from bronze.files.file_kinds import UnreadableFile
 from bronze.files.json_files import has_other_records, read_other_records
 from bronze.files.listing import URL, DroppedFile, literal_path
@@ -176,7 +176,7 @@ def _csv_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> 
     alike: dict[CsvFile, tuple[list[str], set[str]]] = {}
     for file in files:
         path = literal_path(file.path)
-        csv_file = inspect_csv_file(spark, feed, path, list(folder_columns(file.path)))
+        csv_file = inspect_csv(spark, feed, path, list(folder_columns(file.path)))
         if csv_file.names:
             paths, ends = alike.setdefault(csv_file._replace(end=""), ([], set()))
             paths.append(path)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from lakehouse.config.target import Target
-from lakehouse.places.place import Place, parts_below, place
+from lakehouse.places.place import Place, parts_below, to_place
 from lakehouse.places.settings import is_object_url, is_reached
 from lakehouse.storage.landing import is_finished
 
@@ -79,7 +79,7 @@ def list_files(
 def list_here(target: Target, folder: str, is_known: Callable[[str], bool]) -> list[DroppedFile]:
     """The same for a folder that this process can read."""
     if is_object_url(folder):
-        return list(_list_store(place(target, folder), is_known))
+        return list(_list_store(to_place(target, folder), is_known))
     scheme = "dbfs:" if target.kind == "databricks" else "file:"
     return list(_list_disk(os.path.normpath(folder), scheme, is_known))
 

@@ -12,10 +12,10 @@ from bronze.contract import unreadable_name
 from bronze.feeds import Feed, list_feeds
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 from lakehouse.storage.lake import AskedLake
 from lakehouse.storage.landing import from_landing
-from lakehouse.storage.names import literal, name
+from lakehouse.storage.names import literal, table_name
 from lakehouse.storage.writing import DeclaredTable
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def find_unreadable(
         read_file_records(spark, feed, files).agg(F.sum(F.length("_raw"))).collect()
     except (*SPARK_FAILURES, UnreadableFile) as failure:
         if len(files) == 1:
-            return {files[0]: in_short(failure)}
+            return {files[0]: describe_failure(failure)}
         middle = len(files) // 2
         first, second = files[:middle], files[middle:]
         return find_unreadable(spark, feed, first) | find_unreadable(spark, feed, second)
@@ -64,7 +64,7 @@ def record_unreadable(
     if gone:
         listed = ", ".join(map(literal, gone))
         spark.sql(
-            f"DELETE FROM {name(target, 'bronze', unreadable_name(feed.name))}"
+            f"DELETE FROM {table_name(target, 'bronze', unreadable_name(feed.name))}"
             f" WHERE file IN ({listed})"
         )
     at = datetime.now(timezone.utc)

@@ -25,11 +25,11 @@ from bronze.loss.holes import tables_of_topic
 from bronze.storage import News, append_here, append_spread, to_hexadecimal
 from lakehouse.config.table import Kafka, Table
 from lakehouse.config.target import Target
-from lakehouse.run.gaps import Gap, record
+from lakehouse.run.gaps import Gap, add_gaps
 from lakehouse.spark.local_rows import as_text
 from lakehouse.spark.local_settings import Jar
 from lakehouse.spark.spark_failures import SPARK_FAILURES
-from lakehouse.storage.names import name
+from lakehouse.storage.names import table_name
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 # The connector depends on its own version of this module, which some mirrors of Maven Central lack;
@@ -157,7 +157,7 @@ def ingest_kafka(
     Records that are lost at the source are recorded as gaps; the others are read.
     """
     feed, state = plan.feed, plan.state
-    record(spark, target, plan.gaps, "")
+    add_gaps(spark, target, plan.gaps, "")
     if not state.notes:
         state.add_note(Note(0, offsets=_to_offsets(plan.ranges, 0)))
     came = News(0, {}, {})
@@ -184,7 +184,7 @@ def recover_offsets(
     if stream is not None:
         offsets = {topic: dict(partitions) for topic, partitions in stream.offsets.items()}
     if newest > state.taken.batch:
-        bronze = spark.table(name(target, "bronze", feed.name))
+        bronze = spark.table(table_name(target, "bronze", feed.name))
         new = bronze.where(F.col("_batch") > state.taken.batch).where("_offset IS NOT NULL")
         last = F.max(F.struct("_batch", "_offset"))["_offset"].alias("last")
         for row in new.groupBy("_topic", "_partition").agg(last).collect():

@@ -20,8 +20,8 @@ from bronze.kafka.brokers import unreachable_brokers
 from lakehouse.config.table import Kafka
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, LakehouseError
-from lakehouse.places.place import place, remove_tree
-from lakehouse.spark.failures import in_short
+from lakehouse.places.place import remove_tree, to_place
+from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.secrets import read_secret
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 
@@ -103,7 +103,7 @@ def ask_brokers(spark: SparkSession, target: Target, feeds: Iterable[Feed]) -> A
         try:
             return _read_bounds(spark, target, connection, asked[connection])
         except TABLE_FAILURES as failure:
-            return in_short(failure)
+            return describe_failure(failure)
 
     reached = [connection for connection in asked if connection not in failures]
     with ThreadPoolExecutor(max(1, len(reached))) as pool:
@@ -118,7 +118,7 @@ def _read_bounds(
     """The bounds of those of the topics that exist."""
     pattern = "|".join(re.escape(topic) for topic in dict.fromkeys(topics))
     options = {"subscribePattern": pattern, "startingOffsets": "earliest"}
-    folder = place(target, target.checkpoints, "bronze", "_bounds", uuid.uuid4().hex)
+    folder = to_place(target, target.checkpoints, "bronze", "_bounds", uuid.uuid4().hex)
     stream = spark.readStream.format("kafka").options(**connection.options(spark), **options)
     writer = stream.load().writeStream.foreachBatch(_read_nothing)
     try:

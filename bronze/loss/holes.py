@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from bronze.feeds import Feed
 from lakehouse.config.target import Target
 from lakehouse.run.gaps import Gap
-from lakehouse.storage.names import name
+from lakehouse.storage.names import table_name
 
 LOOK_BACK = 20
 IS_NUMBERED = "contains(_raw, '\"data_collection_order\"')"
@@ -140,7 +140,7 @@ def is_filled(spark: SparkSession, target: Target, feed: Feed, gap: Gap) -> bool
 
 
 def _read_rows(spark: SparkSession, target: Target, feed: Feed) -> DataFrame:
-    return spark.table(name(target, "bronze", feed.name))
+    return spark.table(table_name(target, "bronze", feed.name))
 
 
 def _read_orders(rows: DataFrame) -> DataFrame:

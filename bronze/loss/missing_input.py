@@ -16,7 +16,7 @@ from bronze.contract import feed_name
 from bronze.files.file_kinds import encoding_by_mark
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target
-from lakehouse.places.place import Place, list_below, list_folder, open_file, parts_below, place
+from lakehouse.places.place import Place, list_below, list_folder, open_file, parts_below, to_place
 from lakehouse.places.settings import is_reached
 from lakehouse.storage.delta_log import TableLog, read_table_log, read_values
 from lakehouse.storage.landing import is_finished
@@ -66,7 +66,7 @@ class BronzeLog:
 
 def _list_warnings(target: Target, source: Source, log: BronzeLog | None) -> Iterator[str]:
     if source.path is not None and is_reached(target, target.landing):
-        landing = place(target, target.landing)
+        landing = to_place(target, target.landing)
         text = _check_folder(landing, source.path, source, bool(log and log.rows))
         if text is not None:
             yield text

@@ -11,12 +11,12 @@ from bronze.loss.holes import find_jumps, is_filled, torn_transactions
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
-from lakehouse.run.gaps import Gap, close, is_one, record, still_open, strict, with_loss
+from lakehouse.run.gaps import Gap, add_gaps, close_gaps, gap_sql, list_strict, open_gaps, with_loss
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Arrived, Memory
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.spark_failures import SPARK_FAILURES
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 _NUMBERED = ("debezium", "ydb")
 
@@ -47,13 +47,13 @@ def watch_for_loss(
         since, came = looked.get(feed.name, 0), arrivals[feed.name]
         try:
             gaps = _find_gaps(spark, target, feed, since, came, tell)
-            record(spark, target, gaps, entries[0].run_id)
+            add_gaps(spark, target, gaps, entries[0].run_id)
         except SPARK_FAILURES as failure:
-            unread[feed.name] = in_short(failure)
+            unread[feed.name] = describe_failure(failure)
             continue
         reached[feed.name] = came.newest
         arrivals[feed.name] = came._replace(looked_through=came.newest)
-    left, fails = _close_filled_gaps(spark, target, mine, reached), strict(tables)
+    left, fails = _close_filled_gaps(spark, target, mine, reached), list_strict(tables)
     done = [_with_positions(_with_failure(e, mine, unread), mine, reached) for e in entries]
     return [with_loss(entry, left) if entry.table in fails else entry for entry in done]
 
@@ -66,8 +66,13 @@ def _read_progress(
     looked = {name: batch for name, batch in progress.items() if batch is not None}
     if len(looked) == len(asked):
         return looked
-    done = ledger.read(spark, target).where("layer = 'bronze'").select(F.explode("positions"))
-    rows = done.groupBy("key").agg(F.max("value").alias("value")).collect()
+    entries = ledger.read_entries(spark, target).where("layer = 'bronze'")
+    rows = (
+        entries.select(F.explode("positions"))
+        .groupBy("key")
+        .agg(F.max("value").alias("value"))
+        .collect()
+    )
     return {row["key"]: row["value"] for row in rows} | looked
 
 
@@ -95,7 +100,7 @@ def _find_gaps(
     if waiting:
         topic, transaction = next(iter(waiting))
         tell(
-            f"{feed.name}: {counted(len(waiting), 'transaction')} not whole yet, such as"
+            f"{feed.name}: {render_count(len(waiting), 'transaction')} not whole yet, such as"
             f" {transaction} of {topic or feed.name}: the next records may bring the rest"
         )
     if state is not None:
@@ -118,9 +123,9 @@ def _close_filled_gaps(
     spark: SparkSession, target: Target, mine: Mapping[str, Feed], reached: Mapping[str, int]
 ) -> list[Gap]:
     """Closes the gaps that are filled by now; returns the others that are open."""
-    open_gaps = (gap for gap in still_open(spark, target) if gap.kind != "positions")
-    left = [gap for gap in open_gaps if gap.feed in mine]
+    still_open = (gap for gap in open_gaps(spark, target) if gap.kind != "positions")
+    left = [gap for gap in still_open if gap.feed in mine]
     closed = [g for g in left if g.feed in reached and is_filled(spark, target, mine[g.feed], g)]
     if closed:
-        close(spark, target, " OR ".join(f"({is_one(gap)})" for gap in closed))
+        close_gaps(spark, target, " OR ".join(f"({gap_sql(gap)})" for gap in closed))
     return [gap for gap in left if gap not in closed]

@@ -8,7 +8,7 @@ from pyspark.sql import types as T
 
 from cdc_lakehouse.flows.sequences import value_sql
 from cdc_lakehouse.flows.tables import FlowTable
-from lakehouse.storage.names import equal_columns, quote
+from lakehouse.storage.names import agree_on, quote
 from lakehouse.storage.statements import (
     execute_with_rows,
     note_commits,
@@ -120,7 +120,7 @@ def _target_sql(into: "FlowTarget", columns: list[str], compared: bool) -> str:
     update = f" WHEN MATCHED AND ({differs}) THEN {render_update(others)}" if others else ""
     return (
         f"MERGE INTO {into.target.name} t USING {{rows}} s"
-        f" ON {equal_columns('t', 's', identity, ())}"
+        f" ON {agree_on('t', 's', identity, ())}"
         f" WHEN MATCHED AND s._remove THEN DELETE{update}"
         f" WHEN NOT MATCHED AND NOT s._remove THEN {render_insert(columns)}"
     )

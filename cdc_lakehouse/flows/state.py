@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from cdc_lakehouse.flows.definition import PREFIX, AutoCdcError, Definition
 from cdc_lakehouse.flows.tables import FlowTable
 from lakehouse.spark.spark_failures import SPARK_FAILURES
-from lakehouse.storage.names import equal_columns
+from lakehouse.storage.names import agree_on
 from lakehouse.storage.statements import execute_with_rows, render_insert
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, UPSERT
 from silver.fold.arrow import CURRENT_FACTS, HISTORY_CHANGE, HISTORY_FACTS
@@ -242,7 +242,7 @@ class FlowState:
             f" WHEN NOT MATCHED THEN {render_insert(names)}"
         )
         if self.in_target:
-            same_key = equal_columns("t", "s", self.definition.keys, ())
+            same_key = agree_on("t", "s", self.definition.keys, ())
             free = f"if(t._batch < {number}, true, CAST(raise_error('{_TAKEN}') AS BOOLEAN))"
             columns = ([*self.definition.keys], self.values)
             text = merge_sql(self.table.name, f"{same_key} AND {free}", columns, None)

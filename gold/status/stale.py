@@ -44,7 +44,7 @@ def render_stale_query(table: Table, rows: str, letters: str, types: Mapping[str
         f" FROM {letters} WHERE resolved_at IS NULL AND _key IS NOT NULL AND _order IS NOT NULL"
     )
     keys = ", ".join(f"held.{quote(key)}" for key in types)
-    same = names.equal_columns("held", "letter._own", types, table.nullable_keys)
+    same = names.agree_on("held", "letter._own", types, table.nullable_keys)
     first = "min_by(letter.{0}, letter._order) AS {0}"
     return (
         f"SELECT {keys}, min(letter.at) AS since, {first.format('reason')},"
@@ -55,6 +55,6 @@ def render_stale_query(table: Table, rows: str, letters: str, types: Mapping[str
 
 def hide_stale_keys(view: View, stale: str) -> View:
     """A view without its stale keys."""
-    same = names.equal_columns("shown", "stale", view.keys, nullable=view.keys)
+    same = names.agree_on("shown", "stale", view.keys, nullable=view.keys)
     query = f"SELECT * FROM ({view.query}) AS shown LEFT ANTI JOIN ({stale}) AS stale ON {same}"
     return view._replace(query=query)

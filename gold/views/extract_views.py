@@ -100,7 +100,7 @@ def _select_carried(table: Table, columns: Sequence[str], log: str) -> str:
 
 def _not_supplied(table: Table, columns: Sequence[str], log: str, extracts: str) -> str:
     """Keys that were live when a delta file had no row of theirs, not even a rejected one."""
-    same_key = names.equal_columns("s", "v", table.keys, table.nullable_keys)
+    same_key = names.agree_on("s", "v", table.keys, table.nullable_keys)
     order = f"PARTITION BY {_quote_all(table.keys)} ORDER BY _sequence"
     versions = (
         f"SELECT {_quote_all(columns)}, _operation, _sequence,"
@@ -145,7 +145,7 @@ def sensitive_values(table: Table, kept: str, digests: str, columns: Sequence[st
     hidden = [c for c in columns if table.is_sensitive(c)]
     open_keys = [key for key in table.keys if key not in hidden]
     live = "_is_current" if table.stored_as_scd_type == 2 else "NOT _deleted"
-    same_key = names.equal_columns("t", "d", table.keys, table.nullable_keys)
+    same_key = names.agree_on("t", "d", table.keys, table.nullable_keys)
     values = ", ".join(f"t.{quote(c)}" for c in (*open_keys, *hidden))
     query = (
         f"SELECT lower(hex(d._key_digest)) AS {DIGEST_COLUMN[0]}, {values} FROM {kept} t"

@@ -76,7 +76,7 @@ def render_merged(
     when = f" WHERE {late}" if promised else ""
     chosen = ", ".join(f"held.{quote(c)}" for c in columns)
     given = ", ".join(quote(c) if c in waiting_columns else f"NULL AS {quote(c)}" for c in columns)
-    on = names.equal_columns("held", "waiting", same, nullable)
+    on = names.agree_on("held", "waiting", same, nullable)
     keys = ", ".join(quote(c) for c in same)
     return (
         f"(SELECT /*+ BROADCAST(waiting) */ {chosen} FROM {rows} AS held LEFT ANTI JOIN"

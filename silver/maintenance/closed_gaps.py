@@ -20,8 +20,8 @@ def check_gaps(
     Not those of tables with `on_data_loss: continue`. The records are applied in any case.
     """
     close_gaps(spark, target, tables)
-    left = [gap for gap in gaps.read_open_gaps(spark, target) if gap.kind == "positions"]
-    fails = gaps.strict_tables(tables)
+    left = [gap for gap in gaps.open_gaps(spark, target) if gap.kind == "positions"]
+    fails = gaps.list_strict(tables)
     return [gaps.with_loss(entry, left) if entry.table in fails else entry for entry in entries]
 
 
@@ -30,7 +30,7 @@ def close_gaps(spark: SparkSession, target: Target, tables: Sequence[Table]) -> 
 
     A snapshot comes after a gap when it began, by the source's clock, after the gap was found.
     """
-    lacking = {gap.table for gap in gaps.read_open_gaps(spark, target)} & {t.table for t in tables}
+    lacking = {gap.table for gap in gaps.open_gaps(spark, target)} & {t.table for t in tables}
     if not lacking:
         return
     states = read_states(spark, target)

@@ -40,7 +40,7 @@ def write_current(batch: Batch) -> Counts:
     narrow = is_narrow(batch)
     folded = folded_rows(kept.read(), batch, values, narrow)
     cutoff = batch.cutoff if batch.cutoff_is_new else None
-    same = names.equal_columns("t", "s", table.keys, table.nullable_keys)
+    same = names.agree_on("t", "s", table.keys, table.nullable_keys)
     on = names.join_conditions(same, batch.key_range("t."))
     text = merge_sql(kept.name, on, (table.keys, values), cutoff)
     left = _changes_facts_only() if narrow else None

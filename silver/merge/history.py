@@ -36,7 +36,7 @@ def write_history(batch: Batch) -> Counts:
         layout.load_rows(kept, rows.rows, batch.recomputes, table)
         return rows.counts
     folded = fold(batch.to_fold, _read_touched_rows(kept.read(), batch), _build_plan(batch, values))
-    same = names.equal_columns("t", "s", table.keys, table.nullable_keys)
+    same = names.agree_on("t", "s", table.keys, table.nullable_keys)
     on = names.join_conditions(same, batch.key_range("t."))
     text = merge_sql(kept.name, on, table.keys, values)
     rows = observe(_add_batch_number(folded, batch))

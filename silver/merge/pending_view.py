@@ -157,7 +157,7 @@ def held_sql(table: Table, rows: str, columns: Sequence[str], waiting: str, olde
 
     `oldest` is the lowest pending order key: no row below it is newer than its pending changes.
     """
-    same = names.equal_columns("held", "waiting", table.keys, table.nullable_keys)
+    same = names.agree_on("held", "waiting", table.keys, table.nullable_keys)
     operation = "CASE WHEN _deleted THEN 'delete' ELSE 'upsert' END AS _operation"
     return (
         f"SELECT /*+ BROADCAST(waiting) */ {_join_quoted(columns)}, {operation}, _order, _digest"

@@ -217,7 +217,7 @@ def test_what_the_source_did_since_is_in_flight_and_what_gold_lost_is_real(
     assert found.through is not None and found.through == read_verified(shop, "orders").through
     applied = int(found.through.removeprefix("0/"), 16)
     assert 0 < applied < 0x20 << 24  # the newest captured change; the server's log came after
-    history = names.name(shop, "silver", "orders_history")
+    history = names.table_name(shop, "silver", "orders_history")
     spark.sql(f"DELETE FROM {history} WHERE id = 1")
     lost = judge(spark, shop, "orders", source, at_rest=True)
     assert ("1", "missing in gold") in [(d.key["id"], d.what) for d in lost.real]

@@ -10,7 +10,7 @@ from bronze.kafka.avro_schemas import read_schemas
 from cdc_lakehouse.cli.work.rebuild import rebuild_table
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.names import name
+from lakehouse.storage.names import table_name
 from tests.avro import envelope_schema, optional, packed
 from tests.forms import Sent
 from tests.lake import arrive_from_kafka, quiet, rows, settle
@@ -84,7 +84,7 @@ def test_ids_in_headers_are_asked_and_kept_as_numbers(spark: SparkSession, targe
     arrive_from_kafka(spark, target, of, sent)
     server.stop()
     settle(spark, target, [of])
-    [kept] = spark.table(name(target, "bronze", "t")).select("_headers").collect()
+    [kept] = spark.table(table_name(target, "bronze", "t")).select("_headers").collect()
 
     assert value[0] == 0
     assert json.loads(kept[0]) == {header: str(id) for header, id in ids.items()} | {"trace": "x"}

@@ -20,8 +20,8 @@ from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Memory
 from lakehouse.storage.lake import Lake
-from lakehouse.storage.names import name
-from lakehouse.storage.views import stored
+from lakehouse.storage.names import table_name
+from lakehouse.storage.views import load_views
 from tests.conftest import REMOTE, target_at
 
 
@@ -46,7 +46,12 @@ def run(
 def bronze(
     spark: SparkSession, target: Target, columns: Iterable[str], feed: str = "orders"
 ) -> list[object]:
-    rows = spark.table(name(target, "bronze", feed)).orderBy("_arrival").select(*columns).collect()
+    rows = (
+        spark.table(table_name(target, "bronze", feed))
+        .orderBy("_arrival")
+        .select(*columns)
+        .collect()
+    )
     return [tuple(row) if len(row) > 1 else row[0] for row in rows]
 
 
@@ -83,7 +88,7 @@ def taken(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Targ
 
 def of_folder(spark: SparkSession, target: Target, folder: str) -> DataFrame:
     """The rows of the files in a folder of the feed, in their order of arrival."""
-    rows = spark.table(name(target, "bronze", "orders")).orderBy("_arrival")
+    rows = spark.table(table_name(target, "bronze", "orders")).orderBy("_arrival")
     return rows.where(F.col("_file").contains(f"/orders/{folder}/"))
 
 
@@ -325,7 +330,7 @@ def test_tables_of_one_folder_share_a_feed_and_count_their_own_topics(
     assert counts == [("a", {"records": 1}), ("b", {"records": 2}), ("feed_shop", {"unread:tx": 1})]
     found = bronze(spark, target, ["_topic", "_offset", "_whole"], "feed_shop")
     assert found == [("s.a", 1, True), ("s.b", 2, True), ("s.b", 3, True), ("tx", 4, True)]
-    own = spark.sql(stored(target, "bronze")["b"].query).orderBy("_arrival").collect()
+    own = spark.sql(load_views(target, "bronze")["b"].query).orderBy("_arrival").collect()
     assert [row["_offset"] for row in own] == [2, 3]
 
 

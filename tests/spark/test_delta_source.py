@@ -73,7 +73,7 @@ def test_a_change_feed_is_followed_with_its_deletes(
 
 
 def bronze_rows(spark: SparkSession, target: Target) -> int:
-    return spark.table(names.name(target, "bronze", "copy")).count()
+    return spark.table(names.table_name(target, "bronze", "copy")).count()
 
 
 def test_lost_versions_are_told_and_the_rows_read_anew(

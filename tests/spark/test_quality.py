@@ -13,7 +13,7 @@ from gold.views import catalog
 from lakehouse.config.columns import Column
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.views import View, publish
+from lakehouse.storage.views import View, publish_views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,7 +101,7 @@ def test_the_data_docs_show_no_values_of_sensitive_columns(
 
 def published(target: Target, spark: "SparkSession") -> None:
     query = "SELECT * FROM VALUES (1, 5), (2, -1), (3, null) AS t(id, qty)"
-    publish(spark, target, "gold", [View("orders", {}, "", ("id",), query)])
+    publish_views(spark, target, "gold", [View("orders", {}, "", ("id",), query)])
 
 
 def test_the_command_keeps_results_and_tells_which_rules_changed(

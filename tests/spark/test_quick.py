@@ -141,7 +141,7 @@ def test_status_and_dead_letters_print_what_spark_would(
 
 def test_a_change_log_that_is_applied_whole_is_not_read(lake: Settled) -> None:
     quick, (one,) = quick_lake(lake.target), lake.tables
-    newest = quick.highest("silver", "t_changes", "_batch")
+    newest = quick.find_highest("silver", "t_changes", "_batch")
     assert newest is not None
     assert table_status.collect_facts(quick, one, newest).log is None
     for applied in (newest - 1, None):

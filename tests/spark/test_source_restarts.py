@@ -102,7 +102,7 @@ def test_mysql_fails_over_to_a_server_whose_positions_are_lower(
         left = left[size:]
         assert failures(apply(spark, target, config)) == []
     assert rows(spark, target, config) == MOVED
-    assert gaps.read_open_gaps(spark, target) == []
+    assert gaps.open_gaps(spark, target) == []
     if "max_staleness" not in options:
         assert epochs(spark, target) == 1
         laws = verify(spark, target, config, agreement.build_gold_laws(spark, target, config))
@@ -190,7 +190,7 @@ def test_postgresql_is_restored_into_a_cluster_whose_positions_are_lower(
         left = left[size:]
         assert failures(apply(spark, target, config)) == []
     assert (rows(spark, target, config), epochs(spark, target)) == (MOVED, 1)
-    assert gaps.read_open_gaps(spark, target) == []
+    assert gaps.open_gaps(spark, target) == []
 
 
 @pytest.mark.parametrize("moves", [False, True])
@@ -213,7 +213,7 @@ def test_records_that_come_again_in_the_next_batch_are_looked_at_once_more(
 
     assert failures(apply(spark, target, config)) == []
 
-    alarms = [(gap.kind, gap.first, gap.last) for gap in gaps.read_open_gaps(spark, target)]
+    alarms = [(gap.kind, gap.first, gap.last) for gap in gaps.open_gaps(spark, target)]
     assert alarms == ([("positions", 3, 4)] if moves else [])
     known = read_state(spark, target, "t").whole.epochs
     assert [epoch.number for epoch in known] == ([1] if moves else [])
@@ -258,7 +258,7 @@ def test_positions_that_run_backwards_without_a_proof_are_an_alarm(
     snapshot = sqlserver(3, "r", 1, "Bergen", (9, 3_000_000_000))
     land(spark, target, config, 3, [snapshot])
     assert run(spark, target, config) is None
-    assert gaps.read_open_gaps(spark, target) == []
+    assert gaps.open_gaps(spark, target) == []
     assert rows(spark, target, config) == [(1, "Bergen")]
 
 

@@ -19,7 +19,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import SourceUnreachable, TableFailed
 from lakehouse.storage import names
-from lakehouse.storage.views import publish
+from lakehouse.storage.views import publish_views
 
 pytestmark = pytest.mark.slow
 
@@ -48,12 +48,12 @@ def table(keys: Sequence[str] = ("id",)) -> Table:
 
 def show(spark: SparkSession, target: Target, rows: list[tuple[Any, ...]], config: Table) -> None:
     """Puts rows into gold as they are."""
-    source = names.name(target, "silver", "things")
+    source = names.table_name(target, "silver", "things")
     frame = spark.createDataFrame([(*row, False) for row in rows], f"{SCHEMA}, _deleted boolean")
     frame.write.format("delta").save(f"{target.lake}/silver/things")
     columns = [c for c in frame.columns if c != "_deleted"]
     keyed = config.model_copy(update={"keys": ["id"]})
-    publish(spark, target, "gold", [selects.build_current(keyed, source, columns)])
+    publish_views(spark, target, "gold", [selects.build_current(keyed, source, columns)])
 
 
 def hold(folder: Path, rows: list[tuple[Any, ...]]) -> str:

@@ -81,7 +81,7 @@ def test_a_failure_of_any_layer_shows_until_that_layer_is_done(
 
 
 def test_the_ledger_tells_which_work_failed_last(spark: SparkSession, lake: Target) -> None:
-    assert ledger.failing(spark, lake) == {("bronze", "clicks"), ("silver", "orders")}
+    assert ledger.find_failing(spark, lake) == {("bronze", "clicks"), ("silver", "orders")}
 
 
 def test_the_recommended_promise_is_twice_the_p95_and_seven_minutes(

@@ -57,7 +57,7 @@ def broken(spark: SparkSession, target: Target, scd: int) -> dict[str, list[str]
 
 
 def spoil(spark: SparkSession, target: Target, name: str, sql: str) -> None:
-    spark.sql(sql.format(t=names.name(target, "silver", name)))
+    spark.sql(sql.format(t=names.table_name(target, "silver", name)))
 
 
 def test_faults_of_current_rows_are_found(spark: SparkSession, target: Target) -> None:

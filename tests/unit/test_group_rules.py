@@ -7,7 +7,7 @@ from bronze.feeds import TRANSACTIONS, list_feeds
 from bronze.outcome import Outcome, build_entries
 from cdc_lakehouse.cli.work.run import whole_groups
 from lakehouse.config.table import Table
-from lakehouse.config.table_rules import contradictions
+from lakehouse.config.table_rules import find_contradictions
 from tests.builders import ARRIVED_AT
 
 
@@ -23,7 +23,7 @@ def feed(**source: object) -> TransactionFeed | None:
 
 
 def test_a_group_contradicts_nothing() -> None:
-    assert list(contradictions(table())) == []
+    assert list(find_contradictions(table())) == []
 
 
 def test_a_shared_folder_brings_the_transactions_too() -> None:
@@ -96,7 +96,7 @@ def test_a_feed_of_transactions_that_fails_fails_the_members_and_counts_for_none
     ],
 )
 def test_what_would_contradict_a_group_is_refused(given: dict[str, object], key: str) -> None:
-    assert key in [problem.key for problem in contradictions(table(**given))]
+    assert key in [problem.key for problem in find_contradictions(table(**given))]
 
 
 def test_a_run_of_one_member_is_a_run_of_its_group() -> None:

@@ -13,7 +13,7 @@ from gold.source_check.verdict import SourceDatabase, Verdict
 from gold.source_check.verified import Verified, write_verified
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, SourceDiffers
-from lakehouse.storage.views import View, publish, stored
+from lakehouse.storage.views import View, load_views, publish_views
 from tests.builders import table
 
 if TYPE_CHECKING:
@@ -102,6 +102,6 @@ def test_postgresql_is_reached_with_the_driver_that_is_here() -> None:
 def test_a_pinned_view_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     target = Target(root=str(tmp_path))
     view = View("orders", {"id": None}, "orders", ("id",), "SELECT 1", pinned=("orders", 7))
-    publish(NO_SPARK, target, "gold", [view])
-    found = stored(target, "gold")["orders"]
+    publish_views(NO_SPARK, target, "gold", [view])
+    found = load_views(target, "gold")["orders"]
     assert (found.pinned, found.query) == (view.pinned, view.query)

@@ -18,7 +18,7 @@ def table(name: str, **options: object) -> Table:
 
 def entry(name: str, **counts: int) -> Entry:
     began = datetime.now(timezone.utc)
-    return ledger.told("run", "silver", name, began).done(counts)
+    return ledger.make_entry("run", "silver", name, began).with_counts(counts)
 
 
 def test_what_waits_is_applied_at_the_end_unless_it_may_lag() -> None:

@@ -114,7 +114,7 @@ def _is_open(given: Round) -> bool:
     """Whether records are missing at the source, or a transaction is not complete."""
     from lakehouse.run import gaps
 
-    if gaps.read_open_gaps(given.spark, given.target):
+    if gaps.open_gaps(given.spark, given.target):
         return True
     states = given.memory.tables.values() if given.memory else ()
     return any(state.group is not None and state.group.waiting for state in states)
