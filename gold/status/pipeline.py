@@ -150,7 +150,7 @@ def build_status_view(tables: Sequence[TableFacts], sources: Sources) -> View:
         "failures": _select_failures(sources),
         "failing": _select_failing(sources),
         "held": _select_held(tables),
-        "pending": _select_pending(tables),
+        "logged": _select_logged(tables),
         "letters": _select_letters(tables, sources),
         "outdated": _select_stale(tables),
         "states": _select_states(sources),
@@ -165,17 +165,16 @@ def build_status_view(tables: Sequence[TableFacts], sources: Sources) -> View:
 
 
 _JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows,
- greatest(held.watermark, pending.newest) AS watermark,
+ logged.newest AS watermark,
  dead_letter_reasons, applied_batch, published_batch, last_run, last_failure,
  apply_p95_seconds,
  current_timestamp() AS checked_at,
- timestampdiff(SECOND, greatest(held.watermark, pending.newest), current_timestamp())
- AS lag_seconds,
- CASE WHEN coalesce(pending.since, failing.since) IS NULL THEN 0L ELSE
- timestampdiff(SECOND, least(pending.since, failing.since), current_timestamp()) END
+ timestampdiff(SECOND, logged.newest, current_timestamp()) AS lag_seconds,
+ CASE WHEN coalesce(logged.since, failing.since) IS NULL THEN 0L ELSE
+ timestampdiff(SECOND, least(logged.since, failing.since), current_timestamp()) END
  AS staleness_seconds,
  coalesce(staleness_seconds > max_staleness_seconds, false) AS stale,
- coalesce(pending.n, 0L) AS pending_changes, coalesce(waits.n, 0L) AS waiting_transactions,
+ coalesce(logged.n, 0L) AS pending_changes, coalesce(waits.n, 0L) AS waiting_transactions,
  coalesce(letters.n, 0L) AS dead_letters,
  coalesce(letters.known, 0L) AS dead_letters_acknowledged,
  coalesce(letters.n > max_dead_letters, false) AS dead_letters_alert,
@@ -186,7 +185,7 @@ _JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows,
  FROM known LEFT JOIN held USING (`table`) LEFT JOIN runs USING (`table`)
  LEFT JOIN published USING (`table`)
  LEFT JOIN failures USING (`table`) LEFT JOIN failing USING (`table`)
- LEFT JOIN pending USING (`table`) LEFT JOIN letters USING (`table`)
+ LEFT JOIN logged USING (`table`) LEFT JOIN letters USING (`table`)
  LEFT JOIN outdated USING (`table`) LEFT JOIN drifts USING (`table`)
  LEFT JOIN holes USING (`table`) LEFT JOIN waits USING (`table`)"""
 
@@ -254,31 +253,32 @@ def _select_failing(sources: Sources) -> str:
 
 def _select_held(tables: Sequence[TableFacts]) -> str:
     rows = _union_tables(
-        tables,
-        lambda t: t.current and f"{t.live} AS live, _source_time FROM {t.current}",
-        "false AS live, current_timestamp() AS _source_time",
+        tables, lambda t: t.current and f"{t.live} AS live FROM {t.current}", "false AS live"
     )
-    return (
-        "SELECT `table`, count_if(live) AS rows, max(_source_time) AS watermark"
-        f" FROM ({rows}) GROUP BY `table`"
-    )
+    return f"SELECT `table`, count_if(live) AS rows FROM ({rows}) GROUP BY `table`"
 
 
-def _select_pending(tables: Sequence[TableFacts]) -> str:
-    """Pending rows, since when their file was written; rows that gold shows do not wait."""
+def _select_logged(tables: Sequence[TableFacts]) -> str:
+    """Pending rows and since when their file was written; the newest commit that gold shows.
+
+    Rows that gold shows from the change log do not wait: they have no `at`.
+    """
     none, came = "CAST(NULL AS timestamp)", "_metadata.file_modification_time"
 
     def select_log(table: TableFacts) -> str | None:
-        at, newest = (none, "_source_time") if table.shown else (came, none)
-        return table.log and f"_batch, {at} AS at, {newest} AS newest FROM {table.log}"
+        at = none if table.shown else came
+        sound = "if(_reason IS NULL, _source_time, NULL) AS committed"
+        return table.log and f"_batch, {at} AS at, {sound}, {table.shown} AS shown FROM {table.log}"
 
     rows = _union_tables(
-        tables, select_log, "0L AS _batch, current_timestamp() AS at, current_timestamp() AS newest"
+        tables, select_log, f"0L AS _batch, {none} AS at, {none} AS committed, false AS shown"
     )
+    pending = "_batch > coalesce(applied_batch, 0)"
     return (
-        "SELECT logged.`table`, count(*) AS n, min(at) AS since, max(newest) AS newest"
+        f"SELECT logged.`table`, count_if({pending}) AS n, min(if({pending}, at, NULL)) AS since,"
+        f" max(if({pending} AND NOT shown, NULL, committed)) AS newest"
         f" FROM ({rows}) AS logged LEFT JOIN runs ON logged.`table` = runs.`table`"
-        " WHERE _batch > coalesce(applied_batch, 0) GROUP BY logged.`table`"
+        " GROUP BY logged.`table`"
     )
 
 

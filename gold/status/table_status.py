@@ -56,8 +56,7 @@ def status_of(lake: AskedLake, tables: list[Table]) -> list[Record]:
     `verified_at`. Times are ISO 8601 in UTC.
     """
     kept = find_sources(lake)
-    applied = _read_applied(lake, kept)
-    facts = [collect_facts(lake, table, applied.get(table.table)) for table in tables]
+    facts = [collect_facts(lake, table) for table in tables]
     parts = [facts[n :: lake.at_once] for n in range(min(lake.at_once, len(facts)))]
     with ThreadPoolExecutor(lake.at_once) as pool:
         asked = [pool.submit(_ask_status, lake, part, kept) for part in parts]
@@ -91,20 +90,18 @@ def build_status_views(spark: "SparkSession", target: Target, tables: list[Table
     return [pipeline.build_runs_view(kept), pipeline.build_status_view(facts, kept)]
 
 
-def collect_facts(lake: AskedLake, table: Table, applied: int | None = None) -> TableFacts:
-    """What the status query of a table reads: no change log if `applied` is its newest batch."""
+def collect_facts(lake: AskedLake, table: Table) -> TableFacts:
+    """What the status query of a table reads."""
     history = table.stored_as_scd_type == 2
     current = f"{table.table}_history" if history else table.table
-    place, changes = _find_table(lake, current), f"{table.table}_changes"
-    logged = None if applied is None else lake.find_highest("silver", changes, "_batch")
-    waits = applied is None or logged is None or logged > applied
+    place = _find_table(lake, current)
     live = "_is_current" if history else "NOT _deleted"
     return TableFacts(
         table=table.table,
         live=live if table.keys else _KEYLESS_LIVE,
         max_staleness=None if table.max_staleness is None else to_seconds(table.max_staleness),
         current=place,
-        log=_find_table(lake, changes) if waits else None,
+        log=_find_table(lake, f"{table.table}_changes"),
         letters=_find_table(lake, f"{table.table}_dead_letters"),
         files=pipeline.measure_files(lake, current) if place else pipeline.Files(),
         stale=_build_stale_query(lake, table),
@@ -136,15 +133,6 @@ def find_sources(lake: AskedLake) -> Sources:
 
 def _find_table(lake: AskedLake, table: str) -> str | None:
     return lake.name("silver", table) if lake.exists("silver", table) else None
-
-
-def _read_applied(lake: AskedLake, kept: Sources) -> dict[str, int]:
-    """The newest batch that each table has applied; empty for a lake that Spark reads."""
-    if kept.ledger is None or isinstance(lake, Lake):
-        return {}
-    newest = f"SELECT `table`, max(batch) AS n FROM {kept.ledger}"
-    done = f"{newest} WHERE layer = 'silver' AND status = 'ok' AND batch IS NOT NULL"
-    return {row["table"]: row["n"] for row in lake.ask(f"{done} GROUP BY `table`")}
 
 
 def _read_counts(lake: AskedLake, kept: Sources) -> dict[str, dict[str, int]]:

@@ -116,11 +116,6 @@ class QuickLake:
             raise NotQuick(f"{layer}.{table} is not read here")
         return {name: _SPARKS.get(kind, kind) for name, kind in log.columns.items()}
 
-    def find_highest(self, layer: Layer, table: str, column: str) -> int | None:
-        """The highest whole number in a column by the table's log; None if unknown."""
-        log = self._read_log(layer, table)
-        return None if log is None else log.find_highest(column)
-
     def ask(self, query: str) -> list[dict[str, Any]]:
         """The rows of a query in Spark's SQL, by column.
 

@@ -31,9 +31,6 @@ class AskedLake(Protocol):
     def column_types(self, layer: Layer, table: str) -> dict[str, str]:
         """The columns of a table with their types in Spark's SQL."""
 
-    def find_highest(self, layer: Layer, table: str, column: str) -> int | None:
-        """The highest whole number in a column by the table's log; None if unknown."""
-
     def ask(self, query: str) -> list[dict[str, Any]]:
         """The rows of a query in Spark's SQL, by column; times are in UTC, without a zone."""
 
@@ -59,9 +56,6 @@ class Lake:
         """The columns of a table with their types in Spark's SQL."""
         fields = self.spark.table(self.name(layer, table)).schema.fields
         return {field.name: field.dataType.simpleString() for field in fields}
-
-    def find_highest(self, layer: Layer, table: str, column: str) -> int | None:
-        """Unknown: Spark reads the log itself."""
 
     def ask(self, query: str) -> list[dict[str, Any]]:
         """The rows of a query, by column."""

@@ -139,15 +139,6 @@ def test_status_and_dead_letters_print_what_spark_would(
     assert json.loads(quickly.splitlines()[0])["table"] == "t"
 
 
-def test_a_change_log_that_is_applied_whole_is_not_read(lake: Settled) -> None:
-    quick, (one,) = quick_lake(lake.target), lake.tables
-    newest = quick.find_highest("silver", "t_changes", "_batch")
-    assert newest is not None
-    assert table_status.collect_facts(quick, one, newest).log is None
-    for applied in (newest - 1, None):
-        assert table_status.collect_facts(quick, one, applied).log is not None
-
-
 def test_a_table_that_a_newer_delta_wrote_is_left_to_spark(lake: Settled) -> None:
     log = Path(lake.target.lake, "silver", "t", "_delta_log")
     later = log / f"{len(list(log.glob('*.json'))):020}.json"

@@ -13,8 +13,8 @@ from gold.views import catalog
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from tests.conftest import target_at
-from tests.lake import quiet
-from tests.status_lake import NOW, TABLES, fill
+from tests.lake import land, quiet, run
+from tests.status_lake import NOW, TABLES, fill, table
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +46,22 @@ def test_the_watermark_is_the_newest_applied_commit_time(
     assert orders["watermark"] == "2023-11-14T22:13:20Z"
     assert abs(orders["lag_seconds"] - (asked(orders).timestamp() - 1_700_000_000)) < 2
     assert (records["fresh"]["watermark"], records["fresh"]["lag_seconds"]) == (None, None)
+
+
+@pytest.mark.parametrize("promise", [0, "1 day"])
+def test_a_row_that_came_after_a_delete_moves_the_watermark(
+    spark: SparkSession, target: Target, promise: Any
+) -> None:
+    seconds = 1_700_000_000
+    for number, (op, row) in enumerate([("c", 1), ("c", 2), ("d", 1), ("u", 2)]):
+        sides = {"before": {"id": row}} if op == "d" else {"after": {"id": row, "n": number}}
+        source = {"connector": "postgresql", "lsn": number, "ts_ms": (seconds + number) * 1000}
+        event = {"op": op, "source": source, "before": None, "after": None, **sides}
+        land(target, "shop", f"{number}.jsonl", [json.dumps(event)])
+        run(spark, target, [watched := table("t", max_staleness=promise)])
+    (record,) = read_status(spark, target, [watched])
+    shown = 0 if promise else 3
+    assert record["watermark"] == f"2023-11-14T22:13:2{shown}Z", record
 
 
 def test_pending_changes_are_those_above_the_applied_pass(
