@@ -55,12 +55,11 @@ def list_files(
 ) -> list[DroppedFile]:
     """The finished files below a folder that are not known, unsorted.
 
-    A missing folder is created if this process can read there, and else has no files.
+    A missing folder has no files.
     """
     if is_seen_here(target, folder):
-        if not is_object_url(folder):
-            Path(folder).mkdir(parents=True, exist_ok=True)
-        return list_here(target, folder, is_known)
+        missing = not is_object_url(folder) and not Path(folder).is_dir()
+        return [] if missing else list_here(target, folder, is_known)
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
 
@@ -109,7 +108,10 @@ def literal_path(path: str) -> str:
 
 
 def _list_disk(folder: str, scheme: str, is_known: Callable[[str], bool]) -> Iterator[DroppedFile]:
-    """The finished files below a local folder; a file that is removed meanwhile is left out."""
+    """The finished files below a local folder; a file that is removed meanwhile is left out.
+
+    A link to a file that does not exist stays: it cannot be read, and is named.
+    """
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir():
@@ -119,7 +121,9 @@ def _list_disk(folder: str, scheme: str, is_known: Callable[[str], bool]) -> Ite
                 try:
                     state = entry.stat()
                 except FileNotFoundError:
-                    continue
+                    if not entry.is_symlink():
+                        continue
+                    state = entry.stat(follow_symlinks=False)
                 changed = state.st_mtime_ns // 1_000_000
                 yield DroppedFile(scheme + entry.path, changed, state.st_size)
 

@@ -36,15 +36,19 @@ def overwritten_files(target: Target, tables: Sequence[Table]) -> dict[str, list
             continue
         named = ", ".join(from_landing(file, target) or file for file in files[:MOST_NAMED])
         more = f" and {len(files) - MOST_NAMED:,} more" if len(files) > MOST_NAMED else ""
-        first = on_disk(files[0])
-        above, _, last = first.rpartition("/")
-        moved = (first, f"{above}/again-{last}")
-        move = "move" if is_object_url(first) else "mv"
-        action = f"{move} {' '.join(map(shlex.quote, moved))}, then run: a new name is read"
+        action = _read_anew(target, on_disk(files[0]))
         for table in feed.tables:
             text = f"overwritten after it was read, and not read again: {named}{more}; do: {action}"
             warnings.setdefault(table, []).append(text)
     return warnings
+
+
+def _read_anew(target: Target, file: str) -> str:
+    """What to do for an overwritten file to be read."""
+    if target.kind in ("local", "cluster") and not is_object_url(file):
+        return f"`lakehouse run --again {shlex.quote(file)}`"
+    above, _, last = file.rpartition("/")
+    return f"rename {shlex.quote(file)} to {shlex.quote(f'{above}/again-{last}')}, and run"
 
 
 def _find_overwritten(target: Target, feed: Feed) -> list[str]:

@@ -15,6 +15,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.durations import to_seconds
 from lakehouse.run import ledger
+from lakehouse.run.gaps import list_strict
 from lakehouse.storage.lake import AskedLake, Lake
 from lakehouse.storage.views import View
 from silver.contract import (
@@ -62,10 +63,11 @@ def status_of(lake: AskedLake, tables: list[Table]) -> list[Record]:
         asked = [pool.submit(_ask_status, lake, part, kept) for part in parts]
         rows = {name: row for part in asked for name, row in part.result().items()}
     counts, lost, states = _read_counts(lake, kept), _read_gaps(lake, kept), states_of(lake)
-    names = [table.table for table in tables]
+    names, strict = [table.table for table in tables], list_strict(tables)
     verified = list_verified(lake.target, names)
     return [
         _build_record(rows[name], counts.get(name, {}), lost.get(name, []), states.get(name, {}))
+        | {"on_data_loss": "fail" if name in strict else "continue"}
         | verified[name]
         for name in names
     ]

@@ -87,12 +87,20 @@ def _list_failures(record: Record) -> Iterator[Trouble]:
     if not record["accounted"]:
         action = f"please report it, and look with `lakehouse verify {table}`"
         yield Trouble("MISCOUNTED", f"outcomes do not add up to the records; do: {action}")
-    if record["gaps"]:
-        action = f"take a new snapshot: `lakehouse rebootstrap {table}`"
-        backwards = any(gap.get("kind") == "positions" for gap in record["gaps"])
-        suffix = ", positions run backwards" if backwards else ""
-        gaps = render_count(len(record["gaps"]), "open gap")
-        yield Trouble("GAPS", f"{gaps} in the source{suffix}; do: {action}")
+    if record["gaps"] and not _accepts_loss(record):
+        action = f"take a new snapshot: `lakehouse rebootstrap {table} --source URL`"
+        accept = "accept the loss by source.on_data_loss: continue"
+        yield Trouble("GAPS", f"{_sum_gaps(record)}; do: {action}, or {accept}")
+
+
+def _accepts_loss(record: Record) -> bool:
+    return bool(record.get("on_data_loss") == "continue")
+
+
+def _sum_gaps(record: Record) -> str:
+    backwards = any(gap.get("kind") == "positions" for gap in record["gaps"])
+    gaps = render_count(len(record["gaps"]), "open gap")
+    return f"{gaps} in the source{', positions run backwards' if backwards else ''}"
 
 
 def _list_keys(record: Record) -> Iterator[Trouble]:
@@ -118,7 +126,9 @@ def _list_keys(record: Record) -> Iterator[Trouble]:
         lacked = ", ".join(record["lacked_keys"])
         text = f"the records' keys lack keys of the table, whose old values are not known: {lacked}"
         effect = "rows stay here that are deleted, or have another such key, at the source"
-        full = f"set REPLICA IDENTITY FULL and `lakehouse rebootstrap {record['table']}`"
+        full = (
+            f"set REPLICA IDENTITY FULL and `lakehouse rebootstrap {record['table']} --source URL`"
+        )
         action = f"take them out of `keys`, or {full}; then {rebuild}"
         yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
 
@@ -147,6 +157,8 @@ def _list_rejected(record: Record) -> Iterator[Trouble]:
 
 
 def _list_hints(record: Record) -> Iterator[Trouble]:
+    if record["gaps"] and _accepts_loss(record):
+        yield Trouble("gaps", f"{_sum_gaps(record)}, accepted by source.on_data_loss")
     if record["order"] == "arrival":
         text = "the source gives no position that is known: changes are in order of arrival"
         yield Trouble("order: arrival", text)
@@ -154,7 +166,7 @@ def _list_hints(record: Record) -> Iterator[Trouble]:
         text = "PostgreSQL's records lack source.sequence: positions that start over go unseen"
         action = (
             f"use Debezium 1.6 or newer, of flattened events add.fields=source.sequence; until "
-            f"then `lakehouse rebootstrap {record['table']}` after a restore or a move"
+            f"then `lakehouse rebootstrap {record['table']} --source URL` after a restore or a move"
         )
         yield Trouble("order: change", f"{text}; do: {action}")
     of_layers = [name for name in record["left_out"] if name.startswith("_")]

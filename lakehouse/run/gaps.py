@@ -40,7 +40,10 @@ resolved_at | timestamp | when the records turned up, or a new snapshot made the
 """)
 _GAPS = writing.DeclaredTable("silver", TABLE, "records that are gone at the source", COLUMNS)
 IDENTITY = ("table", "feed", "topic", "partition", "kind", "transaction", "from")
-REMEDY = "take a new snapshot (`lakehouse rebootstrap {}`), or set on_data_loss: continue"
+REMEDY = (
+    "take a new snapshot (`lakehouse rebootstrap {} --source URL`), or accept the loss by "
+    "source.on_data_loss: continue"
+)
 READ_ANEW = "all rows were read anew, only versions in between are lost: run again"
 
 
@@ -126,7 +129,7 @@ def with_loss(entry: Entry, left: Sequence[Gap]) -> Entry:
     if not gaps:
         return entry
     more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
-    lost = f"{gaps[0]}{more}; {gaps[0].remedy}"
+    lost = f"{gaps[0]}{more}; what came is applied; {gaps[0].remedy}"
     message = f"{entry.message}; {lost}" if entry.message else lost
     return entry.model_copy(update={"status": "failed", "message": message})
 

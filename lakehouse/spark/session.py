@@ -145,10 +145,21 @@ def _start_context(builder: SparkSession.Builder) -> None:
     """Starts Java, and replaces Spark's own handler of Ctrl-C by that of the lakehouse."""
     from pyspark import SparkConf, SparkContext
 
-    before = signal.getsignal(signal.SIGINT)
-    context = SparkContext.getOrCreate(SparkConf().setAll(list(builder._options.items())))
+    before, running = signal.getsignal(signal.SIGINT), _list_children()
+    try:
+        context = SparkContext.getOrCreate(SparkConf().setAll(list(builder._options.items())))
+    except KeyboardInterrupt:
+        for process in _list_children() - running:
+            os.kill(process, signal.SIGKILL)  # a Java that is still starting does not see its end
+        raise
     if signal.getsignal(signal.SIGINT) is not before:
         cancel_beside(context.cancelAllJobs)
+
+
+def _list_children() -> set[int]:
+    """The processes that this one has started, as Linux lists them; elsewhere none."""
+    lists = Path("/proc/self/task").glob("*/children")
+    return {int(process) for file in lists for process in file.read_text().split()}
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from pyspark.sql import SparkSession
 
 from cdc_lakehouse.cli.ask.queries import print_answer, print_quickly, print_status
 from cdc_lakehouse.cli.check import dead_letters
-from gold.status import table_status
 from gold.status.quick import quick_lake
 from lakehouse.config.loading import load_tables, load_target
 from lakehouse.config.table import Table

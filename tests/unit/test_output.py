@@ -161,6 +161,17 @@ def test_many_tables_in_trouble_are_not_taller_than_sixty_lines(
     assert printed(capsys)[-1] == "… and 198 more: --format json shows all"
 
 
+def test_a_table_in_trouble_is_not_hidden_behind_the_others_troubles(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    many = {"warnings": [f"warning {n}" for n in range(12)]}
+    records = [FAILING | many | {"table": "a"}, FAILING | {"table": "b", "last_failure": "cause"}]
+    show_status(PipelineStatus(records, [], []), as_json=False, wide=False)
+    lines = printed(capsys)
+    assert any("b: the last run failed: cause" in line for line in lines)
+    assert "more: --format json shows all" in lines[-1]
+
+
 @pytest.mark.parametrize("columns", [3, 29, 200])
 def test_an_answer_is_neither_wider_nor_taller_than_it_may_be(
     columns: int, capsys: pytest.CaptureFixture[str]

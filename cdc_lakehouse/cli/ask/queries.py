@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
+from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -225,23 +226,32 @@ def show_status(pipeline: "PipelineStatus", as_json: bool, wide: bool) -> None:
     to_row = to_wide_row if wide else to_narrow_row
     show_records([to_row(record) for record in ordered], as_json=False)
     lines = list_lines(pipeline)
-    _print_troubles([f"{table}: {text}" for table, text, _ in lines if table])
+    _print_troubles([(table, text) for table, text, _ in lines if table])
     for text in (text for table, text, _ in lines if not table):
         print("\n".join(wrap_line(text)))
 
 
-def _print_troubles(troubles: Sequence[str]) -> None:
-    """Prints lines; on a terminal at most MOST_TROUBLE_LINES, so that the grid stays in sight."""
+def _print_troubles(troubles: Sequence[tuple[str, str]]) -> None:
+    """Prints a sentence for each trouble of a table.
+
+    On a terminal at most MOST_TROUBLE_LINES lines, so that the grid stays in sight; the first
+    trouble of each table goes before the others.
+    """
     from cdc_lakehouse.terminal.console import get_width, wrap_line
 
-    lines = 0
-    for at, text in enumerate(troubles):
-        part = wrap_line(text)
-        lines += len(part)
-        if lines > MOST_TROUBLE_LINES and get_width() is not None:
-            print(f"… and {len(troubles) - at} more: --format json shows all")
-            break
-        print("\n".join(part))
+    wrapped = [wrap_line(f"{table}: {text}") for table, text in troubles]
+    shown: Sequence[int] = range(len(troubles))
+    if get_width() is not None:
+        tables = [table for table, _ in troubles]
+        by_turn = sorted(shown, key=lambda at: tables[:at].count(tables[at]) > 0)
+        needed = [*accumulate(len(wrapped[at]) for at in by_turn)]
+        shown = sorted(
+            at for at, lines in zip(by_turn, needed, strict=True) if lines <= MOST_TROUBLE_LINES
+        )
+    for at in shown:
+        print("\n".join(wrapped[at]))
+    if hidden := len(troubles) - len(shown):
+        print(f"… and {hidden} more: --format json shows all")
 
 
 def to_narrow_row(record: "Record") -> dict[str, object]:

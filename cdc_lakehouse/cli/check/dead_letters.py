@@ -23,9 +23,11 @@ from cdc_lakehouse.cli.work.rounds import Round, try_layer
 from cdc_lakehouse.cli.work.run import list_failures, raise_all, whole_groups
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.config.unpacking import find_nearest
 from lakehouse.errors import ConfigurationError
 from lakehouse.storage.landing import from_landing
 from lakehouse.words import render_count
+from silver.contract import DEAD_LETTER_REASONS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,6 +72,7 @@ def list_letters(
 ) -> None:
     """List what could not be applied, newest first, with the reason and the raw record."""
     moment = since and to_utc(since, "--since")
+    _check_reasons(reason)
     target, tables = load_conf(chosen)
     sought = wanted_key(key, tables)
     check_lake(target)
@@ -210,6 +213,7 @@ def acknowledge(
             "command line", "dead-letters", "no choice", expected, "say which are meant"
         )
     moment = since and to_utc(since, "--since")
+    _check_reasons(reason)
     target, tables = load_conf(chosen)
     sought = wanted_key(key, tables)
     check_lake(target)
@@ -221,6 +225,20 @@ def acknowledge(
     for table, count in acknowledge_letters(spark, target, tables, wanted, because):
         what = "count again" if undo else "acknowledged"
         print(f"{table:<24} {render_count(count, 'dead letter')} {what}")
+
+
+def _check_reasons(reasons: Sequence[str] | None) -> None:
+    """Whether the reasons are those that dead letters have.
+
+    Raises:
+        ConfigurationError: one is not.
+    """
+    for name in reasons or ():
+        if name not in DEAD_LETTER_REASONS:
+            meant = find_nearest(name, DEAD_LETTER_REASONS)
+            expected = ", ".join(DEAD_LETTER_REASONS)
+            action = f"did you mean {meant}?" if meant else "name one of them, or none for all"
+            raise ConfigurationError("command line", "--reason", name, expected, action)
 
 
 def acknowledge_letters(
@@ -266,6 +284,7 @@ def replay(chosen: Chosen, reason: Reasons = None, key: KeyText = None) -> None:
     Their bronze records are decoded and judged as today; what is good now is applied at its own
     place in order. It can be repeated at any time: nothing is applied twice.
     """
+    _check_reasons(reason)
     target, tables, everything = load_whole_conf(chosen)
     sought, run_id = wanted_key(key, tables), uuid.uuid4().hex
     with lock_tables(target, tables, ["silver"], run_id) as (free, failures):

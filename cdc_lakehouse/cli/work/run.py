@@ -192,17 +192,21 @@ def one_round(
 ) -> "list[Entry]":
     """Every layer once over all tables, a line per table at the end; returns all entries.
 
+    Where Ctrl-C breaks it off, only tables with news have a line: of others nothing is known.
     `warner` prints the warnings about bronze's feeds and the tables' columns.
     """
     from cdc_lakehouse.terminal.console import show_progress
 
     entries: list[Entry] = []
+    shown: list[Entry] = []
     try:
         for layer in layers:
             with show_progress(layer) as tell:
                 entries += try_layer(given, tables, layer, tell)
+            shown = [*filter(has_news, entries)]
+        shown = entries
     finally:
-        show_entries(entries)
+        show_entries(shown)
     warn_of_dead_letters(given.spark, given.target, tables, entries)
     if "bronze" in layers:
         (warner or Warner(given.target, tables)).warn_of_news()
