@@ -23,8 +23,8 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.target import Target
 from lakehouse.spark.session import get_spark
-from lakehouse.storage.names import name
-from lakehouse.storage.views import stored
+from lakehouse.storage.names import table_name
+from lakehouse.storage.views import load_views
 from tests.e2e import connector, kafka_broker, parts, postgres
 from tests.e2e.live import lakehouse
 from tests.e2e.postgres import Postgres
@@ -134,7 +134,7 @@ def write(server: Postgres, rate: int, stop: threading.Event) -> None:
 def look(target: Target, shown: Shown, stop: threading.Event) -> None:
     """Notes when the view of what waits of a table was first seen to have a batch."""
     while not stop.wait(0.1):
-        now, views = time.time(), stored(target, "silver")
+        now, views = time.time(), load_views(target, "silver")
         for table in TABLES:
             view = views.get(f"{table}_pending")
             newest = shown.get(table, [(0.0, 0)])[-1][1]
@@ -151,7 +151,7 @@ def delays(root: Path, begun: float, ended: float, shown: Shown) -> list[float]:
     first, last = (f"timestamp '{at:%Y-%m-%d %H:%M:%S.%f}'" for at in span)
     found: list[float] = []
     for table in TABLES:
-        log = spark.table(name(target, "silver", f"{table}_changes"))
+        log = spark.table(table_name(target, "silver", f"{table}_changes"))
         changes = log.where(f"_operation = 'upsert' AND _source_time BETWEEN {first} AND {last}")
         at = changes.groupBy("_batch").agg(
             F.collect_list(F.unix_micros("_source_time")).alias("at")
@@ -169,8 +169,8 @@ def commits(spark: SparkSession, target: Target, table: str) -> dict[int, float]
     """When each batch of a table was merged: the commit that follows its log's."""
     log = _history(spark, target, f"{table}_changes", "WRITE")
     applied = _history(spark, target, table, "MERGE", "WRITE")
-    batches = spark.table(name(target, "silver", f"{table}_changes")).select("_batch").distinct()
-    numbers = sorted(row[0] for row in batches.collect())
+    rows = spark.table(table_name(target, "silver", f"{table}_changes"))
+    numbers = sorted(row[0] for row in rows.select("_batch").distinct().collect())
     assert len(numbers) == len(log), (table, len(numbers), len(log))
     return {
         number: min((at for at in applied if at >= logged), default=float("inf"))
@@ -179,7 +179,7 @@ def commits(spark: SparkSession, target: Target, table: str) -> dict[int, float]
 
 
 def _history(spark: SparkSession, target: Target, table: str, *operations: str) -> list[float]:
-    shown = spark.sql(f"DESCRIBE HISTORY {name(target, 'silver', table)}")
+    shown = spark.sql(f"DESCRIBE HISTORY {table_name(target, 'silver', table)}")
     rows = shown.where(F.col("operation").isin(*operations)).select(F.unix_micros("timestamp"))
     return sorted(row[0] / 1e6 for row in rows.collect())
 

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from benchmarks.engine import Engine, Files
 from benchmarks.events import Workload, columns, key_columns
-from cdc_lakehouse.cli.work.rounds import Round, do_layer, telling_together
-from cdc_lakehouse.cli.work.run import WATCH_SECONDS, failed, one_round, raise_all
+from cdc_lakehouse.cli.work.rounds import Round, do_layer, write_entries_together
+from cdc_lakehouse.cli.work.run import WATCH_SECONDS, list_failures, one_round, raise_all
 from gold.views.catalog import open_catalog
 from lakehouse.config.loading import load_tables, load_target
 from lakehouse.config.target import LAYERS, Target
@@ -86,7 +86,7 @@ def engine(
     given, watched = Round(spark, target, memory=memory), -WATCH_SECONDS
     run = contextlib.ExitStack()  # It goes on for as long as the process: nothing ends it.
     if goes_on:
-        run.enter_context(telling_together(spark, target, list(LAYERS), memory))
+        run.enter_context(write_entries_together(spark, target, list(LAYERS), memory))
 
     def once() -> list[Entry]:
         nonlocal watched
@@ -104,7 +104,7 @@ def engine(
     def work(_: Files) -> Mapping[str, float]:
         with Path(root, "said.log").open("a") as said, contextlib.redirect_stdout(said):
             entries = once()
-        raise_all(failed(entries))
+        raise_all(list_failures(entries))
         return {layer: _seconds(entries, layer) for layer in LAYERS}
 
     def apply(files: Files) -> Mapping[str, float]:

@@ -19,7 +19,7 @@ from benchmarks.events import Workload, batches, key_columns, snapshot, write
 from benchmarks.measure import Parts, Plan, Step, counted, in_turn
 from benchmarks.result import Line
 from benchmarks.truth import truth, wrong
-from cdc_lakehouse.cli.work.maintain import tend
+from cdc_lakehouse.cli.work.maintain import tend_tables
 from cdc_lakehouse.cli.work.rounds import Round
 from cdc_lakehouse.cli.work.run import one_round
 from gold.views.catalog import open_catalog
@@ -55,7 +55,9 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     spark.sql(f"CREATE TABLE {plain} USING delta AS SELECT * FROM gold.{APPLIED}")
     tables |= {"plain": plain}
     taken = in_turn([_steps(spark, work, tables)] * plan.most, plan)
-    tend(spark, target, load_tables(root / "ours" / "conf"), False, lambda _: None, shared=False)
+    tend_tables(
+        spark, target, load_tables(root / "ours" / "conf"), False, lambda _: None, shared=False
+    )
     again = {f"{name}, maintained": tables[name] for name in ("gold", WAITS)}
     again["plain, again"] = plain
     taken |= in_turn([_steps(spark, work, again)] * plan.most, plan)

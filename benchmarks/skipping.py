@@ -18,11 +18,11 @@ from benchmarks import ours
 from benchmarks.events import Workload
 from benchmarks.measure import Parts, Plan, counted, in_turn
 from benchmarks.result import Line
-from cdc_lakehouse.cli.work.maintain import tend
+from cdc_lakehouse.cli.work.maintain import tend_tables
 from lakehouse.config.loading import load_tables
 from lakehouse.storage import names
 from lakehouse.storage.upkeep import STATISTICS
-from lakehouse.storage.views import stored
+from lakehouse.storage.views import load_views
 from silver.storage import layout
 
 QUESTION = "A filter on a date column of gold: one percent of its range"
@@ -88,15 +88,15 @@ def _loaded(work: Workload, root: Path) -> tuple[SparkSession, Mapping[str, str]
     write_rows(work, root / "landing" / "orders")
     spark, target = ours.session(root, open_ended=True)
     ours.engine(spark, target).load([])
-    name, plain = names.name(target, "silver", "orders"), f"delta.`{root / 'plain'}`"
+    name, plain = names.table_name(target, "silver", "orders"), f"delta.`{root / 'plain'}`"
     own = layout.PROPERTIES | layout.OF_UPDATED_TABLES | {STATISTICS: "_batch"}
     parts = 2 * (os.cpu_count() or 1)
     spark.sql(
-        f"CREATE TABLE {plain} USING delta TBLPROPERTIES {names.properties(own)}"
+        f"CREATE TABLE {plain} USING delta TBLPROPERTIES {names.render_properties(own)}"
         f" AS SELECT /*+ REPARTITION({parts}, id) */ * FROM {name}"
     )
-    tend(spark, target, load_tables(root / "conf"), False, print, shared=False)
-    shown = stored(target, "gold")["orders"].query
+    tend_tables(spark, target, load_tables(root / "conf"), False, print, shared=False)
+    shown = load_views(target, "gold")["orders"].query
     return spark, {PLAIN: f"({shown.replace(name, plain)})", CLUSTERED: f"({shown})"}
 
 

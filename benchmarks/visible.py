@@ -82,19 +82,19 @@ class _Lake:
     def _logged(self, root: Path, files: list[Path]) -> Parts:
         ours.drop(root, files)
         one_round(self._round(), [self.table], ["bronze"])
-        name, newest = self.table.table, log.newest(self.silver_table)
+        name, newest = self.table.table, log.find_newest_batch(self.silver_table)
         self.before = read_state(self.spark, self.target, name)
         done = {name: self.before.positions}
-        found = bronze_rows.arrived(self.spark, self.target, [self.table], done)
+        found = bronze_rows.find_arrived(self.spark, self.target, [self.table], done)
         run = Run("benchmark", print)
         self.after = extend_log(run, self.silver_table, self.before, newest, found)
         return {}
 
     def _laid_out(self) -> Parts:
         batch = Batch.of_log(self.silver_table, self.before, self.after)
-        assert pending_view.shows(batch), "the view cannot show the batch"
+        assert pending_view.can_show(batch), "the view cannot show the batch"
         state = self.after.replace(highest=self.highest)
-        self.highest = pending_view.show(batch, state).highest
+        self.highest = pending_view.show_pending(batch, state).highest
         return {}
 
     def _read(self) -> Parts:

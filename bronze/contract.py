@@ -1,8 +1,8 @@
 """What silver may know of a bronze table: its columns, and nothing else.
 
-A bronze table is append-only. One row is one record as it arrived: a line of a dropped file,
-a row of a dropped CSV or Parquet file (as one JSON object), or a Kafka record. `bronze.T` of a
-folder or topic that several tables share is a view that shows the table's own topic.
+A bronze table is append-only. One row is one record as it arrived: a line of a dropped file, a row
+of a CSV or Parquet file (as one JSON object), or a Kafka record. Where several tables share a
+folder or topic, `bronze.T` is a view of the records of T's own topic.
 """
 
 import hashlib
@@ -50,8 +50,8 @@ SHORT_ID, SCHEMA_ID_BYTES = 5, 9
 """In front of an Avro value: a zero byte, and an id of 4 or 8 bytes."""
 
 NOT_TEXT = "_bronze_not_text"
-"""A member of rows of Parquet files: the columns that are declared to be text and whose bytes are
-no UTF-8 in this row. They are base64 in it, as bytes of other columns are."""
+"""The member of a row's JSON that lists the columns declared as text whose bytes are not UTF-8 in
+this row of a Parquet file. Their values are base64, as bytes of other columns are."""
 
 Part = Literal["key", "value"]
 PARTS: tuple[Part, ...] = ("key", "value")
@@ -65,15 +65,15 @@ _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def feed_name(table: Table, source: Source) -> str:
-    """Name of the bronze table that takes the source's records.
+    """Name of the bronze table that stores the source's records.
 
-    It is the table's own name when this is its only source and takes everything there. Otherwise it
-    is `feed_` and the folder or Kafka topic in safe letters, with a digest where letters were lost,
-    so that tables that name one folder share one bronze table. It depends on no other table.
+    It is the table's own name when this is its only source and all records there are its own. Else
+    it is `feed_` and the folder or Kafka topic in safe letters, with a digest where letters were
+    replaced: tables with the same folder share one bronze table. It depends on no other table.
     """
     if len(table.feeds) == 1 and source.topic is None:
         return table.table
-    origin = _origin(source)
+    origin = _describe_origin(source)
     safe = re.sub(r"[^a-z0-9_]+", "_", origin.lower()).strip("_")[:60]
     digest = hashlib.sha256(origin.encode()).hexdigest()[:8]
     return f"feed_{safe}" if safe == origin else f"feed_{safe}_{digest}"
@@ -90,7 +90,7 @@ def schemas_name(feed: str) -> str:
 
 
 def mended_name(feed: str) -> str:
-    """Name of the bronze table of rows that stand in place of those of a feed (`bronze.mended`)."""
+    """Name of the bronze table of corrected records of a feed (`bronze.mended`)."""
     return f"_mended_{feed}"
 
 
@@ -122,25 +122,25 @@ def _named_schema(headers: bytes, part: Part) -> str | None:
         given = json.loads(headers)
     except ValueError:
         return None
-    found = given if isinstance(given, dict) else {}
-    named = ((kind, str(found.get(name))) for name, kind in ID_HEADERS[part].items())
+    members = given if isinstance(given, dict) else {}
+    named = ((kind, str(members.get(name))) for name, kind in ID_HEADERS[part].items())
     return next((f"{kind}:{id}" for kind, id in named if id.isdigit()), None)
 
 
-def beginning(batch: int) -> str:
-    """What the `_arrival` of every record of an ingest batch begins with: 8 hex digits."""
+def arrival_prefix(batch: int) -> str:
+    """The first 8 hex digits of `_arrival`, the same for all records of an ingest batch."""
     return f"{batch:08X}"
 
 
-def topics(source: Source) -> tuple[str, ...]:
-    """The topics of a shared bronze table that are this source's; none means every record."""
+def topics_of_source(source: Source) -> tuple[str, ...]:
+    """The topics of a shared bronze table that the source reads; empty means every record."""
     return (source.topic,) if source.topic is not None else ()
 
 
 def folder_columns(path: str) -> dict[str, str | None]:
-    """The columns that a file's folders give, as in `region=eu/`: names and values, as Hive writes.
+    """The columns in the names of a file's folders, such as `region=eu/`, as Hive writes them.
 
-    Null is `__HIVE_DEFAULT_PARTITION__`; characters of a value may be escaped as `%2F`.
+    `__HIVE_DEFAULT_PARTITION__` is null; characters of a value may be escaped, such as `%2F`.
     """
     folders = [one.partition("=") for one in path.split("/")[:-1]]
     return {
@@ -151,10 +151,10 @@ def folder_columns(path: str) -> dict[str, str | None]:
 
 
 class TransactionFeed(NamedTuple):
-    """Where the ENDs of the transactions of a table's connector arrive.
+    """The bronze table with the END records of the transactions of a table's connector.
 
-    The bronze table; the topic of these records in it, None when it has no others; and what to
-    ingest for it, None when it is one of the table's own feeds.
+    `topic` is their topic, None if the bronze table has no other records. `source` is what to read
+    for it, None if it is one of the table's own feeds.
     """
 
     feed: str
@@ -163,11 +163,11 @@ class TransactionFeed(NamedTuple):
 
 
 def transaction_feed(table: Table, source: Source) -> TransactionFeed | None:
-    """Where the transactions of a source of a consistency group end; None outside of groups.
+    """The feed of transaction ENDs for a source of a consistency group; None outside of groups.
 
-    The topic is `transaction_topic`, or Debezium's default: the topic prefix and `transaction`. It
-    lies beside the source's own: in the same folder when that carries several topics, in the folder
-    of its name when each topic has a folder, at the same brokers with Kafka.
+    The topic is `transaction_topic`, or Debezium's default: the topic prefix and `transaction`. Its
+    records come from the same brokers, from the same folder if that has several topics, else from
+    the folder of the topic's name beside the source's own.
     """
     topic = source.transaction_topic or _default_transaction_topic(source)
     if table.consistency_group is None or topic is None:
@@ -186,7 +186,7 @@ def transaction_feed(table: Table, source: Source) -> TransactionFeed | None:
 
 
 def _has_own(source: Source, topic: str) -> bool:
-    """Whether the source's own feed brings the topic."""
+    """Whether the source's own feed contains the topic."""
     if source.kafka is None:
         return bool(source.path and source.topic)
     return topic in [name.strip() for name in source.kafka.topic.split(",")]
@@ -199,7 +199,7 @@ def _default_transaction_topic(source: Source) -> str | None:
     return ".".join([*parts[:-2], "transaction"]) if len(parts) > 2 else None
 
 
-def _origin(source: Source) -> str:
+def _describe_origin(source: Source) -> str:
     if source.kafka is not None:
         return f"kafka {source.kafka.bootstrap_servers} {source.kafka.topic}"
     if source.delta is not None:
@@ -207,5 +207,5 @@ def _origin(source: Source) -> str:
     path = str(source.path).rstrip("/")
     if source.format in WHOLE_RECORD_FORMATS:
         return path
-    written = json.dumps(source.csv.given()) if "csv" in source.model_fields_set else ""
+    written = json.dumps(source.csv.given_options()) if "csv" in source.model_fields_set else ""
     return f"{path}.{source.file_format}{written}"

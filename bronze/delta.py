@@ -1,10 +1,9 @@
-"""Another Delta table into bronze: its change feed or its appends, each version once.
+"""Copies another Delta table into bronze: its change feed or its appends, each version once.
 
-A row is one JSON object of its columns and of what Delta's change feed adds: `_change_type`,
-`_commit_version` and `_commit_timestamp`. The rows before updates are left out. What is read first
-is the feed from version 0 on or, where that cannot be read, all rows as they are. Versions that
-cannot be read later are lost: all rows follow as they are, after a truncate where the table's order
-is that of the versions.
+A row is one JSON object of its columns and of those of Delta's change feed: `_change_type`,
+`_commit_version` and `_commit_timestamp`. Rows before updates are left out. The first read starts
+at version 0 of the feed, or takes all current rows if that cannot be read. If later versions cannot
+be read they are lost: all current rows are read again, after a truncate if versions order the rows.
 """
 
 import re
@@ -17,12 +16,12 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.contract import beginning
+from bronze.contract import arrival_prefix
 from bronze.feed_state import FeedState, Note
 from bronze.feeds import Feed
-from bronze.files.batches import mark
+from bronze.files.batches import feed_mark
 from bronze.files.lines import json_of_row
-from bronze.storage import News, append_spread, hexadecimal
+from bronze.storage import News, append_spread, to_hexadecimal
 from lakehouse.config.formats import CHANGE_TYPE, COMMIT_TIME, COMMIT_VERSION
 from lakehouse.config.target import Target
 from lakehouse.errors import LakehouseError
@@ -31,7 +30,7 @@ from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import literal, quote
 
 MOST_VERSIONS = 50
-"""So many versions of a table without a change feed are read at once."""
+"""Most versions of a table without a change feed that are read at once."""
 _PARTITION = "0"
 _LOST = re.compile(
     r"FILE_NOT_EXIST|FileNotFound|DELTA_\w*(MISSING_CHANGE_DATA|CHANGE_DATA_FEED_INCOMPATIBLE"
@@ -46,7 +45,7 @@ class TableMadeAnew(LakehouseError):
 
 
 class _Span(NamedTuple):
-    """Versions of a table that are read at once; `first` is None where none was read before."""
+    """Versions of a table that are read at once; `first` is None if none was read before."""
 
     first: int | None
     last: int
@@ -55,29 +54,30 @@ class _Span(NamedTuple):
 def ingest_delta(
     spark: SparkSession, target: Target, feed: Feed, state: FeedState, before: int
 ) -> News:
-    """Appends what the table's versions since the last look brought; batches follow `before`.
+    """Appends the changes of the table's new versions, in batches numbered after `before`.
 
     Raises:
         TableMadeAnew: the table has fewer versions than were read.
     """
-    source = DeltaSource.at(spark, str(feed.delta))
-    newest, start = source.newest, state.taken.offsets.get(source.name, {}).get(_PARTITION)
-    if any(gap.feed == feed.name for gap in gaps.still_open(spark, target)):
-        gaps.close(spark, target, f"feed = {literal(feed.name)}")
+    source = DeltaSource.from_place(spark, str(feed.delta))
+    newest, start = source.newest_version, state.taken.offsets.get(source.name, {}).get(_PARTITION)
+    if any(gap.feed == feed.name for gap in gaps.open_gaps(spark, target)):
+        gaps.close_gaps(spark, target, f"feed = {literal(feed.name)}")
     if start is not None and newest < start - 1:
         action = "read the new table under another name, or remove what the lake has of this one"
-        found = f"{source.name} is at version {newest}, version {start - 1} was read"
-        raise TableMadeAnew(f"{found}; do: {action}")
+        mismatch = f"{source.name} is at version {newest}, version {start - 1} was read"
+        raise TableMadeAnew(f"{mismatch}; do: {action}")
     came = News(0, {}, {})
-    for number, span in enumerate(_spans(source, start, newest), before + 1):
+    for number, span in enumerate(_cut_spans(source, start, newest), before + 1):
         news = _append_span(spark, target, feed, (source, span), number)
-        came = came.followed(news)
-        state.note(Note(news.batch or before, offsets={source.name: {_PARTITION: span.last + 1}}))
+        came = came.combine(news)
+        offsets = {source.name: {_PARTITION: span.last + 1}}
+        state.add_note(Note(news.batch or before, offsets=offsets))
     return came
 
 
-def _spans(source: "DeltaSource", start: int | None, newest: int) -> Iterator[_Span]:
-    """The versions that are new, cut so that few are read at once of a table without a feed."""
+def _cut_spans(source: "DeltaSource", start: int | None, newest: int) -> Iterator[_Span]:
+    """Splits the new versions of a table without a change feed into parts of `MOST_VERSIONS`."""
     if start is None or (start <= newest and source.has_feed):
         yield _Span(start, newest)
         return
@@ -88,31 +88,32 @@ def _spans(source: "DeltaSource", start: int | None, newest: int) -> Iterator[_S
 def _append_span(
     spark: SparkSession, target: Target, feed: Feed, read: tuple["DeltaSource", _Span], number: int
 ) -> News:
-    """Appends the changes of some versions, or all rows as they are where these cannot be read."""
+    """Appends the changes of some versions, or all current rows if these cannot be read."""
     source, span = read
 
     def append(changes: DataFrame) -> News:
-        return append_spread(spark, target, feed, _rows(changes, feed, source, number), number)
+        rows = _build_rows(changes, feed, source, number)
+        return append_spread(spark, target, feed, rows, number)
 
     try:
-        changes = source.changes(span)
+        changes = source.read_changes(span)
         if changes is not None:
             return append(changes)
     except SPARK_FAILURES as failure:
         if span.first is not None and not _LOST.search(str(failure)):
             raise
-    whole = source.rows(span.last).withColumn(CHANGE_TYPE, F.lit("insert"))
+    whole = source.read_rows(span.last).withColumn(CHANGE_TYPE, F.lit("insert"))
     if span.first is None:
         return append(whole)
     lost = {"topic": source.name, "kind": "versions", "first": span.first, "last": span.last}
-    found = [gaps.Gap.model_validate({"table": t, "feed": feed.name} | lost) for t in feed.tables]
-    gaps.record(spark, target, found, "")
+    new = [gaps.Gap.model_validate({"table": t, "feed": feed.name} | lost) for t in feed.tables]
+    gaps.add_gaps(spark, target, new, "")
     return append(_after_truncate(whole, span.last) if feed.read_anew else whole)
 
 
 def _after_truncate(rows: DataFrame, version: int) -> DataFrame:
-    own = {COMMIT_VERSION: f"{version}L", COMMIT_TIME: "now()", CHANGE_TYPE: "'truncate'"}
-    texts = (f"{own.get(name, 'NULL')} AS {quote(name)}" for name in rows.columns)
+    values = {COMMIT_VERSION: f"{version}L", COMMIT_TIME: "now()", CHANGE_TYPE: "'truncate'"}
+    texts = (f"{values.get(name, 'NULL')} AS {quote(name)}" for name in rows.columns)
     return rows.unionByName(rows.sparkSession.range(1).selectExpr(*texts))
 
 
@@ -123,15 +124,15 @@ class DeltaSource(NamedTuple):
     name: str
 
     @classmethod
-    def at(cls, spark: SparkSession, place: str) -> "DeltaSource":
-        """The table of a name, or in a folder: a text with a slash in it."""
+    def from_place(cls, spark: SparkSession, place: str) -> "DeltaSource":
+        """The table of a name, or in a folder if the text contains a slash."""
         if "/" not in place:
             return cls(spark, place)
         folder = place if "://" in place else str(Path(place).expanduser().absolute())
         return cls(spark, f"delta.{quote(folder.rstrip('/'))}")
 
     @property
-    def newest(self) -> int:
+    def newest_version(self) -> int:
         """The table's version."""
         row = self.spark.sql(f"DESCRIBE HISTORY {self.name} LIMIT 1").collect()[0]
         return int(row["version"])
@@ -142,66 +143,66 @@ class DeltaSource(NamedTuple):
         shown = self.spark.sql(f"SHOW TBLPROPERTIES {self.name}").collect()
         return ("delta.enableChangeDataFeed", "true") in {(row[0], row[1]) for row in shown}
 
-    def changes(self, span: _Span) -> DataFrame | None:
-        """What the versions changed; None where that cannot be told but by reading all rows."""
+    def read_changes(self, span: _Span) -> DataFrame | None:
+        """The changes of the versions; None if only reading all rows would show them."""
         if self.has_feed:
             bounds = {"startingVersion": span.first or 0, "endingVersion": span.last}
             read = self.spark.read.option("readChangeFeed", "true").options(**bounds)
             return read.table(self.name).where(f"{CHANGE_TYPE} <> 'update_preimage'")
-        return None if span.first is None else self._appends(span.first, span.last)
+        return None if span.first is None else self._read_appends(span.first, span.last)
 
-    def rows(self, version: int) -> DataFrame:
+    def read_rows(self, version: int) -> DataFrame:
         """All rows of a version, with its number and the time of its commit."""
-        return self._numbered(self._read(version), version)
+        return self._add_version(self._read_version(version), version)
 
-    def _read(self, version: int) -> DataFrame:
+    def _read_version(self, version: int) -> DataFrame:
         return self.spark.read.option("versionAsOf", version).table(self.name)
 
-    def _numbered(self, rows: DataFrame, version: int) -> DataFrame:
+    def _add_version(self, rows: DataFrame, version: int) -> DataFrame:
         row = self.spark.sql(f"DESCRIBE HISTORY {self.name}").where(f"version = {version}").first()
         time = row["timestamp"] if row else datetime.now(timezone.utc)
-        own = {COMMIT_VERSION: F.lit(version).cast("bigint"), COMMIT_TIME: F.lit(time)}
-        return rows.withColumns(own)
+        columns = {COMMIT_VERSION: F.lit(version).cast("bigint"), COMMIT_TIME: F.lit(time)}
+        return rows.withColumns(columns)
 
-    def _files(self, version: int) -> set[str]:
+    def _list_files(self, version: int) -> set[str]:
         """The names of a version's data files."""
-        return {file.rpartition("/")[2] for file in self._read(version).inputFiles()}
+        return {file.rpartition("/")[2] for file in self._read_version(version).inputFiles()}
 
-    def _appends(self, first: int, last: int) -> DataFrame | None:
-        """The rows that the versions added; None where one of them did anything else to rows."""
+    def _read_appends(self, first: int, last: int) -> DataFrame | None:
+        """The rows that the versions added; None if one of them changed or removed rows."""
         history = self.spark.sql(f"DESCRIBE HISTORY {self.name}")
         done = history.where(f"version BETWEEN {first} AND {last}").collect()
         operations = {row["version"]: row["operation"] for row in done}
-        before, parts = self._files(first - 1), list[DataFrame]()
+        before, parts = self._list_files(first - 1), list[DataFrame]()
         for version in range(first, last + 1):
-            now, operation = self._files(version), operations.get(version, "UPDATE")
+            now, operation = self._list_files(version), operations.get(version, "UPDATE")
             if not _SAME_ROWS.match(operation):
                 if _OTHER_ROWS.search(operation) or not before <= now:
                     return None
                 new = F.col("_metadata.file_name").isin(sorted(now - before))
-                parts.append(self._numbered(self._read(version).where(new), version))
+                parts.append(self._add_version(self._read_version(version).where(new), version))
             before = now
-        added = reduce(_union, parts or [self.rows(last).limit(0)])
+        added = reduce(_union_rows, parts or [self.read_rows(last).limit(0)])
         return added.withColumn(CHANGE_TYPE, F.lit("insert"))
 
 
-def _union(one: DataFrame, other: DataFrame) -> DataFrame:
+def _union_rows(one: DataFrame, other: DataFrame) -> DataFrame:
     return one.unionByName(other, allowMissingColumns=True)
 
 
-def _rows(changes: DataFrame, feed: Feed, source: DeltaSource, number: int) -> DataFrame:
-    """Changes as rows of the contract, in no order; `_arrival` tells theirs.
+def _build_rows(changes: DataFrame, feed: Feed, source: DeltaSource, number: int) -> DataFrame:
+    """Changes as bronze rows, unsorted; `_arrival` sorts them.
 
-    `_arrival` is in hex: batch (8 digits), version (16), 1 but for a truncate or delete (2), row
-    (16), and the feed's mark (4): in a version that has both, a key's delete comes first.
+    `_arrival` is in hex: batch (8 digits), version (16), 0 for a truncate or delete and else 1 (2),
+    row (16), and the feed's mark (4): within a version deletes of a key come first.
     """
     last = ~F.col(CHANGE_TYPE).isin("truncate", "delete")
     place: list[Column] = [
-        F.lit(beginning(number)),
-        hexadecimal(F.col(COMMIT_VERSION), 16),
-        hexadecimal(last.cast("int"), 2),
-        hexadecimal(F.monotonically_increasing_id(), 16),
-        F.lit(mark(feed)),
+        F.lit(arrival_prefix(number)),
+        to_hexadecimal(F.col(COMMIT_VERSION), 16),
+        to_hexadecimal(last.cast("int"), 2),
+        to_hexadecimal(F.monotonically_increasing_id(), 16),
+        F.lit(feed_mark(feed)),
     ]
     texts = {name.lower() for name in feed.texts}
     nothing = dict.fromkeys(("_key", "_headers", "_file"), "string") | {"_line": "bigint"}

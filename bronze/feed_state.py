@@ -1,10 +1,9 @@
-"""What bronze has taken in of a feed: files below the target's `checkpoints`, without Spark.
+"""What bronze has read of a feed: notes below the target's `checkpoints`, without Spark.
 
-After each append a note tells what it took: files with size and time, or the next offsets of
-topics. The append comes first. A run that is killed in between leaves a note that reaches less far
-than bronze, and the next run asks bronze for the batches above it. So bronze is the truth, and the
-notes only spare asking for all of it. Notes are JSON files that are never changed; now and then
-one note takes the place of all. Where one is missing, bronze is asked for all.
+Each append is followed by a note of what it read: files with size and time, or the next offsets of
+topics. If a run is killed in between, the notes are behind bronze and the next run queries bronze
+for the later batches. So bronze is authoritative, and notes only save queries. Notes are JSON files
+that never change; now and then one replaces all. If one is missing, all of bronze is queried.
 """
 
 import json
@@ -17,13 +16,13 @@ import msgspec
 from bronze.feeds import Feed
 from lakehouse.config.target import Target
 from lakehouse.errors import LakehouseError
-from lakehouse.places.place import Place, list_folder, place, remove_tree, write_whole
+from lakehouse.places.place import Place, list_folder, remove_tree, to_place, write_whole
 
 MOST_NOTES = 32
 Version = tuple[int, int]
 """Size in bytes and time of change in milliseconds."""
 Offsets = dict[str, dict[str, int]]
-"""By topic and partition, which is a text as JSON has no other names."""
+"""By topic and partition; the partition is a text, as names of JSON members are."""
 
 
 class DamagedNotes(LakehouseError):
@@ -31,10 +30,7 @@ class DamagedNotes(LakehouseError):
 
 
 class Note(msgspec.Struct):
-    """What was taken in up to a batch, which is the newest one with a record.
-
-    A whole note tells what those before it told.
-    """
+    """What was read up to a batch, the newest one with a record; `whole` includes earlier notes."""
 
     batch: int
     whole: bool = False
@@ -42,7 +38,7 @@ class Note(msgspec.Struct):
     offsets: Offsets = {}
 
     def add(self, later: "Note") -> None:
-        """Takes in what a later note tells."""
+        """Adds the content of a later note."""
         self.batch = max(self.batch, later.batch)
         self.files.update(later.files)
         for topic, offsets in later.offsets.items():
@@ -51,18 +47,18 @@ class Note(msgspec.Struct):
 
 @dataclass
 class FeedState:
-    """What a run knows of a feed.
+    """The state of a feed in a run.
 
     Attributes:
-        folder: where the notes lie.
+        folder: the folder of the notes.
         notes: their numbers, the newest last.
-        taken: what they tell together.
-        broken: whether some of them are missing.
-        ended: whether a feed that is read once has been read.
-        unreadable: files that the last look could not read, and why; None before the first look.
+        taken: their content together.
+        broken: whether some notes are missing.
+        ended: whether a feed with `once` has been read.
+        unreadable: files that the last listing could not read, and why; None before the first one.
         overwritten: files that were overwritten after they were read.
-        orders: numbers of changes within transactions that came since bronze was last looked
-            through for holes, by topic and transaction; None where bronze is to be asked.
+        orders: numbers of changes within transactions since the last check for missing changes, by
+            topic and transaction; None if bronze is to be queried for them.
     """
 
     folder: Place
@@ -74,28 +70,28 @@ class FeedState:
     overwritten: list[str] = field(default_factory=list)
     orders: Mapping[tuple[str | None, str], set[int]] | None = None
 
-    def note(self, later: Note) -> None:
-        """Keeps what an append took in."""
+    def add_note(self, later: Note) -> None:
+        """Writes a note of what an append has read."""
         self.taken.add(later)
         number = self.notes[-1] + 1 if self.notes else 1
         whole = self.broken or not 0 < len(self.notes) < MOST_NOTES
-        told = msgspec.structs.replace(self.taken, whole=True) if whole else later
-        write_whole(self._file(number), msgspec.json.encode(told))
+        entry = msgspec.structs.replace(self.taken, whole=True) if whole else later
+        write_whole(self._note_file(number), msgspec.json.encode(entry))
         for old in self.notes if whole else ():
-            self._file(old).unlink(missing_ok=True)
+            self._note_file(old).unlink(missing_ok=True)
         self.notes, self.broken = [number] if whole else [*self.notes, number], False
 
-    def _file(self, number: int) -> Place:
+    def _note_file(self, number: int) -> Place:
         return self.folder / f"{number:012}.json"
 
 
 def read_state(target: Target, feed: Feed) -> FeedState:
-    """What the feed's notes tell.
+    """The state of the feed from its notes.
 
     Raises:
         DamagedNotes: one of them cannot be read.
     """
-    folder = _folder(target, feed)
+    folder = _notes_folder(target, feed)
     notes = [file for file in list_folder(folder) if file.suffix == ".json"]
     files = sorted(notes, key=str)
     state = FeedState(folder)
@@ -114,8 +110,8 @@ def read_state(target: Target, feed: Feed) -> FeedState:
 
 
 def forget_state(target: Target, feed: Feed) -> None:
-    """Removes the notes of a table that is made anew, and those of version 0.2."""
-    remove_tree(_folder(target, feed).parent)
+    """Removes the notes of a feed whose table is created again, and those of version 0.2."""
+    remove_tree(_notes_folder(target, feed).parent)
 
 
 class OldStream(NamedTuple):
@@ -126,8 +122,8 @@ class OldStream(NamedTuple):
 
 
 def old_stream(target: Target, feed: Feed) -> OldStream | None:
-    """The stream that read the feed in version 0.2; None where none ended a batch."""
-    begun: Iterator[Place] = _folder(target, feed).parent.glob("*/metadata")
+    """The stream that read the feed in version 0.2; None if none completed a batch."""
+    begun: Iterator[Place] = _notes_folder(target, feed).parent.glob("*/metadata")
     newest = max(begun, key=lambda file: file.stat().st_mtime_ns, default=None)
     if newest is None:
         return None
@@ -139,5 +135,5 @@ def old_stream(target: Target, feed: Feed) -> OldStream | None:
     return OldStream(folder, json.loads(offsets[2]))
 
 
-def _folder(target: Target, feed: Feed) -> Place:
-    return place(target, target.checkpoints, "bronze", feed.name, "taken")
+def _notes_folder(target: Target, feed: Feed) -> Place:
+    return to_place(target, target.checkpoints, "bronze", feed.name, "taken")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from bronze.contract import feed_name, topics, transaction_feed
+from bronze.contract import feed_name, topics_of_source, transaction_feed
 from lakehouse.config.column_types import read_type
 from lakehouse.config.csv_options import Csv
 from lakehouse.config.formats import Format
@@ -19,12 +19,11 @@ _WORD = re.compile(r"\w+")
 class Feed(Strict):
     """A folder, Kafka topics or a Delta table, and the bronze table that takes its records.
 
-    `tables` maps each table to the topics that are its own; no topics means every record. Limits
-    are the smallest that a table asks for. The one user of a feed that brings the transactions of a
-    consistency group is `TRANSACTIONS`. `keys` and `columns` are those that the feed's table
-    declares, in order; none where several tables read the feed. `texts` are those of its columns
-    that it declares to be text. `orders` are the words of what orders rows, in lower case. Of a
-    `delta` table that is `read_anew`, a truncate comes first.
+    `tables` maps each table to its own topics; no topics means every record. Limits are the
+    smallest of the tables' limits. A feed of transaction ENDs belongs to `TRANSACTIONS` instead of
+    a table. `keys` and `columns` are declared by the feed's table, in order, and empty if several
+    tables read the feed; `texts` are the columns declared as text. `orders` are the words of
+    `sequence_by`, in lower case. `read_anew`: reading a Delta table again begins with a truncate.
     """
 
     name: str
@@ -47,46 +46,46 @@ class Feed(Strict):
     max_offsets: int | None
 
 
-def feeds(tables: Iterable[Table]) -> list[Feed]:
+def list_feeds(tables: Iterable[Table]) -> list[Feed]:
     """The feeds of the tables, in the order in which they are first named."""
     users: dict[str, list[_Use]] = {}
     for table in tables:
         texts = tuple(
             name
-            for column, told in table.columns.items()
-            for name in (column, *told.renamed_from)
-            if read_type(told.type).name == "string"
+            for column, settings in table.columns.items()
+            for name in (column, *settings.renamed_from)
+            if read_type(settings.type).name == "string"
         )
         declared = tuple(table.keys), tuple(table.columns), texts
         for source in table.feeds:
             read_anew = table.reads_delta and table.sequence_by is None
-            use = _Use(table.table, source, *declared, read_anew, _orders(table))
+            use = _Use(table.table, source, *declared, read_anew, _list_order_words(table))
             users.setdefault(feed_name(table, source), []).append(use)
             ends = transaction_feed(table, source)
             if ends is not None and ends.source is not None:
                 use = _Use(TRANSACTIONS, ends.source.model_copy(update={"topic": None}))
                 users.setdefault(ends.feed, []).append(use)
-    return [_feed(feed, uses) for feed, uses in users.items()]
+    return [_build_feed(feed, uses) for feed, uses in users.items()]
 
 
-def families(tables: Sequence[Table]) -> list[list[Table]]:
-    """The tables, those together that share a feed with one another."""
+def group_tables(tables: Sequence[Table]) -> list[list[Table]]:
+    """The tables in groups that share feeds, directly or through other tables."""
     kin = {table.table: {table.table} for table in tables}
-    for feed in feeds(tables):
+    for feed in list_feeds(tables):
         whole = {name for table in feed.tables for name in kin[table]}
         kin |= dict.fromkeys(whole, whole)
     distinct = {frozenset(names): None for names in kin.values()}
     return [[table for table in tables if table.table in names] for names in distinct]
 
 
-def folder(target: Target, feed: Feed) -> str:
+def feed_folder(target: Target, feed: Feed) -> str:
     """The feed's folder: below the landing root, unless its path is absolute or a URL."""
     path = str(feed.path).rstrip("/")
     return path if path.startswith("/") or "://" in path else f"{target.landing}/{path}"
 
 
 class _Use(NamedTuple):
-    """A table's source, its keys, declared columns, those that are text; see `Feed.read_anew`."""
+    """One source of a table, with the table's own part of the fields of `Feed`."""
 
     table: str
     source: Source
@@ -97,17 +96,17 @@ class _Use(NamedTuple):
     orders: frozenset[str] = frozenset()
 
 
-def _orders(table: Table) -> frozenset[str]:
-    """The words of what orders a table's rows and its groups of columns; columns are among them."""
-    own = table.sequence_by or []
-    orders = [own] if isinstance(own, str) else own
+def _list_order_words(table: Table) -> frozenset[str]:
+    """The words in `sequence_by` of a table and of its column groups: columns and SQL."""
+    given = table.sequence_by or []
+    orders = [given] if isinstance(given, str) else given
     listed = [*orders, *(group.sequence_by for group in table.sequence_groups)]
     return frozenset(word.lower() for order in listed for word in (order, *_WORD.findall(order)))
 
 
-def _feed(feed: str, uses: Sequence[_Use]) -> Feed:
+def _build_feed(feed: str, uses: Sequence[_Use]) -> Feed:
     first = uses[0].source
-    limits = {limit: _smallest(uses, limit) for limit in ("files", "bytes", "offsets")}
+    limits = {limit: _smallest_limit(uses, limit) for limit in ("files", "bytes", "offsets")}
     tables = _topics_by_table(uses)
     return Feed(
         name=feed,
@@ -131,13 +130,13 @@ def _feed(feed: str, uses: Sequence[_Use]) -> Feed:
     )
 
 
-def _smallest(uses: Sequence[_Use], limit: str) -> int | None:
+def _smallest_limit(uses: Sequence[_Use], limit: str) -> int | None:
     given = [getattr(use.source, f"max_{limit}_per_trigger") for use in uses]
     return min((number for number in given if number is not None), default=None)
 
 
 def _topics_by_table(uses: Sequence[_Use]) -> dict[str, tuple[str, ...]]:
-    own: dict[str, tuple[str, ...]] = {}
+    by_table: dict[str, tuple[str, ...]] = {}
     for use in uses:
-        own[use.table] = own.get(use.table, ()) + topics(use.source)
-    return own
+        by_table[use.table] = by_table.get(use.table, ()) + topics_of_source(use.source)
+    return by_table

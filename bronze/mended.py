@@ -1,7 +1,7 @@
-"""Records that somebody mended: `bronze._mended_FEED`, made when first needed.
+"""Corrected records: `bronze._mended_FEED`, created when first needed.
 
-Bronze keeps every record as it came. A mended record is one more row, with the place of the one
-that it stands for; of several the newest counts. Whoever decodes the feed reads it in its place.
+Bronze keeps every record as it arrived. A corrected record is an additional row with the `_arrival`
+of the original, which it replaces when the feed is decoded; of several the newest counts.
 """
 
 from datetime import datetime, timezone
@@ -14,25 +14,25 @@ from bronze.files.batches import with_origin
 from bronze.storage import PROPERTIES
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.names import name
-from lakehouse.storage.writing import DeclaredTable, append
+from lakehouse.storage.names import table_name
+from lakehouse.storage.writing import DeclaredTable, append_rows
 
 _OF_LINE = ("_whole", "_topic", "_partition", "_offset", "_timestamp", "_key", "_headers")
 
 
-def mend(
+def mend_record(
     spark: SparkSession, target: Target, table: Table, place: tuple[str, str], text: str
 ) -> None:
-    """Puts a text in place of a record of the table, whose feed and order of arrival are `place`.
+    """Replaces a record of the table by a text; `place` is its feed and `_arrival`.
 
-    What a line of a dropped file says of its topic, key and offset is read anew from the text.
+    For a line of a dropped file, topic, key and offset are read from the new text.
     """
     feed, arrival = place
     columns = [*((c.name, c.type, c.comment) for c in COLUMNS), MENDED_AT]
     comment = f"records of {feed} as somebody mended them"
     mended = DeclaredTable("bronze", mended_name(feed), comment, columns, PROPERTIES)
     mended.ensure(spark, target)
-    came = spark.table(name(target, "bronze", feed)).where(F.col("_arrival") == arrival)
+    came = spark.table(table_name(target, "bronze", feed)).where(F.col("_arrival") == arrival)
     row = came.withColumn("_raw", F.lit(text))
     from_file = row.where("_file IS NOT NULL")
     if table.format in WHOLE_RECORD_FORMATS:
@@ -40,4 +40,4 @@ def mend(
     both = from_file.unionByName(row.where("_file IS NULL"))
     at = F.lit(datetime.now(timezone.utc)).alias(MENDED_AT[0])
     rows = both.select(*[c.name for c in COLUMNS], at)
-    append(spark, target, "bronze", mended_name(feed), rows)
+    append_rows(spark, target, "bronze", mended_name(feed), rows)

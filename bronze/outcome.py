@@ -1,4 +1,4 @@
-"""What came of a run over the feeds, told per table."""
+"""The results of a run's feeds as ledger entries of their tables."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from lakehouse.config.table import Strict, Table
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.run.unread import counts_of
-from lakehouse.spark.failures import joined
+from lakehouse.spark.failures import join_failures
 
 MOST_NAMED = 3
 
@@ -27,61 +27,64 @@ class Outcome(Strict):
     message: str | None = None
     overwritten: list[str] = Field(default_factory=list)
 
-    def told(self) -> str:
-        """One line for a person."""
-        told = f"{self.feed.name}: {self.message or f'{sum(self.records.values())} new records'}"
+    def describe(self) -> str:
+        """The result in one line."""
+        line = f"{self.feed.name}: {self.message or f'{sum(self.records.values())} new records'}"
         if not self.overwritten:
-            return told
+            return line
         named = ", ".join(self.overwritten[:MOST_NAMED])
         more = ", …" if len(self.overwritten) > MOST_NAMED else ""
-        return f"{told}; overwritten after they were read, and not read again: {named}{more}"
+        return f"{line}; overwritten after they were read, and not read again: {named}{more}"
 
 
-def entries(run_id: str, tables: Sequence[Table], outcomes: Sequence[Outcome]) -> list[Entry]:
-    """One entry per table. Failed when one of its feeds is; batch is the highest of its feeds.
+def build_entries(run_id: str, tables: Sequence[Table], outcomes: Sequence[Outcome]) -> list[Entry]:
+    """One entry per table: failed if one of its feeds is, with the highest batch of its feeds.
 
     `records` counts the new records of the table's own topics.
     """
     by_feed = {outcome.feed.name: outcome for outcome in outcomes}
     return [
-        _entry(run_id, table, [by_feed[feed] for feed in _feed_names(table)]) for table in tables
+        _build_entry(run_id, table, [by_feed[name] for name in _feed_names(table)])
+        for table in tables
     ]
 
 
-def unread(run_id: str, tables: Sequence[Table], outcomes: Sequence[Outcome]) -> list[Entry]:
-    """An entry per feed that brought records which none of the tables reads.
+def build_unread_entries(
+    run_id: str, tables: Sequence[Table], outcomes: Sequence[Outcome]
+) -> list[Entry]:
+    """An entry per feed with new records that none of the tables reads.
 
-    With the entries of the tables, all counts add up to what was read. `tables` are all that are
-    configured, be they worked on or not.
+    With the tables' entries, the counts add up to all records. `tables` are all configured ones.
     """
-    found = [(outcome, counts_of(_of_no_table(outcome, tables))) for outcome in outcomes]
+    unread_counts = [(outcome, counts_of(_of_no_table(outcome, tables))) for outcome in outcomes]
     return [
-        ledger.told(
+        ledger.make_entry(
             run_id, "bronze", outcome.feed.name, outcome.started_at, ended=outcome.ended_at
-        ).done(counts, outcome.batch)
-        for outcome, counts in found
+        ).with_counts(counts, outcome.batch)
+        for outcome, counts in unread_counts
         if counts
     ]
 
 
 def _feed_names(table: Table) -> list[str]:
-    """The table's own feeds, then those that bring the transactions of its consistency group."""
-    own = [feed_name(table, source) for source in table.feeds]
+    """The table's own feeds, then those of the transactions of its consistency group."""
+    names = [feed_name(table, source) for source in table.feeds]
     ends = [transaction_feed(table, source) for source in table.feeds]
-    return list(dict.fromkeys([*own, *(found.feed for found in ends if found is not None)]))
+    return list(dict.fromkeys([*names, *(end.feed for end in ends if end is not None)]))
 
 
-def _entry(run_id: str, table: Table, outcomes: Sequence[Outcome]) -> Entry:
+def _build_entry(run_id: str, table: Table, outcomes: Sequence[Outcome]) -> Entry:
     messages = [outcome.message for outcome in outcomes if outcome.message]
     started = min(outcome.started_at for outcome in outcomes)
     ended = max(outcome.ended_at or outcome.started_at for outcome in outcomes)
     batch = max((outcome.batch for outcome in outcomes if outcome.batch), default=None)
-    message = joined(messages) or None
-    entry = ledger.told(run_id, "bronze", table.table, started, message, ended)
-    return entry.done({"records": sum(_own(outcome, table.table) for outcome in outcomes)}, batch)
+    message = join_failures(messages) or None
+    entry = ledger.make_entry(run_id, "bronze", table.table, started, message, ended)
+    records = sum(_count_records(outcome, table.table) for outcome in outcomes)
+    return entry.with_counts({"records": records}, batch)
 
 
-def _own(outcome: Outcome, table: str) -> int:
+def _count_records(outcome: Outcome, table: str) -> int:
     topics = outcome.feed.tables.get(table)
     if topics is None:
         return 0
@@ -89,7 +92,7 @@ def _own(outcome: Outcome, table: str) -> int:
 
 
 def _of_no_table(outcome: Outcome, tables: Sequence[Table]) -> dict[str | None, int]:
-    """The new records by topic of a shared feed that no table reads, nor a consistency group."""
+    """The new records of a shared feed, by topic, that no table or consistency group reads."""
     if not all(outcome.feed.tables.values()):
         return {}
     sources = [(table, source) for table in tables for source in table.feeds]

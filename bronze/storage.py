@@ -1,4 +1,4 @@
-"""The bronze table of a feed: made with its comments, appended to, never changed."""
+"""The bronze table of a feed: created with its comments, appended to, never changed."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,12 +10,12 @@ from pyspark.sql import functions as F
 
 from bronze.contract import COLUMNS
 from bronze.feed_state import forget_state
-from bronze.feeds import Feed, feeds
-from bronze.loss.holes import IS_NUMBERED, Orders, numbered
+from bronze.feeds import Feed, list_feeds
+from bronze.loss.holes import IS_NUMBERED, Orders, collect_orders
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import writing
-from lakehouse.storage.names import exists, literal, name
+from lakehouse.storage.names import literal, table_exists, table_name
 from lakehouse.storage.newest import newest_batch
 
 PROPERTIES = {"delta.dataSkippingStatsColumns": "_batch,_topic,_partition,_offset,_arrival"}
@@ -24,18 +24,18 @@ _NAMES = [column.name for column in COLUMNS]
 
 
 class News(NamedTuple):
-    """What a look at a feed brought.
+    """The new records of a feed.
 
-    The newest batch that holds a record, the new records by topic (or None), and the numbers of
-    changes within transactions (`bronze.loss.holes`), None where bronze is to be asked for them.
+    The newest batch with a record, the number of new records by topic (or None), and the numbers of
+    changes within transactions (`bronze.loss.holes`), None if bronze must be queried for them.
     """
 
     batch: int
     records: Records
     orders: Orders | None = None
 
-    def followed(self, later: "News") -> "News":
-        """What both brought."""
+    def combine(self, later: "News") -> "News":
+        """The sum of both."""
         records = Counter(self.records)
         records.update(later.records)
         if self.orders is None or later.orders is None:
@@ -46,21 +46,21 @@ class News(NamedTuple):
         return News(max(self.batch, later.batch), records, orders)
 
 
-def prepare(spark: SparkSession, target: Target, feed: Feed) -> int:
-    """Make the feed's table unless it is there; the number of its newest batch, 0 without any.
+def prepare_table(spark: SparkSession, target: Target, feed: Feed) -> int:
+    """Creates the feed's table if it is missing; returns its newest batch, 0 without any.
 
-    What was noted of a table that is gone is forgotten: it is read anew.
+    The notes of a table that is missing are deleted: the feed is read again.
     """
     newest = newest_batch(spark, target, "bronze", feed.name)
     if newest is not None:
         return newest
     forget_state(target, feed)
-    writing.create(spark, target, "bronze", feed.name, create_statement(target, feed))
+    writing.create_table(spark, target, "bronze", feed.name, create_statement(target, feed))
     return 0
 
 
 def create_statement(target: Target, feed: Feed) -> str:
-    """CREATE TABLE with a comment on the table and on each column, as the contract has them."""
+    """CREATE TABLE with the columns and comments of the contract."""
     comment = f"records of {', '.join(feed.tables)} as they arrived, append-only"
     declared = writing.DeclaredTable("bronze", feed.name, comment, COLUMNS, PROPERTIES)
     return declared.create_sql(target)
@@ -69,27 +69,27 @@ def create_statement(target: Target, feed: Feed) -> str:
 def append_here(
     spark: SparkSession, target: Target, feed: Feed, rows: pa.Table, number: int
 ) -> News:
-    """Append rows of this process as batch `number`, in one commit; none at all append nothing.
+    """Appends rows of this process as batch `number`, in one commit; nothing without rows.
 
     The rows have the contract's columns; `_raw` is binary.
     """
     if not rows.num_rows:
         return News(0, {}, {})
     topics = rows["_topic"].to_pylist()
-    orders = numbered(topics, rows["_raw"].to_pylist()) if feed.format == "debezium" else {}
+    orders = collect_orders(topics, rows["_raw"].to_pylist()) if feed.format == "debezium" else {}
     if any(feed.tables.values()):
         rows = rows.sort_by([("_topic", "ascending"), ("_arrival", "ascending")])
     typed = [f"CAST({column.name} AS {column.type})" for column in COLUMNS]
-    _append(target, feed, spark.createDataFrame(rows).selectExpr(*typed).coalesce(1))
+    _append_rows(target, feed, spark.createDataFrame(rows).selectExpr(*typed).coalesce(1))
     return News(number, Counter(topics), orders)
 
 
 def append_spread(
     spark: SparkSession, target: Target, feed: Feed, rows: DataFrame, number: int
 ) -> News:
-    """Append rows that Spark reads as batch `number`, in one commit; then asks what came.
+    """Appends rows that Spark reads as batch `number`, in one commit; then queries what came.
 
-    Rows of one topic lie together within a file, which lets a reader of that topic skip the others.
+    Rows are sorted by topic within a file, so that readers of a topic can skip the others.
     """
     seen = Observation()
     ordered = rows.select(*_NAMES)
@@ -97,45 +97,46 @@ def append_spread(
         ordered = ordered.observe(seen, F.count_if(F.expr(IS_NUMBERED)).alias("numbered"))
     if any(feed.tables.values()):
         ordered = ordered.sortWithinPartitions("_topic", "_arrival")
-    _append(target, feed, ordered)
-    found = news(spark, target, feed, number - 1)
-    has_orders = feed.format == "debezium" and found.records and seen.get["numbered"]
-    return found._replace(orders=None if has_orders else {})
+    _append_rows(target, feed, ordered)
+    came = read_news(spark, target, feed, number - 1)
+    has_orders = feed.format == "debezium" and came.records and seen.get["numbered"]
+    return came._replace(orders=None if has_orders else {})
 
 
-def _append(target: Target, feed: Feed, rows: DataFrame) -> None:
+def _append_rows(target: Target, feed: Feed, rows: DataFrame) -> None:
     writing.append_typed(target, "bronze", feed.name, rows, {"compression": "zstd"})
 
 
-def news(spark: SparkSession, target: Target, feed: Feed, highest: int) -> News:
-    """What came after batch `highest`, by asking bronze."""
-    rows = spark.table(name(target, "bronze", feed.name)).where(F.col("_batch") > highest)
+def read_news(spark: SparkSession, target: Target, feed: Feed, highest: int) -> News:
+    """The new records after batch `highest`, by a query of bronze."""
+    rows = spark.table(table_name(target, "bronze", feed.name)).where(F.col("_batch") > highest)
     counted = rows.groupBy("_topic").agg(F.max("_batch"), F.count("*")).collect()
     batch = max((row[1] for row in counted), default=0)
     return News(batch, {row[0]: row[2] for row in counted})
 
 
-def properties(spark: SparkSession, target: Target, feed: Feed) -> dict[str, str]:
+def read_properties(spark: SparkSession, target: Target, feed: Feed) -> dict[str, str]:
     """The table's properties."""
-    shown = spark.sql(f"SHOW TBLPROPERTIES {name(target, 'bronze', feed.name)}").collect()
+    shown = spark.sql(f"SHOW TBLPROPERTIES {table_name(target, 'bronze', feed.name)}").collect()
     return {row[0]: row[1] for row in shown}
 
 
 def set_properties(
     spark: SparkSession, target: Target, feed: Feed, changed: Mapping[str, str]
 ) -> None:
-    """Set some of the table's properties."""
-    table = name(target, "bronze", feed.name)
+    """Sets some of the table's properties."""
+    table = table_name(target, "bronze", feed.name)
     listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in changed.items())
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({listed})")
 
 
-def hexadecimal(number: Column, digits: int) -> Column:
-    """A number that is not negative as so many upper-case hex digits."""
+def to_hexadecimal(number: Column, digits: int) -> Column:
+    """A number that is not negative, in upper-case hex with `digits` digits."""
     return F.lpad(F.hex(number), digits, "0")
 
 
-def of_feeds(spark: SparkSession, target: Target, tables: Sequence[Table]) -> list[str]:
+def list_feed_tables(spark: SparkSession, target: Target, tables: Sequence[Table]) -> list[str]:
     """SQL names of the tables' feeds that exist."""
-    found = [feed.name for feed in feeds(tables)]
-    return [name(target, "bronze", feed) for feed in found if exists(spark, target, "bronze", feed)]
+    names = [feed.name for feed in list_feeds(tables)]
+    existing = [name for name in names if table_exists(spark, target, "bronze", name)]
+    return [table_name(target, "bronze", name) for name in existing]

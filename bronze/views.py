@@ -1,51 +1,51 @@
-"""`bronze.T` of a table that shares its feed, or has several: a view of its own records."""
+"""`bronze.T` of a table that shares a feed or has several: a view of the table's own records."""
 
 from collections.abc import Collection, Sequence
 
 from pyspark.sql import SparkSession
 
-from bronze.contract import COLUMNS, feed_name, topics
+from bronze.contract import COLUMNS, feed_name, topics_of_source
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
-from lakehouse.spark.failures import in_short, joined
+from lakehouse.spark.failures import describe_failure, join_failures
 from lakehouse.spark.spark_failures import SPARK_FAILURES
-from lakehouse.storage.names import exists, literal, name, quote
-from lakehouse.storage.views import View, publish
+from lakehouse.storage.names import literal, quote, table_exists, table_name
+from lakehouse.storage.views import View, publish_views
 
 
-def published(
+def publish_own_views(
     spark: SparkSession, target: Target, tables: Sequence[Table], entries: Sequence[Entry]
 ) -> list[Entry]:
-    """Publishes the views of the tables that something came for; another one stays as it is.
+    """Publishes the views of the tables that have new records.
 
     Returns:
         The entries, failed where the view could not be published.
     """
     by_name = {table.table: table for table in tables}
-    return [_noted(spark, target, by_name[entry.table], entry) for entry in entries]
+    return [_publish_view(spark, target, by_name[entry.table], entry) for entry in entries]
 
 
-def _noted(spark: SparkSession, target: Target, table: Table, entry: Entry) -> Entry:
+def _publish_view(spark: SparkSession, target: Target, table: Table, entry: Entry) -> Entry:
     feeds = {feed_name(table, source) for source in table.feeds}
     if feeds == {table.table} or not entry.counts.get("records"):
         return entry
     try:
-        there = {feed for feed in feeds if exists(spark, target, "bronze", feed)}
-        publish(spark, target, "bronze", [view(target, table, there)])
+        there = {feed for feed in feeds if table_exists(spark, target, "bronze", feed)}
+        publish_views(spark, target, "bronze", [build_view(target, table, there)])
     except (*SPARK_FAILURES, OSError) as failure:
-        failed = in_short(failure)
-        why = joined(message for message in (entry.message, failed) if message)
+        failed = describe_failure(failure)
+        why = join_failures(message for message in (entry.message, failed) if message)
         collided = entry.conflict or failed.is_conflict
-        told = {"status": "failed", "message": why, "conflict": collided}
-        return entry.model_copy(update=told)
+        changes = {"status": "failed", "message": why, "conflict": collided}
+        return entry.model_copy(update=changes)
     return entry
 
 
-def view(target: Target, table: Table, feeds: Collection[str]) -> View:
-    """The table's own records out of these feeds, as they arrived."""
+def build_view(target: Target, table: Table, feeds: Collection[str]) -> View:
+    """The view of the table's own records in these feeds."""
     parts = [
-        _own_records(name(target, "bronze", feed_name(table, source)), source)
+        _own_records(table_name(target, "bronze", feed_name(table, source)), source)
         for source in table.feeds
         if feed_name(table, source) in feeds
     ]
@@ -56,5 +56,5 @@ def view(target: Target, table: Table, feeds: Collection[str]) -> View:
 
 def _own_records(bronze: str, source: Source) -> str:
     columns = ", ".join(quote(column.name) for column in COLUMNS)
-    own = ", ".join(literal(topic) for topic in topics(source))
-    return f"SELECT {columns} FROM {bronze}" + (f" WHERE _topic IN ({own})" if own else "")
+    topics = ", ".join(literal(topic) for topic in topics_of_source(source))
+    return f"SELECT {columns} FROM {bronze}" + (f" WHERE _topic IN ({topics})" if topics else "")

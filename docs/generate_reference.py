@@ -265,7 +265,7 @@ def _views_page() -> Iterator[str]:
     yield "### gold.T_sensitive"
     yield "The sensitive columns, where the target says `sensitive: separate`, and"
     yield _columns([extract_views.DIGEST_COLUMN])
-    shown = pipeline.runs(pipeline.Sources(ledger.TABLE)).columns
+    shown = pipeline.build_runs_view(pipeline.Sources(ledger.TABLE)).columns
     of_runs = [column for column in ledger.COLUMNS if column[0] in shown]
     kept = {
         "pipeline_status": (

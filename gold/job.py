@@ -9,17 +9,16 @@ from gold import published
 from gold.status import stale, table_status
 from gold.views import empty, extract_views, groups, merged, selects
 from gold.views.catalog import columns_of, open_catalog
-from gold.views.selects import masked
+from gold.views.selects import mask_columns
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
-from lakehouse.storage.views import View
-from lakehouse.storage.views import publish as publish_views
+from lakehouse.storage.views import View, publish_views
 from lakehouse.words import count_off
 from silver.contract import PENDING
 
@@ -38,35 +37,35 @@ def publish(
     progress: Progress,
     configured: list[Table] | None = None,
 ) -> list[Entry]:
-    """Publishes every table; one ledger entry each, and a failure stops no other.
+    """Publishes the views of every table, one ledger entry each; a failure stops no other table.
 
-    A lake of this machine tells in its tables' logs what the views are made of, without a query.
+    Without a catalog the tables' columns are read from Delta's logs, not by a query.
 
-    `gold.pipeline_status` shows all that are `configured`, of which `tables` may be a part.
+    `gold.pipeline_status` has a row for each of `configured`; `tables` may be some of them.
     """
-    entries, shown = [], [*table_status.views(spark, target, configured or tables)]
-    sets, broken = groups.published(spark, target, tables), set[str]()
-    marks, lake = published.marks(spark, target, tables), Lake(spark, target)
+    entries, shown = [], [*table_status.build_status_views(spark, target, configured or tables)]
+    sets, broken = groups.find_versions(spark, target, tables), set[str]()
+    marks, lake = published.read_marks(spark, target, tables), Lake(spark, target)
     for at, table in enumerate(tables, 1):
         progress(count_off(f"gold {table.table}", at, len(tables)))
-        started, message, own = datetime.now(timezone.utc), None, list[View]()
+        started, message, views = datetime.now(timezone.utc), None, list[View]()
         counts, mark = dict[str, int](), marks.get(table.table)
         try:
-            own = table_views(spark, target, table, sets.get(table.consistency_group or "", {}))
+            views = table_views(spark, target, table, sets.get(table.consistency_group or "", {}))
             if mark is not None:
-                counts = published.publish_tables(lake, table, own, mark)
+                counts = published.publish_tables(lake, table, views, mark)
         except TABLE_FAILURES as failure:
-            message = in_short(failure)
+            message = describe_failure(failure)
             broken.add(table.consistency_group or "")
-        shown += own
-        entry = ledger.told(run_id, "gold", table.table, started, message)
-        entries.append(entry.done(counts, mark.batch if mark and counts else None))
-    publish_views(spark, target, "gold", _without(shown, tables, broken))
+        shown += views
+        entry = ledger.make_entry(run_id, "gold", table.table, started, message)
+        entries.append(entry.with_counts(counts, mark.batch if mark and counts else None))
+    publish_views(spark, target, "gold", _drop_broken_groups(shown, tables, broken))
     return entries
 
 
-def _without(shown: list[View], tables: list[Table], broken: set[str]) -> list[View]:
-    """The views but those of groups with a failed member: these stay as they are, all together."""
+def _drop_broken_groups(shown: list[View], tables: list[Table], broken: set[str]) -> list[View]:
+    """The views without those of groups with a failed member: all of these keep their old state."""
     kept = {t.table for t in tables if t.consistency_group in broken}
     return [v for v in shown if v.name.removesuffix("_history") not in kept]
 
@@ -74,47 +73,47 @@ def _without(shown: list[View], tables: list[Table], broken: set[str]) -> list[V
 def table_views(
     spark: SparkSession, target: Target, table: Table, versions: Versions | None = None
 ) -> list[View]:
-    """The views of one table; before silver holds it, of no row if all its columns are declared.
+    """The views of one table; before silver has it, views without rows if all columns are declared.
 
     Those of a consistency group are pinned to the `versions` of its last complete transaction.
     """
-    extracts = extract_views.of(spark, target, table)
+    file_views = extract_views.build_snapshot_views(spark, target, table)
     kept = table.table
-    kinds: list[Kind] = [selects.current if table.keys else selects.keyless]
+    kinds: list[Kind] = [selects.build_current if table.keys else selects.build_keyless]
     if table.stored_as_scd_type == 2:
-        kept, kinds = f"{table.table}_history", [selects.current, selects.history]
-    if not names.exists(spark, target, "silver", kept):
+        kept, kinds = (f"{table.table}_history", [selects.build_current, selects.build_history])
+    if not names.table_exists(spark, target, "silver", kept):
         if not table.is_declared:
-            return extracts
-        nothing = _of(target, table, empty.no_rows(table), empty.declared(table), kinds)
-        return [*nothing, *(extracts or extract_views.of_none(target, table))]
-    source = names.name(target, "silver", kept)
+            return file_views
+        views = _build_views(target, table, empty.no_rows(table), empty.list_declared(table), kinds)
+        return [*views, *(file_views or extract_views.build_empty_views(target, table))]
+    source = names.table_name(target, "silver", kept)
     if table.consistency_group is None:
-        return [*_alone(spark, target, table, kept, kinds), *extracts]
+        return [*_build_ungrouped_views(spark, target, table, kept, kinds), *file_views]
     if versions is None:
-        versions = groups.published(spark, target, [table]).get(table.consistency_group, {})
+        versions = groups.find_versions(spark, target, [table]).get(table.consistency_group, {})
     if kept not in versions:
-        return extracts
+        return file_views
     pinned = f"{source} VERSION AS OF {versions[kept]}"
     there = columns_of(spark, target, kept, versions[kept])
-    found = _of(target, table, pinned, there, kinds)
-    found = [view._replace(pinned=(kept, versions[kept])) for view in found]
-    return [*_without_stale(spark, target, table, found, source), *extracts]
+    views = _build_views(target, table, pinned, there, kinds)
+    views = [view._replace(pinned=(kept, versions[kept])) for view in views]
+    return [*_without_stale(spark, target, table, views, source), *file_views]
 
 
-def _alone(
+def _build_ungrouped_views(
     spark: SparkSession, target: Target, table: Table, kept: str, kinds: Sequence[Kind]
 ) -> list[View]:
-    """The views of a table in no group, over the silver table `kept` and what waits for it."""
-    rows = names.name(target, "silver", kept)
+    """The views of a table in no group, over the silver table `kept` and its pending changes."""
+    rows = names.table_name(target, "silver", kept)
     there = columns_of(spark, target, kept)
 
     def read(source: str) -> list[View]:
-        shown = _of(target, table, source, there, kinds)
+        shown = _build_views(target, table, source, there, kinds)
         return _without_stale(spark, target, table, shown, source)
 
     applied = read(rows)
-    both = merged.source(spark, target, table, kept, there)
+    both = merged.build_source(spark, target, table, kept, there)
     if both is None:
         return applied
     waits = None if target.catalog else f"{table.table}{PENDING}"
@@ -122,20 +121,20 @@ def _alone(
     return [view._replace(applied=alone.query, waiting=waits) for view, alone in pairs]
 
 
-def _of(
+def _build_views(
     target: Target, table: Table, source: str, there: Sequence[str], kinds: Sequence[Kind]
 ) -> list[View]:
     columns = [c for c in there if not c.startswith("_")]
-    source, columns = masked(table, source, columns, target.sensitive)
+    source, columns = mask_columns(table, source, columns, target.sensitive)
     return [kind(table, source, columns) for kind in kinds]
 
 
 def _without_stale(
     spark: SparkSession, target: Target, table: Table, shown: list[View], rows: str
 ) -> list[View]:
-    """The views of `rows`; where stale keys are hidden, the current view leaves them out."""
+    """The views; with `on_stale_key: hide` the current one leaves out the stale keys of `rows`."""
     hide = table.on_stale_key == "hide"
-    keys = stale.of(Lake(spark, target), table, rows) if hide else None
+    keys = stale.build_stale_query(Lake(spark, target), table, rows) if hide else None
     if keys is None:
         return shown
-    return [stale.hidden(v, keys) if v.name == table.table else v for v in shown]
+    return [stale.hide_stale_keys(v, keys) if v.name == table.table else v for v in shown]

@@ -1,10 +1,10 @@
 """Gold's tables as plain Delta tables, for engines that know neither its views nor silver.
 
 `publish: table` writes `gold.T`, and `gold.T_history`, from what silver has merged: beside the
-views in `lake/gold/T`, or in a catalog as `gold.T_published`. No reader needs a feature of Delta
-for them. A run merges the keys that silver has written since the batch in the table's own commit
-(its `userMetadata`); a MERGE changes only rows that differ, so one that is done again changes none.
-Where rows went of which no batch tells (a truncate, a rebuild), all rows are compared.
+views in `lake/gold/T`, or in a catalog as `gold.T_published`. Readers need no table feature of
+Delta. A run merges the keys that silver has written since the batch recorded in the table's newest
+commit (`userMetadata`). A MERGE changes only rows that differ, so repeating it changes nothing.
+After a truncate or a rebuild, which remove rows outside any batch, all rows are compared.
 """
 
 import hashlib
@@ -20,16 +20,21 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from gold.views.selects import shown
+from gold.views.selects import select_shown
 from lakehouse.config.table import Strict, Table
 from lakehouse.config.target import Target
-from lakehouse.places.place import place
+from lakehouse.places.place import to_place
 from lakehouse.run import ledger
 from lakehouse.storage import names
 from lakehouse.storage.delta_log import read_notes
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import literal, quote
-from lakehouse.storage.statements import execute, inserting, noting, updating
+from lakehouse.storage.statements import (
+    execute_with_rows,
+    note_commits,
+    render_insert,
+    render_update,
+)
 from lakehouse.storage.views import View
 
 PLAIN = {
@@ -39,7 +44,7 @@ PLAIN = {
     "delta.checkpointPolicy": "classic",
 }
 NO_VALUES_IN_LOG = {"delta.dataSkippingNumIndexedCols": "0"}
-"""Statistics of a file are values of its rows, which `erase` could not take out of Delta's log."""
+"""File statistics would be values of rows in Delta's log, from where `erase` cannot remove them."""
 _PLAIN_TYPES = {"timestamp_ntz": "timestamp", "variant": "string"}
 _OF_TYPES = ("type", "elementType", "keyType", "valueType")
 _ODD = str.maketrans(dict.fromkeys(" ,;{}()\n\t=", "_"))
@@ -47,9 +52,9 @@ _ODD = str.maketrans(dict.fromkeys(" ,;{}()\n\t=", "_"))
 
 
 class PublishedMark(Strict):
-    """What a published table shows: a batch of silver's, and when rows went without one.
+    """What a published table shows: silver's batch, and when rows last went outside a batch.
 
-    `configuration` is a digest of the YAML and of the treatment of sensitive columns.
+    `replaced_at` is in µs since 1970; `configuration` is a digest of the YAML and `sensitive`.
     """
 
     table: str
@@ -58,17 +63,19 @@ class PublishedMark(Strict):
     configuration: str
 
 
-def marks(spark: SparkSession, target: Target, tables: Sequence[Table]) -> dict[str, PublishedMark]:
+def read_marks(
+    spark: SparkSession, target: Target, tables: Sequence[Table]
+) -> dict[str, PublishedMark]:
     """What silver has merged of the tables that are to be published."""
     wanted = [table for table in tables if table.publish == "table"]
     if not wanted:
         return {}
     kept = ledger.read_local_states(target)
     states = ledger.read_states(spark, target) if kept is None else kept
-    return {t.table: _mark(target, t, json.loads(states.get(t.table, "{}"))) for t in wanted}
+    return {t.table: _build_mark(target, t, json.loads(states.get(t.table, "{}"))) for t in wanted}
 
 
-def _mark(target: Target, table: Table, state: Mapping[str, Any]) -> PublishedMark:
+def _build_mark(target: Target, table: Table, state: Mapping[str, Any]) -> PublishedMark:
     batch = state.get("logged" if table.on_stale_key == "hide" else "batch", 0)
     text = f"{table.model_dump_json()} {target.sensitive}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -93,14 +100,14 @@ def publish_tables(
 
 
 def published_names(spark: SparkSession, target: Target, table: Table) -> list[str]:
-    """The SQL names of a table's plain Delta tables that are there."""
-    own = [_own_name(target, name) for name in (table.table, f"{table.table}_history")]
-    there = [name for name in own if names.exists(spark, target, "gold", name)]
-    return [names.name(target, "gold", name) for name in there]
+    """The SQL names of a table's plain Delta tables that exist."""
+    candidates = [_own_name(target, name) for name in (table.table, f"{table.table}_history")]
+    there = [name for name in candidates if names.table_exists(spark, target, "gold", name)]
+    return [names.table_name(target, "gold", name) for name in there]
 
 
 def _own_name(target: Target, view: str) -> str:
-    """A view and a table of one name cannot stand in one schema of a catalog."""
+    """The plain table's name; in a schema of a catalog it cannot be that of the view."""
     return f"{view}_published" if target.catalog else view
 
 
@@ -117,7 +124,7 @@ def plain_rows(
         taken.add(name.lower())
         comment = comments.get(field.name)
         note = {"comment": comment} if comment else {}
-        chosen.append(_column(field.name).cast(plain.dataType).alias(name, metadata=note))
+        chosen.append(_build_column(field.name).cast(plain.dataType).alias(name, metadata=note))
     return rows.select(*chosen)
 
 
@@ -143,36 +150,36 @@ class PublishedTable:
         if held == wanted:
             return {}
         query = self.view.applied or self.view.query
-        rows = self._shaped(self.lake.spark.sql(query))
-        if not there or not self._identity or not self._fits(rows.schema):
-            with noting(self.lake.spark, wanted.model_dump_json()):
+        rows = self._to_plain_rows(self.lake.spark.sql(query))
+        if not there or not self._identity or not self._fits_schema(rows.schema):
+            with note_commits(self.lake.spark, wanted.model_dump_json()):
                 self._replace(rows)
             return {"publications": 1, "rewritten": int(there and bool(self._identity))}
         same_form = held is not None and held.configuration == wanted.configuration
-        self._grow(rows.schema, same_form)
-        if held is None or not self._tells_keys(held, wanted):
+        self._add_columns(rows.schema, same_form)
+        if held is None or not self._names_all_keys(held, wanted):
             changed = rows.withColumn("_live", F.lit(True))
             gone = " WHEN NOT MATCHED BY SOURCE THEN DELETE"
         else:
-            changed, gone = self._touched(query, held.batch), ""
-        with noting(self.lake.spark, wanted.model_dump_json()):
+            changed, gone = self._select_touched(query, held.batch), ""
+        with note_commits(self.lake.spark, wanted.model_dump_json()):
             return {"publications": 1, "published": self._merge(changed, gone)}
 
     @property
     def _identity(self) -> list[str]:
-        """The columns that tell a row; none where the view has not all of them, or no key."""
+        """The columns that identify a row; none if the view lacks one of them, or has no key."""
         keys = self.view.keys[: len(self.config.keys)]
-        own = ["sequence_from"] if self.view.name != self.config.table else []
-        named = [*keys, *own] if keys and {*keys} <= {*self.view.columns} else []
+        version_key = ["sequence_from"] if self.view.name != self.config.table else []
+        named = [*keys, *version_key] if keys and {*keys} <= {*self.view.columns} else []
         return [name.translate(_ODD) for name in named]
 
     @property
-    def _nullable(self) -> set[str]:
+    def _nullable_keys(self) -> set[str]:
         keys = zip(self.config.keys, self._identity, strict=False)
         return {name for key, name in keys if key in self.config.nullable_keys}
 
-    def _tells_keys(self, held: PublishedMark, wanted: PublishedMark) -> bool:
-        """Whether the batches after the held one tell all keys that may have changed."""
+    def _names_all_keys(self, held: PublishedMark, wanted: PublishedMark) -> bool:
+        """Whether the batches after the held one name all keys that may have changed."""
         return (
             self.view.pinned is None
             and self.config.on_stale_key == "show"
@@ -180,68 +187,70 @@ class PublishedTable:
             and held.configuration == wanted.configuration
         )
 
-    def _touched(self, query: str, batch: int) -> DataFrame:
-        """The rows of the keys that silver wrote after a batch; `_live` is false of those gone."""
+    def _select_touched(self, query: str, batch: int) -> DataFrame:
+        """The rows of the keys that silver wrote after a batch; removed ones have `_live` false."""
         spark, target, config = self.lake.spark, self.lake.target, self.config
         history = config.stored_as_scd_type == 2
-        kept = names.name(target, "silver", f"{config.table}{'_history' if history else ''}")
+        kept = names.table_name(target, "silver", f"{config.table}{'_history' if history else ''}")
         ends = f" FROM {kept} WHERE NOT _deleted"
-        if query.endswith(ends):  # one row per key: what the view shows, and whether it does
+        if query.endswith(
+            ends
+        ):  # one row per key: the view's columns, and whether it shows the row
             marked = f", NOT _deleted AS _live FROM {kept} WHERE _batch > {batch}"
-            return self._shaped(spark.sql(query.removesuffix(ends) + marked))
+            return self._to_plain_rows(spark.sql(query.removesuffix(ends) + marked))
         written, keys = f"(SELECT * FROM {kept} WHERE _batch > {batch})", config.keys
         touched = written
         if history:
-            same = names.same("held", "new", keys, config.nullable_keys)
+            same = names.agree_on("held", "new", keys, config.nullable_keys)
             touched = (
                 f"(SELECT held.* FROM {kept} AS held LEFT SEMI JOIN {written} AS new ON {same})"
             )
-        live = self._shaped(spark.sql(query.replace(f"FROM {kept}", f"FROM {touched}")))
-        columns = shown(config, keys, target.sensitive).values()
+        live = self._to_plain_rows(spark.sql(query.replace(f"FROM {kept}", f"FROM {touched}")))
+        columns = select_shown(config, keys, target.sensitive).values()
         chosen = (f"{c} AS {quote(n)}" for c, n in zip(columns, self._identity, strict=False))
         gone = spark.sql(f"SELECT DISTINCT {', '.join(chosen)} FROM {written}")
         if self.view.name != config.table:
-            held = spark.table(self.name).select(*map(_column, self._identity))
+            held = spark.table(self.name).select(*map(_build_column, self._identity))
             gone = self._join(held, gone, self._identity[:-1], "left_semi")
         gone = self._join(gone, live, self._identity, "left_anti").withColumn("_live", F.lit(False))
         return live.withColumn("_live", F.lit(True)).unionByName(gone, allowMissingColumns=True)
 
     def _join(self, one: DataFrame, other: DataFrame, by: Sequence[str], how: str) -> DataFrame:
-        same = F.expr(names.same("one", "other", by, self._nullable))
+        same = F.expr(names.agree_on("one", "other", by, self._nullable_keys))
         return one.alias("one").join(other.alias("other"), same, how)
 
     def _merge(self, changed: DataFrame, gone: str) -> int:
-        """Writes rows that differ, in one commit; how many rows that changed."""
+        """Writes the rows that differ, in one commit; returns how many rows changed."""
         fields = [field for field in changed.schema.fields if field.name != "_live"]
         others = [field for field in fields if field.name not in self._identity]
-        differ = " OR ".join(map(_differs, others)) or "false"
+        differ = " OR ".join(map(_render_difference, others)) or "false"
         names_of = [field.name for field in fields]
-        on = names.same("t", "s", self._identity, self._nullable)
+        on = names.agree_on("t", "s", self._identity, self._nullable_keys)
         text = (
             f"MERGE INTO {self.name} t USING {{rows}} s ON {on}"
             f" WHEN MATCHED AND NOT s._live THEN DELETE"
-            f" WHEN MATCHED AND ({differ}) THEN {updating(names_of)}"
-            f" WHEN NOT MATCHED AND s._live THEN {inserting(names_of)}{gone}"
+            f" WHEN MATCHED AND ({differ}) THEN {render_update(names_of)}"
+            f" WHEN NOT MATCHED AND s._live THEN {render_insert(names_of)}{gone}"
         )
-        found = execute(self.lake.spark, text, changed).collect()[0]
-        return int(found["num_affected_rows"])
+        metrics = execute_with_rows(self.lake.spark, text, changed).collect()[0]
+        return int(metrics["num_affected_rows"])
 
-    def _shaped(self, rows: DataFrame) -> DataFrame:
+    def _to_plain_rows(self, rows: DataFrame) -> DataFrame:
         return plain_rows(rows, self.view.columns)
 
-    def _fits(self, wanted: StructType) -> bool:
-        """Whether the table has no column that is gone, or of another type."""
+    def _fits_schema(self, wanted: StructType) -> bool:
+        """Whether every column of the table is still wanted, with its type."""
         types = {field.name: field.dataType.simpleString() for field in wanted.fields}
         held = self.lake.spark.table(self.name).schema.fields
         return all(types.get(field.name) == field.dataType.simpleString() for field in held)
 
-    def _grow(self, wanted: StructType, same_form: bool) -> None:
-        """Adds the columns that are new; where the YAML has changed, its properties, comments."""
+    def _add_columns(self, wanted: StructType, same_form: bool) -> None:
+        """Adds new columns; where the YAML has changed, also sets properties and comments."""
         held = {field.name: field.metadata.get("comment") for field in self._held_fields}
         new = [field for field in wanted.fields if field.name not in held]
-        texts = [f"ADD COLUMNS ({', '.join(map(_declared, new))})"] if new else []
+        texts = [f"ADD COLUMNS ({', '.join(map(_render_column, new))})"] if new else []
         if not same_form:
-            texts.append(f"SET TBLPROPERTIES ({self._properties(comment=self.view.comment)})")
+            texts.append(f"SET TBLPROPERTIES ({self._list_properties(comment=self.view.comment)})")
             for field in wanted.fields:
                 comment = field.metadata.get("comment", "")
                 if field.name in held and (held[field.name] or "") != comment:
@@ -254,26 +263,26 @@ class PublishedTable:
         return self.lake.spark.table(self.name).schema.fields
 
     def _replace(self, rows: DataFrame) -> None:
-        """Puts a table of these rows in place of what is there."""
+        """Replaces the table, or what is in its place, by these rows."""
         text = (
             f"CREATE OR REPLACE TABLE {self.name} USING delta COMMENT {literal(self.view.comment)}"
-            f" TBLPROPERTIES ({self._properties()}) AS SELECT * FROM {{rows}}"
+            f" TBLPROPERTIES ({self._list_properties()}) AS SELECT * FROM {{rows}}"
         )
-        execute(self.lake.spark, text, rows)
+        execute_with_rows(self.lake.spark, text, rows)
 
-    def _properties(self, **more: str) -> str:
+    def _list_properties(self, **more: str) -> str:
         feed = {"delta.enableChangeDataFeed": str(self.config.change_data_feed).lower()}
         listed = {**PLAIN, **NO_VALUES_IN_LOG, **feed, "keys": ", ".join(self._identity), **more}
         return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in listed.items())
 
     def _read_mark(self) -> PublishedMark | None:
         """The mark of the newest commit that has one."""
-        folder = names.location(self.lake.target, "gold", self.view.name)
+        folder = names.table_folder(self.lake.target, "gold", self.view.name)
         if folder is not None:
-            notes = read_notes(place(self.lake.target, folder))
+            notes = read_notes(to_place(self.lake.target, folder))
         else:
-            told = self.lake.spark.sql(f"DESCRIBE HISTORY {self.name}")
-            rows = told.where("userMetadata IS NOT NULL").orderBy(F.desc("version")).limit(1)
+            commits = self.lake.spark.sql(f"DESCRIBE HISTORY {self.name}")
+            rows = commits.where("userMetadata IS NOT NULL").orderBy(F.desc("version")).limit(1)
             notes = (row["userMetadata"] for row in rows.collect())
         for note in notes:
             try:
@@ -285,18 +294,18 @@ class PublishedTable:
         return None
 
 
-def _column(name: str) -> Column:
+def _build_column(name: str) -> Column:
     return F.col(quote(name))
 
 
-def _declared(field: StructField) -> str:
+def _render_column(field: StructField) -> str:
     comment = field.metadata.get("comment")
-    told = f" COMMENT {literal(comment)}" if comment else ""
-    return f"{quote(field.name)} {field.dataType.simpleString()}{told}"
+    comment_clause = f" COMMENT {literal(comment)}" if comment else ""
+    return f"{quote(field.name)} {field.dataType.simpleString()}{comment_clause}"
 
 
-def _differs(field: StructField) -> str:
-    """SQL of whether a row's value is another one; maps have no equality, so their texts count."""
+def _render_difference(field: StructField) -> str:
+    """SQL: whether the values in `t` and `s` differ. Maps cannot be compared, so their JSON is."""
     pair = [f"{side}.{quote(field.name)}" for side in ("t", "s")]
     if "map<" in field.dataType.simpleString():
         pair = [f"to_json(struct({each}))" for each in pair]

@@ -1,4 +1,4 @@
-"""Durations as people write and read them: `10 minutes`, `1 hour 30 minutes`, `5s`, `0`."""
+"""Parses and renders durations such as `10 minutes`, `1 hour 30 minutes`, `5s`, `0`."""
 
 import re
 
@@ -9,11 +9,11 @@ EXPECTED = "a duration such as '10 minutes', '2 days' or 0"
 _PART = re.compile(r"\s*(\d+)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
-def seconds(text: str | int) -> int:
-    """Whole seconds of a duration; a bare number is seconds.
+def to_seconds(text: str | int) -> int:
+    """The whole seconds of a duration; a bare number is seconds.
 
     Raises:
-        ValueError: anything else, and negative numbers.
+        ValueError: the text is no duration, or negative.
     """
     written = str(text).strip()
     if written.isdigit():
@@ -21,29 +21,29 @@ def seconds(text: str | int) -> int:
     parts = _PART.findall(written)
     if not parts or _PART.sub("", written):
         raise ValueError(EXPECTED)
-    return sum(int(count) * _unit(unit.lower()) for count, unit in parts)
+    return sum(int(count) * _unit_seconds(unit.lower()) for count, unit in parts)
 
 
-def spoken(count: float | None) -> str:
-    """Seconds as a person reads them, in at most two units: `4.2 s`, `1 h 30 min`, `2 d 5 h`."""
+def render_duration(count: float | None) -> str:
+    """Seconds as text in at most two units: `4.2 s`, `1 h 30 min`, `2 d 5 h`."""
     if count is None:
         return ""
     if count < 60:
         return f"{count:.1f} s" if count % 1 else f"{count:.0f} s"
     minutes, hours, days = int(count // 60), int(count // 3_600), int(count // 86_400)
     if minutes < 60:
-        return _two(minutes, "min", int(count % 60), "s")
+        return _join_units(minutes, "min", int(count % 60), "s")
     if hours < 48:
-        return _two(hours, "h", minutes % 60, "min")
-    return _two(days, "d", hours % 24, "h")
+        return _join_units(hours, "h", minutes % 60, "min")
+    return _join_units(days, "d", hours % 24, "h")
 
 
-def _two(large: int, unit: str, small: int, lesser: str) -> str:
+def _join_units(large: int, unit: str, small: int, lesser: str) -> str:
     return f"{large} {unit} {small} {lesser}" if small else f"{large} {unit}"
 
 
-def _unit(unit: str) -> int:
-    found = SHORT.get(unit) or UNITS.get(unit.removesuffix("s"))
-    if found is None:
+def _unit_seconds(unit: str) -> int:
+    factor = SHORT.get(unit) or UNITS.get(unit.removesuffix("s"))
+    if factor is None:
         raise ValueError(EXPECTED)
-    return found
+    return factor

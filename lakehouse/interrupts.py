@@ -1,4 +1,4 @@
-"""Ctrl-C: a short answer at any moment, and no traceback of what it broke off."""
+"""Handles Ctrl-C at any moment: a short message, and no traceback of the interrupted work."""
 
 import logging
 import os
@@ -18,40 +18,40 @@ _cancel: list[Callable[[], object]] = []
 
 
 def leave_at_once() -> None:
-    """From now on Ctrl-C ends the process at once, which has nothing to bring to an end yet.
+    """Lets Ctrl-C end the process at once, while it has begun nothing.
 
-    Nothing changes where Ctrl-C is ignored or another's already, nor outside of the main thread.
+    Does nothing if Ctrl-C is ignored or has another handler, or outside of the main thread.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         with suppress(ValueError):
-            signal.signal(signal.SIGINT, _leave)
+            signal.signal(signal.SIGINT, _exit_at_once)
             sys.unraisablehook = _press_again
 
 
 def raise_again() -> None:
-    """From now on Ctrl-C is a KeyboardInterrupt again, if `leave_at_once` had changed that."""
-    if signal.getsignal(signal.SIGINT) is _leave:
-        signal.signal(signal.SIGINT, _interrupt)
+    """Lets Ctrl-C raise KeyboardInterrupt again after `leave_at_once`."""
+    if signal.getsignal(signal.SIGINT) is _exit_at_once:
+        signal.signal(signal.SIGINT, _raise_interrupt)
 
 
 def cancel_beside(cancel: Callable[[], object]) -> None:
-    """From now on Ctrl-C is a KeyboardInterrupt at once, and `cancel` ends Spark's jobs meanwhile.
+    """Lets Ctrl-C raise KeyboardInterrupt at once, and cancel Spark's jobs in another thread.
 
-    Spark's own handler asks Java to cancel them from within whatever Ctrl-C broke off, which may be
-    another question to Java: that ends in tracebacks. A thread has a connection of its own.
+    Spark's own handler calls Java from within the interrupted code, which may be another call of
+    Java: that ends in tracebacks. A thread has its own connection to Java.
     """
     _cancel[:] = [cancel]
     with suppress(ValueError):
-        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGINT, _raise_interrupt)
 
 
 def was_pressed() -> bool:
-    """Whether Ctrl-C broke off what goes on, though another failure may have hidden that."""
+    """Whether Ctrl-C was pressed, even if another failure hides the interrupt."""
     return _pressed.is_set()
 
 
 def stop_if_pressed() -> None:
-    """Begin nothing more, nor take for a failure what Ctrl-C broke off.
+    """Stops before more work begins, or before an interrupted step counts as a failure.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed.
@@ -61,16 +61,16 @@ def stop_if_pressed() -> None:
 
 
 def go_on() -> None:
-    """Ctrl-C has been answered, and other work follows."""
+    """Resets the state after Ctrl-C was handled, before other work."""
     _pressed.clear()
     logging.disable(logging.NOTSET)
 
 
 @contextmanager
-def ending() -> Iterator[None]:
-    """Once what is done within has ended, Ctrl-C ends the process silently, with its exit code.
+def exit_silently() -> Iterator[None]:
+    """After the block, Ctrl-C ends the process silently with its exit code.
 
-    Threads that are still at work, and Python's own end, would answer with tracebacks.
+    Otherwise threads that still work, and Python's own shutdown, would print tracebacks.
     """
     code = 0
     try:
@@ -84,22 +84,22 @@ def ending() -> Iterator[None]:
             signal.signal(signal.SIGINT, lambda _, __: os._exit(code))
 
 
-def _interrupt(_: int, __: FrameType | None) -> None:
-    """Nothing is logged from then on: py4j would log where the question to Java was broken off."""
+def _raise_interrupt(_: int, __: FrameType | None) -> None:
+    """Raises KeyboardInterrupt without further logging: py4j would log its interrupted call."""
     _pressed.set()
     logging.disable()
     for cancel in _cancel:
-        threading.Thread(target=_quietly, args=[cancel], daemon=True).start()
+        threading.Thread(target=_call_quietly, args=[cancel], daemon=True).start()
     raise KeyboardInterrupt
 
 
-def _quietly(cancel: Callable[[], object]) -> None:
+def _call_quietly(cancel: Callable[[], object]) -> None:
     with suppress(BaseException):
         cancel()
 
 
 def _press_again(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Python drops what is raised while an object goes, such as a reference to one of Java's."""
+    """Repeats Ctrl-C, as Python drops exceptions raised while an object is deleted."""
     if unraisable.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(unraisable)
         return
@@ -108,7 +108,7 @@ def _press_again(unraisable: "sys.UnraisableHookArgs") -> None:
     again.start()
 
 
-def _leave(_: int, __: FrameType | None) -> None:
-    """An exception could be raised in the midst of an import, which may make another one of it."""
+def _exit_at_once(_: int, __: FrameType | None) -> None:
+    """Exits without an exception, which an import in progress might turn into another one."""
     os.write(2, f"error: {Interrupted(None)}\n".encode())
     os._exit(Interrupted.exit_code)

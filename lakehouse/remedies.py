@@ -1,4 +1,4 @@
-"""Bad nights: what to do about a failure whose cause lies outside the lakehouse."""
+"""Troubleshooting: what to do about a failure whose cause is outside of the lakehouse."""
 
 import json
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lakehouse.config.target import Target
 from lakehouse.errors import LakeNotWritable, SparkUnavailable
-from lakehouse.places.place import place
+from lakehouse.places.place import to_place
 from lakehouse.places.settings import is_object_url
 
 LEAST_FREE = 64 << 20
@@ -23,8 +23,8 @@ NO_BROKER = (
     "UnknownTopicOrPartition",
 )
 
-# What a message holds, and the way out; the first that fits is told.
-WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (
+# Parts of a message, and the remedy; the first match counts.
+REMEDIES: Sequence[tuple[tuple[str, ...], str]] = (
     (
         ("No space left on device", "Disk quota exceeded"),
         "the disk is full: free some space and run again; nothing is lost and nothing is doubled",
@@ -74,50 +74,50 @@ WAYS_OUT: Sequence[tuple[tuple[str, ...], str]] = (
 
 
 def with_remedy(message: str | None) -> str:
-    """The message, with what to do about it where that is known."""
-    told = message or "no reason given"
-    action = find_remedy(told)
-    return f"{told}\n    do: {action}" if action else told
+    """The message, with its remedy if one is known."""
+    text = message or "no reason given"
+    action = find_remedy(text)
+    return f"{text}\n    do: {action}" if action else text
 
 
 def is_unreachable(message: str | None) -> bool:
-    """Whether a failure's message says that the source did not answer."""
+    """Whether a failure's message means that the source did not answer."""
     return any(sign in (message or "") for sign in NO_BROKER)
 
 
 def find_remedy(message: str) -> str | None:
-    """What to do about it, where that is known."""
-    return next((out for signs, out in WAYS_OUT if any(sign in message for sign in signs)), None)
+    """The remedy for a failure with this message; None if none is known."""
+    return next((out for signs, out in REMEDIES if any(sign in message for sign in signs)), None)
 
 
 def install_extra(extra: str) -> str:
-    """The command that adds an extra: of the very wheel from which the lakehouse was installed."""
+    """The command that installs an extra, from the wheel of this installation if there is one."""
     wheel = ""
     with suppress(PackageNotFoundError, ValueError, KeyError):
-        told = json.loads(distribution("cdc-lakehouse").read_text("direct_url.json") or "{}")
-        wheel = f" @ {told['url']}" if told["url"].endswith(".whl") else ""
+        origin = json.loads(distribution("cdc-lakehouse").read_text("direct_url.json") or "{}")
+        wheel = f" @ {origin['url']}" if origin["url"].endswith(".whl") else ""
     return f"pip install 'cdc-lakehouse[{extra}]{wheel}'"
 
 
 def java_ended() -> SparkUnavailable:
-    """What to raise when a local Spark's Java is gone in the midst of the work."""
-    found = "its Java has ended; the last of lake/_logs/spark.log below the lake's root says why"
+    """The error for a local Spark whose Java has ended during the work."""
+    problem = "its Java has ended; the last of lake/_logs/spark.log below the lake's root says why"
     action = (
         "where it ran out of memory, give the target more driver_memory; run again, nothing is lost"
     )
-    return SparkUnavailable(found, action)
+    return SparkUnavailable(problem, action)
 
 
 def session_ended(target: Target) -> SparkUnavailable:
-    """What to raise when the session is gone in the midst of the work."""
+    """The error for a session that has ended during the work."""
     if target.kind in ("local", "cluster"):
         return java_ended()
-    found = "the server let go of its session; it may have been started anew"
-    return SparkUnavailable(found, "run again, nothing is lost")
+    problem = "the server let go of its session; it may have been started anew"
+    return SparkUnavailable(problem, "run again, nothing is lost")
 
 
 def check_writable(target: Target) -> None:
-    """Whether a local lake can be written, asked before Spark starts.
+    """Checks that a lake without a catalog can be written, before Spark starts.
 
     Raises:
         LakeNotWritable: it cannot, or its disk is full.
@@ -143,9 +143,9 @@ def check_writable(target: Target) -> None:
 
 
 def _check_store(target: Target) -> None:
-    """The same of a lake in an object store: one small file is put there."""
+    """The same for a lake in an object store, by writing a small file."""
     try:
-        place(target, target.lake, "_probe").write_bytes(b"x")
+        to_place(target, target.lake, "_probe").write_bytes(b"x")
     except OSError as refused:
         action = "correct root, and endpoint, region and keys in `settings` or the environment"
         raise LakeNotWritable(target.lake, str(refused), action) from refused

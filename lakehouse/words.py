@@ -1,4 +1,4 @@
-"""How numbers and times are written as text, for people and as JSON that loses nothing."""
+"""Formats of numbers and times as text, for people and as lossless JSON."""
 
 NTZ_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 TIME_FORMAT = NTZ_FORMAT + "XXX"
@@ -10,18 +10,18 @@ JSON_OPTIONS = {
 """Options of Spark's `to_json`: times with all their digits, nulls included."""
 
 
-def counted(count: int, noun: str) -> str:
-    """The number and the noun in the form that fits: `1 table`, `2,000 tables`."""
+def render_count(count: int, noun: str) -> str:
+    """A number and its noun in singular or plural: `1 table`, `2,000 tables`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def count_off(text: str, at: int, of: int) -> str:
-    """What is done now, and which of how many that is, where there are several."""
+    """The text with its position, such as `, 2 of 5`, if there are several."""
     return text if of == 1 else f"{text}, {at:,} of {of:,}"
 
 
 def read_columns(text: str) -> tuple[tuple[str, str, str], ...]:
-    """The columns of a text, `name | type | meaning` a line each: three texts of each column.
+    """Parses lines of `name | type | meaning` into a tuple for each column.
 
     A line that begins with blanks continues the one before.
     """

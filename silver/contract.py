@@ -1,4 +1,4 @@
-"""What gold may know of silver's tables, and what a decoder owes to silver: columns, meanings.
+"""The columns of silver's tables that gold may read, and those that a decoder returns.
 
 A decoder returns, for every bronze row it was given, exactly one row: the table's key and business
 columns in their final types, then `CHANGE_COLUMNS`. Nothing is filtered away: a record without a
@@ -24,7 +24,7 @@ class LayerColumn(NamedTuple):
 
 UPSERT, DELETE, TRUNCATE, NONE = "upsert", "delete", "truncate", "none"
 
-# Letters of keys that an extract did not bring: changes of the table, but no records.
+# Letters of keys that a snapshot file does not have: they count keys, not records.
 EXTRACT_NOTES = ("D", "X")
 
 RECORD_OUTCOMES: Mapping[str, str] = {
@@ -295,7 +295,7 @@ def sequence_text(order: str) -> str:
 
 
 PENDING = "_pending"
-"""What the name ends in of the view that shows what waits to be merged."""
+"""The suffix of the view that shows pending changes."""
 
 
 def kept_name(table: Table) -> str:
@@ -304,9 +304,9 @@ def kept_name(table: Table) -> str:
 
 
 def waits_in_log(target: Target, table: Table) -> bool:
-    """Whether readers see in the change log what waits of a table: by the view `silver.T_pending`.
+    """Whether readers see a table's pending changes, by the view `silver.T_pending`.
 
-    Of a current table whose row is its newest change. Not of the tables of a rebuild.
+    True of a current table whose rows are its newest changes, except within a rebuild.
     """
     plain = table.stored_as_scd_type == 1 and table.on_delete == "remove" and bool(table.keys)
     ordered = table.format != "snapshot" and not table.sequence_groups
@@ -315,9 +315,10 @@ def waits_in_log(target: Target, table: Table) -> bool:
 
 ORDER, KEY_PARTS, LEFT_OUT = "order", "key parts", "fields left out"
 LACKED_KEYS = "keys lacked"
-"""Four aspects of what a table's state has learned: what orders Debezium's records, parts of their
-keys that are no keys of the table (JSON), fields of the source that are in no column (JSON), and
-keys of the table that the records' keys lack and whose old values are not known (JSON)."""
+"""Entries of a table's fingerprint that the source has shown: what orders Debezium's records, parts
+of their keys that are no keys of the table, fields of the source that are in no column, and keys of
+the table that the records' keys lack and whose old values are not known (the last three as JSON).
+"""
 
 GROUP_TYPE = (
     "group struct<name: string, number: bigint, versions: map<string,bigint>, waiting:"

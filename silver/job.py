@@ -33,7 +33,7 @@ def apply(
 def apply_all(
     spark: SparkSession, target: Target, tables: list[Table], run_id: str, progress: Progress
 ) -> list[Entry]:
-    """Brings every table up to what bronze holds, and merges all that waits."""
+    """Brings every table up to what bronze holds, and merges all pending changes."""
     memory = Memory()
     memory.merge_all = True
     return apply(spark, target, tables, run_id, progress, memory)

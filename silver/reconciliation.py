@@ -3,12 +3,12 @@
 `inserted`, `updated`, `deleted` and `delete_unknown` (there was no row) changed what the table
 shows; `superseded` lost against a newer change; `duplicate` is a record that the key's stored row
 shows to have come before; `late` came after a newer change of its key had been applied, and was
-woven into the history or gave a row the columns that no newer change carries. These the fold counts
-(`silver.fold.arrow`). `truncate`, `without_change` and `dead_letter:<reason>` are counted in the
-change log. A table with a history applies every change in its turn; of a table without one, only
-the newest change of a key in a run is applied and the others are superseded. Records that an
-earlier run has counted as `pending` (see `silver.freshness`) are no records again: they are taken
-off what is pending. A dead letter is counted by the run that finds it, though the rest waits.
+inserted into the history or gave a row the columns that no newer change carries. The fold counts
+these (`silver.fold.arrow`). `truncate`, `without_change` and `dead_letter:<reason>` are counted in
+the change log. A table with a history applies every change; in one without, a run applies only the
+newest change of a key and the others are superseded. Records that an earlier run has counted as
+`pending` (see `silver.freshness`) are not counted as records again, but subtracted from `pending`.
+A dead letter is counted by the run that finds it, even if the other records stay pending.
 """
 
 from collections.abc import Mapping
@@ -20,14 +20,16 @@ from silver.state.summary import Summary
 from silver.state.table_state import TableState
 
 
-def outcomes(table: str, summary: Summary, counts: Counts, before: TableState) -> dict[str, int]:
+def count_outcomes(
+    table: str, summary: Summary, counts: Counts, before: TableState
+) -> dict[str, int]:
     """Counts the records of a run by outcome.
 
     Args:
         table: the table's name.
-        summary: what the records are.
-        counts: what became of the changes among them.
-        before: what is known of the table without them: which of them are counted already.
+        summary: the kinds of the records.
+        counts: the outcomes of the changes among them.
+        before: the table's state before the run, with what is counted already.
 
     Returns:
         The outcomes that occur; beside them `records`, their sum, and the notes: changes without
@@ -36,25 +38,25 @@ def outcomes(table: str, summary: Summary, counts: Counts, before: TableState) -
     Raises:
         AccountMismatch: the outcomes do not add up to the records.
     """
-    found = {f"dead_letter:{reason}": n for reason, n in summary.rejected.items()}
-    found |= {"truncate": summary.truncates, "without_change": summary.without_change}
-    found |= counts.outcomes
-    check(table, summary.records, found)
-    found |= new_letters(summary, before.counted)
+    outcomes = {f"dead_letter:{reason}": n for reason, n in summary.rejected.items()}
+    outcomes |= {"truncate": summary.truncates, "without_change": summary.without_change}
+    outcomes |= counts.outcomes
+    check_sum(table, summary.records, outcomes)
+    outcomes |= new_letters(summary, before.counted)
     notes = {"incomplete": summary.incomplete, "heirs": summary.heirs, "ties": counts.ties}
     notes["pending"] = -before.pending
-    kept = {name: n for name, n in (found | notes).items() if n}
+    kept = {name: n for name, n in (outcomes | notes).items() if n}
     return {"records": summary.records - before.known_records} | kept
 
 
 def new_letters(summary: Summary, counted: Mapping[str, int]) -> dict[str, int]:
     """The dead letters, by outcome, that no run has counted yet."""
-    found = summary.rejected.items()
-    return {f"dead_letter:{reason}": n - counted.get(reason, 0) for reason, n in found}
+    rejected = summary.rejected.items()
+    return {f"dead_letter:{reason}": n - counted.get(reason, 0) for reason, n in rejected}
 
 
-def check(table: str, records: int, counts: dict[str, int]) -> None:
+def check_sum(table: str, records: int, counts: dict[str, int]) -> None:
     """Raises AccountMismatch unless the outcomes add up to the records and none is negative."""
-    known = {name: n for name, n in counts.items() if name not in ACCOUNT_NOTES}
-    if sum(known.values()) != records or min(known.values(), default=0) < 0:
-        raise AccountMismatch(table, records, known)
+    outcomes = {name: n for name, n in counts.items() if name not in ACCOUNT_NOTES}
+    if sum(outcomes.values()) != records or min(outcomes.values(), default=0) < 0:
+        raise AccountMismatch(table, records, outcomes)

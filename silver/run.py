@@ -1,4 +1,4 @@
-"""What a run of silver and one table of it are: the objects that the table run works with."""
+"""A run of silver and one of its tables: the objects that a table run works with."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ class Run:
 
     Attributes:
         id: names the run in the ledger.
-        progress: is told what the run works on.
-        memory: what the run knows from earlier rounds.
-        noted: what is known of tables that fail, with what they met before.
+        progress: called with a line about what the run works on.
+        memory: what the run keeps from earlier rounds.
+        noted: states of tables that fail, with what was learned before the failure.
     """
 
     id: str
@@ -56,7 +56,7 @@ class SilverTable:
 
     @cached_property
     def kept(self) -> LakeTable:
-        """What changes are applied to: the history, or the current table where there is none."""
+        """The table that changes are merged into: the history, or else the current table."""
         return LakeTable(self.lake, "silver", kept_name(self.config))
 
     @cached_property

@@ -1,8 +1,8 @@
-"""One run of one table: what the change log holds above what is applied is merged, or waits.
+"""One table run: changes in the log that are not applied yet are merged, or stay pending.
 
-`run_table` is the only way in. Who calls it says which rows of the change log make the batch: those
-that `silver.changelog.extend` has just decoded, a consistency group's complete transactions, the
-files of a snapshot date, dead letters that are good now, or all that waits.
+The caller of `run_table` chooses which rows of the change log make the batch: those that
+`silver.changelog.extend` has just decoded, a consistency group's complete transactions, the files
+of a snapshot date, dead letters that can be applied now, or all pending changes.
 """
 
 from collections import Counter
@@ -27,17 +27,17 @@ from silver.state.table_state import TableState
 
 
 class TableResult(NamedTuple):
-    """What a run did to a table: what is known of it now, and what became of the records."""
+    """What a table run did: the table's new state, and its records counted by outcome."""
 
     state: TableState
     counts: dict[str, int]
 
 
 def run_table(run: Run, batch: Batch) -> TableResult:
-    """Merges a batch, or lets it wait and shows it to readers.
+    """Merges a batch, or leaves it pending and shows it to readers by a view.
 
-    What cannot be shown is merged at once, after what was shown before it, so that readers see one
-    state after the other.
+    A batch that the view cannot show is merged at once, after the changes that the view shows
+    already, so that readers never see an older state again.
 
     Raises:
         AccountMismatch: the outcomes do not add up to the records.
@@ -47,26 +47,26 @@ def run_table(run: Run, batch: Batch) -> TableResult:
     if batch.summary.truncates and table.config.on_truncate == "fail":
         raise TruncateRefused(table.name)
     if not batch.may_wait or freshness.is_much(batch.logged):
-        return _merge(run, batch)
+        return _merge_batch(run, batch)
     unseen = not waits_in_log(table.target, table.config)
-    if pending_view.shows(batch) or (unseen and batch.after.whole == before.whole):
+    if pending_view.can_show(batch) or (unseen and batch.after.whole == before.whole):
         return _let_wait(run, batch)
     if before.batch < before.shown < batch.number:
         return _merge_in_turn(run, batch)
-    return _merge(run, batch)
+    return _merge_batch(run, batch)
 
 
 def _let_wait(run: Run, batch: Batch) -> TableResult:
-    """Keeps the dead letters of what waits, and shows the rest to readers where that can be."""
+    """Keeps the dead letters of pending changes, and has a view show the others if it can."""
     before, state, summary = batch.before, batch.logged, batch.summary
     if before.waits is None or before.waits.rejected != summary.rejected:
-        state = dead_letters.keep(run, batch, state)
+        state = dead_letters.keep_dead_letters(run, batch, state)
     pending = summary.records - sum(summary.rejected.values())
     state = state.replace(
         batch=before.batch, whole=before.whole, pending=pending, counted=summary.rejected
     )
     if waits_in_log(batch.table.target, batch.table.config):
-        state = pending_view.show(batch, state)
+        state = pending_view.show_pending(batch, state)
     counts = reconciliation.new_letters(summary, before.counted)
     counts["records"] = summary.records - before.known_records
     counts["pending"] = pending - before.pending
@@ -74,7 +74,7 @@ def _let_wait(run: Run, batch: Batch) -> TableResult:
 
 
 def _merge_in_turn(run: Run, batch: Batch) -> TableResult:
-    """Merges what readers see already, and then the rest."""
+    """Merges the changes that the view shows already, and then the others."""
     shown, before = batch.before.shown, batch.before
     seen = before.replace(logged=shown, waits=before.waits if shown == before.logged else None)
     first = Batch(batch.table, batch.rows.where(F.col("_batch") <= shown), before, seen)
@@ -84,20 +84,20 @@ def _merge_in_turn(run: Run, batch: Batch) -> TableResult:
     return TableResult(then.state, sum_counts(done.counts, then.counts))
 
 
-def _merge(run: Run, batch: Batch) -> TableResult:
+def _merge_batch(run: Run, batch: Batch) -> TableResult:
     """Writes the new rows into the table, and accounts for every record."""
     began = datetime.now(timezone.utc)
     table, before, summary = batch.table, batch.before, batch.summary
     counts = write_batch(batch)
     if before.shown > before.batch or table.target.catalog:
-        pending_view.hide(table)
-    noted = dead_letters.keep(run, batch, batch.after)
+        pending_view.hide_pending(table)
+    recorded = dead_letters.keep_dead_letters(run, batch, batch.after)
     if batch.cutoff_is_new or before.applied_at is None:
-        noted = noted.replaces_rows()
-    found = reconciliation.outcomes(table.name, summary, counts, before)
+        recorded = recorded.replaces_rows()
+    outcomes = reconciliation.count_outcomes(table.name, summary, counts, before)
     if table.config.max_staleness is not None:
-        found["bytes"] = size_of(table)
-    state = noted.replace(
+        outcomes["bytes"] = size_of(table)
+    state = recorded.replace(
         batch=batch.number,
         partial=before.partial or summary.incomplete > 0,
         heirs=before.heirs or summary.heirs > 0,
@@ -110,10 +110,10 @@ def _merge(run: Run, batch: Batch) -> TableResult:
         shown=0,
         applied_at=int(began.timestamp() * 1_000_000),
         took=(datetime.now(timezone.utc) - began).total_seconds(),
-        size=(before.size or 0) + found.get("inserted", 0),
+        size=(before.size or 0) + outcomes.get("inserted", 0),
         highest=None if batch.recomputes else before.with_merged(summary),
     )
-    return TableResult(state, found)
+    return TableResult(state, outcomes)
 
 
 def write_batch(batch: Batch) -> Counts:
@@ -126,9 +126,9 @@ def write_batch(batch: Batch) -> Counts:
 
 def sum_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     """The counts of two runs of a table together."""
-    found = Counter(one)
-    found.update(other)
-    return dict(found)
+    total = Counter(one)
+    total.update(other)
+    return dict(total)
 
 
 def size_of(table: SilverTable) -> int:

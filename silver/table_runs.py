@@ -10,7 +10,7 @@ from lakehouse.config.table import Table
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Arrived
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.local_settings import SMALL
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage.lake import Lake
@@ -19,7 +19,7 @@ from silver import freshness
 from silver.changelog import bronze_rows, log
 from silver.changelog.batch import Batch
 from silver.changelog.extend import WaitsForForm, extend_log
-from silver.groups.group_repairs import Reach
+from silver.groups.group_repairs import ShownProgress
 from silver.groups.group_runs import Upstream, advance_groups
 from silver.run import Progress, Run, SilverTable
 from silver.snapshot_source.snapshot_run import apply_snapshot_files
@@ -39,13 +39,13 @@ def run_tables(
 
     Tables are independent of each other: a few are worked on at the same time, so that the planning
     of one fills the time in which another one's tasks run. A consistency group goes together.
-    `held` is what is to wait in a group, where that is known already.
+    `held` are the transactions that a group keeps waiting, where they are known already.
     """
-    run.memory.gather([table.table for table in tables])
-    states, logged = _read(run, lake, tables)
+    run.memory.note_together([table.table for table in tables])
+    states, logged = _read_states_and_logs(run, lake, tables)
     done = {name: state.positions for name, state in states.items()}
-    feeds = bronze_rows.arrived(lake.spark, lake.target, tables, done, dict(run.memory.feeds))
-    states = _begin(run, lake, tables, states, feeds)
+    feeds = bronze_rows.find_arrived(lake.spark, lake.target, tables, done, dict(run.memory.feeds))
+    states = _record_fingerprints(run, lake, tables, states, feeds)
     run.memory.worked_on = sum(_has_work(t, states[t.table], logged, feeds) for t in tables)
 
     alone, begun = [t for t in tables if t.consistency_group is None], itertools.count(1)
@@ -55,25 +55,27 @@ def run_tables(
         table, began = SilverTable(lake, config), datetime.now(timezone.utc)
         state, message = states[config.table], None
         try:
-            fingerprint.check(config, state.built)
-            result = _advance(run, table, state, _newest(table, logged[config.table]), feeds)
+            fingerprint.check_configuration(config, state.built)
+            result = _advance_table(
+                run, table, state, _find_newest_batch(table, logged[config.table]), feeds
+            )
         except WaitsForForm as waits:
             result = TableResult(state, {"waiting": waits.records})
         except TABLE_FAILURES as failure:
-            message = in_short(failure)
+            message = describe_failure(failure)
             result = TableResult(run.noted.get(config.table, state), {})
-        return _outcome(run, table.name, began, result, message)
+        return _build_outcome(run, table.name, began, result, message)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         outcomes = list(pool.map(work, alone))
     moved = advance_groups(run, lake, tables, states, Upstream(logged, feeds), held)
-    outcomes += [_outcome(run, name, *done) for name, done in moved.items()]
-    _record(run, lake, outcomes, states)
+    outcomes += [_build_outcome(run, name, *done) for name, done in moved.items()]
+    _record_outcomes(run, lake, outcomes, states)
     return [outcome.entry for outcome in outcomes]
 
 
 def recompute_table(
-    run_id: str, progress: Progress, lake: Lake, table: Table, reach: Reach | None
+    run_id: str, progress: Progress, lake: Lake, table: Table, reach: ShownProgress | None
 ) -> Entry:
     """Runs one table from the beginning; a member of a group only as far as `reach`."""
     run = Run(run_id, progress)
@@ -86,23 +88,23 @@ def recompute_table(
     return run_tables(run, lake, [table], reach.waiting)[0]
 
 
-def _read(
+def _read_states_and_logs(
     run: Run, lake: Lake, tables: Sequence[Table]
 ) -> tuple[dict[str, TableState], dict[str, int | None]]:
-    """What is known of each table, and the newest batch of its log; None where it cannot be read.
+    """The state of each table, and the newest batch of its log; None where it cannot be read.
 
-    The run's memory gives up what it knows until that is kept again. The lake is asked for the
-    others: one query for all states, one for all logs.
+    States are taken out of the run's memory until `_record_outcomes` puts them back. Those that it
+    does not hold are read from the lake: one query for all states, one for all logs.
     """
-    known = run.memory.tables
-    states = {t.table: known.pop(t.table) for t in tables if t.table in known}
+    remembered = run.memory.tables
+    states = {t.table: remembered.pop(t.table) for t in tables if t.table in remembered}
     logged: dict[str, int | None] = {name: state.logged for name, state in states.items()}
     asked = [table for table in tables if table.table not in states]
     run.memory.shown -= {table.table for table in asked}
     if asked:
         stored = read_states(lake.spark, lake.target)
         states |= {table.table: stored.get(table.table, TableState()) for table in asked}
-        logged |= log.newest_of(lake.spark, lake.target, asked)
+        logged |= log.find_newest_batches(lake.spark, lake.target, asked)
     return states, logged
 
 
@@ -112,54 +114,56 @@ def _has_work(
     logged: Mapping[str, int | None],
     feeds: Mapping[str, Arrived],
 ) -> bool:
-    """Whether something of a table is new, or waits."""
+    """Whether a table has new records or pending changes."""
     waits = state.pending > 0 or (logged[table.table] or 0) > state.batch
     return waits or bronze_rows.has_new(table, state.positions, feeds)
 
 
-def _newest(table: SilverTable, logged: int | None) -> int:
+def _find_newest_batch(table: SilverTable, logged: int | None) -> int:
     """The newest batch of the log; a log that cannot be read fails its own table here."""
     if logged is not None:
         return logged
-    return log.newest(table)
+    return log.find_newest_batch(table)
 
 
-def _begin(
+def _record_fingerprints(
     run: Run,
     lake: Lake,
     tables: Sequence[Table],
     states: Mapping[str, TableState],
     feeds: Mapping[str, Arrived],
 ) -> dict[str, TableState]:
-    """Keeps what tables are built with before anything is written with it, in one commit.
+    """Records the fingerprints of tables with new records, before anything is written.
 
-    So a YAML that was changed after a run was killed is refused.
+    A YAML that is changed after a run was killed is refused by them. One commit for all tables.
     """
-    found = dict(states)
+    updated = dict(states)
     begun: list[Entry] = []
     for table in tables:
         state = states[table.table]
-        aspects = fingerprint.aspects(table)
+        aspects = fingerprint.build_fingerprint(table)
         if not bronze_rows.has_new(table, state.positions, feeds):
             continue
         if all(state.built.get(aspect) == value for aspect, value in aspects.items()):
             continue
-        if not any(fingerprint.differences(table, state.built)):
-            found[table.table] = state.learned(aspects)
-            begun.append(found[table.table].begun(run.id, table.table))
-    ledger.append(lake.spark, lake.target, begun)
-    return found
+        if not any(fingerprint.list_differences(table, state.built)):
+            updated[table.table] = state.with_fingerprint(aspects)
+            begun.append(updated[table.table].begun(run.id, table.table))
+    ledger.append_entries(lake.spark, lake.target, begun)
+    return updated
 
 
-def _advance(
+def _advance_table(
     run: Run, table: SilverTable, state: TableState, logged: int, feeds: Mapping[str, Arrived]
 ) -> TableResult:
-    """Takes what is new into the change log, and merges it or lets it wait."""
+    """Adds new records to the change log, and merges them or leaves them pending."""
     if table.config.format == "snapshot":
         has_new = bronze_rows.has_new(table.config, state.positions, feeds)
         if logged <= state.batch and not has_new:
             return TableResult(state, {})
-        return apply_snapshot_files(run, table, state, bronze_rows.reaches(table.config, feeds))
+        return apply_snapshot_files(
+            run, table, state, bronze_rows.find_newest_batches(table.config, feeds)
+        )
     brief = table.with_session(run.memory.session_for(table.spark, table.name))
     after = extend_log(run, brief, state, logged, feeds)
     if after.logged == state.batch:
@@ -180,29 +184,29 @@ def _is_little(table: SilverTable, state: TableState) -> bool:
 
 
 class TableOutcome(NamedTuple):
-    """The ledger entry of a table, and what is known of the table now."""
+    """The ledger entry of a table, and the table's new state."""
 
     entry: Entry
     state: TableState
 
 
-def _outcome(
+def _build_outcome(
     run: Run, table: str, began: datetime, result: TableResult, message: str | None
 ) -> TableOutcome:
-    entry = ledger.told(run.id, "silver", table, began, message)
+    entry = ledger.make_entry(run.id, "silver", table, began, message)
     return TableOutcome(result.state.done(entry, result.counts), result.state)
 
 
-def _record(
+def _record_outcomes(
     run: Run,
     lake: Lake,
     outcomes: Sequence[TableOutcome],
     before: Mapping[str, TableState],
 ) -> None:
-    """Keeps what the run did in one commit for all tables; nothing when nothing came.
+    """Writes the ledger entries of all tables in one commit; none where nothing happened.
 
-    A run that is killed before applies its batches again, which changes nothing. The run's memory
-    keeps what is known of the tables that did not fail.
+    The batches of a run that is killed before this are applied again, which changes nothing. The
+    run's memory keeps the states of the tables that did not fail.
     """
     worth = [
         entry

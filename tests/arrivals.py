@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bronze import storage
-from bronze.feeds import feeds
+from bronze.feeds import list_feeds
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
@@ -21,8 +21,8 @@ def arrive(
     spark: SparkSession, target: Target, table: Table, rows: Sequence[dict[str, Any]], batch: int
 ) -> None:
     """Appends records to the bronze table of the table's feed, as batch `batch`."""
-    (feed,) = feeds([table])
-    storage.prepare(spark, target, feed)
+    (feed,) = list_feeds([table])
+    storage.prepare_table(spark, target, feed)
     whole = table.feeds[0].topic is not None
     made = bronze_rows(spark, [dict(row) for row in rows], batch, whole)
     storage.append_spread(spark, target, feed, made, batch)
@@ -38,7 +38,7 @@ def applied(spark: SparkSession, target: Target, table: Table, merges: bool = Tr
 
 def silver(spark: SparkSession, target: Target, name: str, order: str) -> list[dict[str, Any]]:
     """The rows of a silver table, ordered by a column."""
-    rows = spark.table(names.name(target, "silver", name)).orderBy(order)
+    rows = spark.table(names.table_name(target, "silver", name)).orderBy(order)
     return [row.asDict() for row in rows.collect()]
 
 

@@ -12,7 +12,7 @@ from lakehouse.config.table import Table
 from silver.decode import slices
 from silver.decode.arrow import CARRIED, READ, DecodePlan, decode_batches
 from silver.decode.columns import Columns
-from silver.decode.types import carrier
+from silver.decode.types import carrier_type
 
 TYPES = {
     "_raw": pa.binary(), "_key": pa.binary(), "_headers": pa.binary(), "_whole": pa.bool_(),
@@ -36,7 +36,9 @@ def both_ways(
     of: Table, columns: Columns, records: pa.RecordBatch, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[list[dict[str, Any]]]:
     """What records become by columns, and one by one."""
-    schema = T.StructType([T.StructField(f.name, carrier(f.dataType)) for f in columns.schema()])
+    schema = T.StructType(
+        [T.StructField(f.name, carrier_type(f.dataType)) for f in columns.schema()]
+    )
     plan = DecodePlan(of, columns, schema, True)
     for fewest in (1, 1 << 30):
         monkeypatch.setattr(slices, "FEWEST", fewest)

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from lakehouse.config.loading import load_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.views import stored
+from lakehouse.storage.views import load_views
 from tests import lake, truth
 
 CONFIGURATIONS = (Path(__file__).parents[1] / "conf", Path(__file__).parent / "fixtures" / "conf")
@@ -53,4 +53,4 @@ def comparable(rows: list[dict[str, Any]], types: dict[str, str]) -> list[dict[s
 
 
 def _is_there(target: Target, table: Table) -> bool:
-    return table.table in stored(target, "gold")
+    return table.table in load_views(target, "gold")

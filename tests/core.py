@@ -38,7 +38,7 @@ def deliver(
     """Appends one batch to the change log and applies it; returns its number."""
     rows = [change(e, arrived + at, done + 1) for at, e in enumerate(events)]
     of = SilverTable.at(spark, target, config)
-    log.append(of, local_rows(spark, rows, SCHEMA), done + 1)
+    log.append_batch(of, local_rows(spark, rows, SCHEMA), done + 1)
     apply_pending(of, done, done + 1)
     return done + 1
 
@@ -53,7 +53,7 @@ def one_pass(
     """One run over events with their arrivals."""
     of, number = SilverTable.at(spark, target, config), state.batch + 1
     rows = [change(event, arrival, number) for event, arrival in delivered]
-    written = log.append(of, local_rows(spark, rows, SCHEMA), number)
+    written = log.append_batch(of, local_rows(spark, rows, SCHEMA), number)
     after = state.logs_batch(number, written.summary())
     return run_table(Run("run", be_silent), Batch.of_log(of, state, after))
 
@@ -61,7 +61,7 @@ def one_pass(
 def apply_pending(of: SilverTable, done: int, newest: int) -> None:
     """Applies the log's batches up to `newest`; a kept state tells what is known at `done`."""
     states = STATES.setdefault(of.target.lake, {})
-    before = summarize(log.read(of).where(f"_batch <= {done}"))
+    before = summarize(log.read_log(of).where(f"_batch <= {done}"))
     known = states.get(done, TableState()).whole
     state = TableState(done, partial=before.incomplete > 0, heirs=before.heirs > 0, whole=known)
     batch = Batch.of_log(of, state, state.replace(logged=newest))
@@ -95,13 +95,13 @@ def outcome(spark: SparkSession, target: Target, config: Table) -> Outcome:
     """What the lake holds, in the oracle's terms."""
     if config.stored_as_scd_type == 2:
         return _from_history(spark, target)
-    rows = spark.table(names.name(target, "silver", "t")).collect()
+    rows = spark.table(names.table_name(target, "silver", "t")).collect()
     current = {r["id"]: {c: r[c] for c in COLUMNS} for r in rows if not r["_deleted"]}
     return Outcome(current, {r["id"] for r in rows if r["_deleted"]})
 
 
 def _from_history(spark: SparkSession, target: Target) -> Outcome:
-    rows = spark.table(names.name(target, "silver", "t_history")).collect()
+    rows = spark.table(names.table_name(target, "silver", "t_history")).collect()
     shown = [r for r in rows if r["_shown"]]
     current = {r["id"]: {c: r[c] for c in COLUMNS} for r in shown if r["_is_current"]}
     lines = [

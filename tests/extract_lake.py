@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bronze import storage
-from bronze.feeds import feeds
+from bronze.feeds import list_feeds
 from bronze.files import batches
 from bronze.files.listing import DroppedFile, in_order
 from gold import job as gold
@@ -38,8 +38,8 @@ def copy(target: Target, day: str, file: Path, name: str | None = None) -> Path:
 
 def ingest(spark: SparkSession, target: Target, config: Table, number: int, *files: Path) -> None:
     """Appends files to bronze as one batch."""
-    feed = feeds([config])[0]
-    storage.prepare(spark, target, feed)
+    feed = list_feeds([config])[0]
+    storage.prepare_table(spark, target, feed)
     dropped = in_order(_dropped(file) for file in files)
     batches.append_readable(spark, target, feed, dropped, number)
 

@@ -8,11 +8,11 @@ from pyspark.sql import DataFrame, SparkSession
 from gold import job as gold
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.views import resolved, stored
+from lakehouse.storage.views import load_views, resolve_view
 from silver.changelog import log
 from silver.changelog.batch import Batch
 from silver.decode.spark import decode_alone
-from silver.expectations.gate import gate
+from silver.expectations.gate import gate_changes
 from silver.run import SilverTable
 from silver.state.epochs import TableChanges
 from silver.state.table_state import TableState
@@ -47,7 +47,7 @@ def deliver_rows(
     """One batch of bronze rows, whose batch is the one after `done`."""
     of = SilverTable.at(spark, target, table)
     decoded = decode_alone(raw, table, of.log.business)
-    log.append(of, gate(decoded, table), done + 1)
+    log.append_batch(of, gate_changes(decoded, table), done + 1)
     if stop in ("after the table", "after all"):
         _apply(of, done, remember=stop == "after all")
     _apply(of, done)
@@ -67,7 +67,7 @@ def shown(spark: SparkSession, target: Target, table: Table, name: str = "") -> 
     """What gold's view of that name shows; the current one when no name is given."""
     views = gold.table_views(spark, target, table)
     view = next(v for v in views if v.name == (name or table.table))
-    return spark.sql(resolved(view, stored(target, "silver")).query)
+    return spark.sql(resolve_view(view, load_views(target, "silver")).query)
 
 
 def rows(frame: DataFrame) -> list[tuple[Any, ...]]:

@@ -9,8 +9,8 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Memory
-from lakehouse.spark.session import interpreted
-from lakehouse.storage.views import stored
+from lakehouse.spark.session import interpreting_session
+from lakehouse.storage.views import load_views
 from silver import job as silver
 from silver.state.table_state import read_state
 from tests import core
@@ -64,7 +64,7 @@ class Lake:
         self.batch += 1
         land(self.spark, self.target, self.config, self.batch, records)
         if self.target.kind == "local":
-            self.memory.brief = self.memory.brief or interpreted(self.spark)
+            self.memory.brief = self.memory.brief or interpreting_session(self.spark)
             self.memory.came[self.config.table] = len(records)
         entry = self.apply(self.memory)
         self.waited += self.waits()
@@ -94,7 +94,7 @@ class Lake:
         assert failures(gold.publish(self.spark, self.target, [config], "run", quiet)) == []
 
     def shown(self) -> dict[int, dict[str, Any]]:
-        rows = self.spark.sql(stored(self.target, "gold")["t"].query).collect()
+        rows = self.spark.sql(load_views(self.target, "gold")["t"].query).collect()
         found = {row["id"]: {c: row[c] for c in core.COLUMNS} for row in rows}
         assert len(found) == len(rows)
         return found

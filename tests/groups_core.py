@@ -14,7 +14,7 @@ from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage.lake import Lake, LakeTable
-from lakehouse.storage.views import stored
+from lakehouse.storage.views import load_views
 from silver.changelog import log
 from silver.changelog.batch import Batch
 from silver.contract import GATED_COLUMNS, TRANSACTIONS
@@ -94,12 +94,12 @@ class Shop:
             if own:
                 rows = local_rows(self.spark, [self._row(r) for r in own], SCHEMA)
                 silver_table = SilverTable(self.lake, table)
-                at = max(log.newest(silver_table), self.known[table.table].logged) + 1
-                log.append(silver_table, rows, at)
+                at = max(log.find_newest_batch(silver_table), self.known[table.table].logged) + 1
+                log.append_batch(silver_table, rows, at)
         ends = [r for r in records if isinstance(r, End)]
         if ends:
             kept = LakeTable(self.lake, "silver", TRANSACTIONS)
-            layout.ensure(kept, [], TRANSACTION_COLUMNS)
+            layout.ensure_table(kept, [], TRANSACTION_COLUMNS)
             self.feed_batch += 1
             rows = local_rows(self.spark, [self._end(end) for end in ends], ENDS)
             rows.writeTo(kept.name).append()
@@ -111,7 +111,7 @@ class Shop:
         """
 
         lake, run = self.lake, Run("run", be_silent)
-        logged = {t.table: log.newest(SilverTable(lake, t)) for t in self.tables}
+        logged = {t.table: log.find_newest_batch(SilverTable(lake, t)) for t in self.tables}
 
         def killed(run: Run, batch: Batch) -> TableResult:
             if batch.table.name == dies:
@@ -130,14 +130,14 @@ class Shop:
             self.known[table] = done.state
             for name, n in done.counts.items():
                 self.counts[table][name] = self.counts[table].get(name, 0) + n
-            entry = ledger.told("run", "silver", table, began)
+            entry = ledger.make_entry("run", "silver", table, began)
             entries.append(entry.model_copy(update={"state": done.state.to_text()}))
-        ledger.append(self.spark, self.target, entries)
+        ledger.append_entries(self.spark, self.target, entries)
         job.publish(self.spark, self.target, self.tables, "run", be_silent)
 
     def shown(self) -> set[int]:
         """The orders in gold; fails where one has not just its items, or items have no order."""
-        views = stored(self.target, "gold")
+        views = load_views(self.target, "gold")
         if ORDERS not in views:
             assert ITEMS not in views
             return set()
@@ -150,7 +150,7 @@ class Shop:
         return {row["id"] for row in rows}
 
     def waiting(self) -> groups.Waits:
-        return groups.waiting(self.spark, self.target, self.tables)["shop"]
+        return groups.find_waiting(self.spark, self.target, self.tables)["shop"]
 
     def _row(self, change: Change) -> dict[str, Any]:
         self.arrived += 1

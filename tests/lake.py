@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from bronze import job as bronze
 from bronze.contract import feed_name
-from bronze.feeds import feeds
+from bronze.feeds import list_feeds
 from bronze.kafka import ingest
 from bronze.kafka.avro_schemas import keep_schemas
-from bronze.storage import append_spread, prepare
+from bronze.storage import append_spread, prepare_table
 from gold import job as gold
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -37,7 +37,7 @@ def quiet(_: str) -> None:
 def run(spark: SparkSession, target: Target, tables: list[Table]) -> list[Entry]:
     """What is new through all three layers; fails where a table failed."""
     taken = bronze.ingest(spark, target, tables, "run", quiet)
-    ledger.append(spark, target, [entry for entry in taken if entry.counts])
+    ledger.append_entries(spark, target, [entry for entry in taken if entry.counts])
     failed = [entry.message for entry in taken if entry.status == "failed"]
     assert failed == [], failed
     return [*taken, *settle(spark, target, tables)]
@@ -52,7 +52,7 @@ def arrive(
     whole: bool = False,
 ) -> None:
     """Puts one batch into the table's bronze, without a stream; `whole` for whole records."""
-    name = names.name(target, "bronze", feed_name(table, table.feeds[0]))
+    name = names.table_name(target, "bronze", feed_name(table, table.feeds[0]))
     raw = bronze_rows(spark, lines, batch, whole).drop("_feed")
     writer = raw.writeTo(name).using("delta")
     writer.append() if batch > 1 else writer.create()
@@ -67,16 +67,16 @@ def arrive_from_kafka(
     offset: int = 0,
 ) -> None:
     """Puts one batch of a topic into the table's bronze, without a broker."""
-    (feed,) = feeds([table])
+    (feed,) = list_feeds([table])
     assert feed.kafka is not None
-    prepare(spark, target, feed)
+    prepare_table(spark, target, feed)
     found = [
         (sent.key, sent.value, feed.kafka.topic, 0, at, _time(sent.ms), sent.headers)
         for at, sent in enumerate(records, offset)
     ]
     taken = spark.createDataFrame(found, KAFKA)
     keep_schemas(taken, target, feed)
-    rows = ingest.rows(taken, feed.kafka, feed, batch)
+    rows = ingest.build_rows(taken, feed.kafka, feed, batch)
     append_spread(spark, target, feed, rows, batch)
 
 

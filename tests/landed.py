@@ -27,7 +27,7 @@ def land(
     An object with an offset is a whole record, as bronze would find.
     """
     rows = [_row(record, at, batch) for at, record in enumerate(records)]
-    name = names.name(target, "bronze", bronze.feed_name(table, table.feeds[0]))
+    name = names.table_name(target, "bronze", bronze.feed_name(table, table.feeds[0]))
     spark.sql(f"CREATE TABLE IF NOT EXISTS {name} ({SCHEMA}) USING delta")
     local_rows(spark, rows, SCHEMA).writeTo(name).append()
 

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.views import stored
+from lakehouse.storage.views import load_views
 from tests import lake
 from tests.groups_core import members
 
@@ -77,7 +77,7 @@ class Source:
 
 def shown(spark: SparkSession, target: Target) -> dict[int, int]:
     """The items that gold shows of each order; fails where it is not what the order says."""
-    views = stored(target, "gold")
+    views = load_views(target, "gold")
     if "orders" not in views:
         assert "order_items" not in views
         return {}

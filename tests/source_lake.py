@@ -18,7 +18,7 @@ from silver.decode.arrow import (
     DiscoveryPlan,
     decode_batches,
     discover_batches,
-    waits,
+    must_wait,
 )
 from silver.decode.columns import Columns, known_columns, shown_by, with_shown
 from silver.decode.debezium.events.log_follower import segments_of
@@ -29,7 +29,7 @@ from silver.decode.protocols.rows import OF_KEY
 from silver.decode.values.sequences import sequence_of
 from silver.fold.order_key import make_order
 from silver.fold.rules import Cutoff
-from silver.state.epochs import Epoch, Sighting, TableChanges, began_anew
+from silver.state.epochs import Epoch, SnapshotProgress, TableChanges, describe_restart
 from tests.fold_lake import COLUMNS, FoldLake, Row
 from tests.sources import TOPIC, Sent
 
@@ -97,7 +97,7 @@ class SourceLake:
         """Decodes a batch and folds it, all batches anew where an earlier change moves in order."""
         raw = self._bronze([*self.waiting, *batch])
         known = with_shown(known_columns(self.table, {}), self.shown)
-        if waits(DiscoveryPlan(self.table, known), iter([raw])):
+        if must_wait(DiscoveryPlan(self.table, known), iter([raw])):
             self.waiting += batch
             return
         self.came |= {sent.offset: sent for sent in [*self.waiting, *batch]}
@@ -130,14 +130,14 @@ class SourceLake:
         changes = [_change(row) for row in fresh if row["_operation"] != "truncate"]
         self.fold.apply(changes, floor_is_new)
 
-    def _restarts(self, columns: Columns) -> list[Sighting]:
+    def _restarts(self, columns: Columns) -> list[SnapshotProgress]:
         """Where the source's log begins anew, followed through all that has come."""
         raw = self._bronze([self.came[offset] for offset in sorted(self.came)])
         texts = [row["_source_log"] for row in _decoded(self.table, columns, raw)]
         segments = segments_of([text for text in texts if text is not None])
         found = find_restarts(segments, {}, lambda segment, _: [segment])
         assert found.alarms == []
-        return [began_anew(restart) for restart in found.restarts]
+        return [describe_restart(restart) for restart in found.restarts]
 
     def _bronze(self, records: Iterable[Sent]) -> pa.RecordBatch:
         """The records as bronze has them."""
@@ -199,12 +199,12 @@ def _evaluated(row: Row, format: str) -> Row:
     return row
 
 
-def _sightings(rows: Iterable[Row]) -> list[Sighting]:
-    found: dict[str, Sighting] = {}
+def _sightings(rows: Iterable[Row]) -> list[SnapshotProgress]:
+    found: dict[str, SnapshotProgress] = {}
     for row in rows:
         if row["_snapshot"] is None:
             continue
-        one = Sighting(
+        one = SnapshotProgress(
             row["_snapshot"], f"{TOPIC}/0", _position(row), bool(row["_snapshot_last"]),
             row["_source_time"],
         )  # fmt: skip

@@ -54,9 +54,12 @@ RUNS = [
 KEPT = {
     "orders": "SELECT * FROM VALUES (1, false, 'a'), (2, true, 'b'), (3, false, 'c'),"
     " (4, false, 'd') AS t(id, _deleted, _order)",
-    "orders_changes": "SELECT * FROM VALUES (1L), (2L), (3L), (3L) AS t(_batch)",
+    "orders_changes": "SELECT _batch, _reason, timestamp_seconds(n * 100000000) AS _source_time"
+    " FROM VALUES (1L, NULL, 1), (2L, NULL, 17), (2L, 'no_key', 19), (3L, NULL, 18), (3L, NULL, 2)"
+    " AS t(_batch, _reason, n)",
     "people_history": "SELECT * FROM VALUES (1, true), (1, false) AS t(id, _is_current)",
-    "people_changes": "SELECT 1L AS _batch",
+    "people_changes": "SELECT 1L AS _batch, 'bad_value' AS _reason,"
+    " timestamp_seconds(1700000000) AS _source_time",
     "clicks": "SELECT * FROM VALUES ('x', false, '1'), ('x', false, '2'), ('x', true, '3'),"
     " ('y', true, '4') AS t(_content, _removes, _order)",
     "orders_dead_letters": "SELECT *, current_timestamp() AS at, 'p' AS position,"
@@ -87,20 +90,18 @@ STATES = {
     ),
     "people": TableState(group=NEW),
 }
-TIMED = ("orders", "people_history", "clicks")
 
 
 def fill(spark: SparkSession, target: Target) -> None:
     """Makes silver's tables and the ledger; one row of `orders` is hidden by a deletion vector."""
     for name, query in KEPT.items():
-        time = ", timestamp_seconds(1700000000) AS _source_time" if name in TIMED else ""
         spark.sql(
-            f"CREATE TABLE {names.name(target, 'silver', name)} USING delta"
+            f"CREATE TABLE {names.table_name(target, 'silver', name)} USING delta"
             " TBLPROPERTIES (delta.enableDeletionVectors = true)"
-            f" AS SELECT /*+ COALESCE(1) */ *{time} FROM ({query})"
+            f" AS SELECT /*+ COALESCE(1) */ * FROM ({query})"
         )
-    spark.sql(f"DELETE FROM {names.name(target, 'silver', 'orders')} WHERE id = 4")
+    spark.sql(f"DELETE FROM {names.table_name(target, 'silver', 'orders')} WHERE id = 4")
     states = [
         entry(name, 300, status="begun", state=state.to_text()) for name, state in STATES.items()
     ]
-    ledger.append(spark, target, [*states, *RUNS])
+    ledger.append_entries(spark, target, [*states, *RUNS])

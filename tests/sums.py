@@ -14,7 +14,7 @@ BESIDE = ("records", *ACCOUNT_NOTES)
 def sums(spark: SparkSession, target: Target) -> tuple[Counter[str], Counter[str]]:
     """Records and notes, and the classes, over all silver runs; each run must add up by itself."""
     total: Counter[str] = Counter()
-    for row in ledger.read(spark, target).where("layer = 'silver'").collect():
+    for row in ledger.read_entries(spark, target).where("layer = 'silver'").collect():
         classes = {name: n for name, n in row["counts"].items() if name not in BESIDE}
         assert sum(classes.values()) == row["counts"].get("records", 0)
         total.update(row["counts"])

@@ -1,10 +1,10 @@
-"""Which dropped files hold records of a key: found in the files, whatever bronze still knows.
+"""Which dropped files contain records of a key: the files are searched, not bronze.
 
-A file is read as a source wrote it, without Spark: JSON, CSV (plain, `.gz` or `.bz2`) or Parquet. A
-record is the key's when it names the key's values, before or after its change, or its file's
-folders do. A value counts as the key's in each of the spellings that a connector has for it: a
-decimal as number, text or base64, a date as days, a time as ticks. A CSV file is read with each
-separator and each way to escape a quote that it can have. Names do not differ by their case.
+Files are read without Spark: JSON, CSV (plain, `.gz` or `.bz2`) or Parquet. A record belongs to the
+key if it has the key's values, before or after its change, or if the file's folders have them. All
+spellings of a value that a connector may write count: a decimal as number, text or base64, a date
+as days, a time as ticks. A CSV file is read with every separator and quote escape that it may have.
+Names are compared without case.
 """
 
 import base64
@@ -19,14 +19,14 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
-from bronze.contract import folder_columns, topics
+from bronze.contract import folder_columns, topics_of_source
 from bronze.files.file_kinds import encoding_by_mark
 from bronze.files.json_files import split_records
 from lakehouse.config.csv_options import SEPARATORS, Csv
 from lakehouse.config.formats import is_whole, value_of
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target
-from lakehouse.places.place import Place, list_below, open_file, parts_below, place
+from lakehouse.places.place import Place, list_below, open_file, parts_below, to_place
 from lakehouse.places.settings import is_reached
 
 Key: TypeAlias = Mapping[str, str | None]
@@ -38,36 +38,33 @@ TICKS = (1, 1_000, 1_000_000, 1_000_000_000)
 
 
 def files_with_key(target: Target, table: Table, key: Key) -> list[Place]:
-    """The files below the table's landing folders that hold a record of the key, sorted.
-
-    A file that cannot be read holds nothing.
-    """
-    found: set[Place] = set()
+    """The readable files below the table's landing folders with a record of the key, sorted."""
+    matches: set[Place] = set()
     for source in table.feeds:
-        folder = _folder(target, source)
+        folder = _find_folder(target, source)
         every = list_below(folder) if folder is not None else ()
-        found |= {f for f in every if f.is_file() and _holds(f, folder, table, source, key)}
-    return sorted(found, key=str)
+        matches |= {f for f in every if f.is_file() and _holds_key(f, folder, table, source, key)}
+    return sorted(matches, key=str)
 
 
-def folders(target: Target, table: Table) -> list[Place]:
+def find_landing_folders(target: Target, table: Table) -> list[Place]:
     """The table's landing folders that this process sees."""
-    every = dict.fromkeys(_folder(target, source) for source in table.feeds)
+    every = dict.fromkeys(_find_folder(target, source) for source in table.feeds)
     return [folder for folder in every if folder is not None and folder.is_dir()]
 
 
-def _folder(target: Target, source: Source) -> Place | None:
+def _find_folder(target: Target, source: Source) -> Place | None:
     if source.path is None or not is_reached(target, target.landing):
         return None
-    return place(target, target.landing, source.path)
+    return to_place(target, target.landing, source.path)
 
 
-def _holds(file: Place, below: Place | None, table: Table, source: Source, key: Key) -> bool:
-    mine = topics(source)
+def _holds_key(file: Place, below: Place | None, table: Table, source: Source, key: Key) -> bool:
+    mine = topics_of_source(source)
     given = folder_columns("/".join(parts_below(file, below or file.parent)))
     wanted = [_part_of_key(table, name, value) for name, value in key.items()]
     try:
-        for topic, rows in _records(file, source, table):
+        for topic, rows in _read_records(file, source, table):
             if topic is not None and mine and topic not in mine:
                 continue
             if any(_is_key(row, given, wanted) for row in rows):
@@ -78,69 +75,69 @@ def _holds(file: Place, below: Place | None, table: Table, source: Source, key: 
 
 
 def _part_of_key(table: Table, name: str, value: str | None) -> KeyPart:
-    """The names in lower case that a source has had for a key, and the texts of its value."""
+    """The names of a key column, old ones too, in lower case, and the spellings of its value."""
     declared = table.columns.get(name)
     kind, old = (declared.type.lower(), declared.renamed_from) if declared else ("string", ())
-    return [each.lower() for each in (name, *old)], _spellings(value, kind)
+    return [each.lower() for each in (name, *old)], _list_spellings(value, kind)
 
 
 def _is_key(row: Record, given: Key, wanted: Iterable[KeyPart]) -> bool:
-    """Whether the row, or its folders in what it lacks, has the key's values; null parts too."""
+    """Whether the row or its folders have the key's values, which may be null."""
     named: dict[str, list[object]] = {}
     for name, value in [*given.items(), *row.items()]:
         named.setdefault(name.lower(), []).append(value)
     return all(
-        any(_text(value) in texts for name in names for value in named.get(name, ()))
+        any(_to_text(value) in texts for name in names for value in named.get(name, ()))
         for names, texts in wanted
     )
 
 
-def _text(value: object) -> str | None:
+def _to_text(value: object) -> str | None:
     if value is None:
         return None
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (float, Decimal)):
-        return _number(str(value)) or str(value)
+        return _normalize_number(str(value)) or str(value)
     return str(value)
 
 
-def _number(text: str) -> str | None:
-    """A number without an exponent and without zeros at its end; None for other texts."""
+def _normalize_number(text: str) -> str | None:
+    """A number without exponent and trailing zeros; None if the text is no number."""
     try:
         return f"{Decimal(text).normalize():f}"
     except InvalidOperation:
         return None
 
 
-def _spellings(value: str | None, kind: str) -> set[str | None]:
+def _list_spellings(value: str | None, kind: str) -> set[str | None]:
     """The texts of every form in which a source may write the value."""
     said: set[str | None] = {value}
     if value is None:
         return said
-    if (number := _number(value)) is not None:
+    if (number := _normalize_number(value)) is not None:
         said.add(number)
         if kind.startswith("decimal"):
-            said |= _base64(Decimal(value))
+            said |= _encode_decimal(Decimal(value))
     if kind == "date" or kind.startswith("timestamp"):
-        said |= _times(value)
+        said |= _render_times(value)
     return said
 
 
-def _base64(value: Decimal) -> set[str]:
-    """The unscaled value as Connect writes it, at every scale that holds the value."""
-    found = set()
+def _encode_decimal(value: Decimal) -> set[str]:
+    """The unscaled value in base64, as Kafka Connect writes it, for every possible scale."""
+    texts = set()
     for scale in range(39):
         unscaled = value.scaleb(scale)
         if unscaled == unscaled.to_integral_value():
             whole = int(unscaled)
             size = (whole.bit_length() if whole >= 0 else (whole + 1).bit_length()) // 8 + 1
-            found.add(base64.b64encode(whole.to_bytes(size, "big", signed=True)).decode())
-    return found
+            texts.add(base64.b64encode(whole.to_bytes(size, "big", signed=True)).decode())
+    return texts
 
 
-def _times(value: str) -> set[str]:
-    """A date or time as days and as ticks since 1970, and as ISO texts write it."""
+def _render_times(value: str) -> set[str]:
+    """A date or time as days and as ticks since 1970, and as ISO 8601 texts."""
     try:
         moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
     except ValueError:
@@ -152,10 +149,10 @@ def _times(value: str) -> set[str]:
     return {str(day), *ticks, aware.isoformat().replace("+00:00", "Z"), moment.isoformat()}
 
 
-def _records(
+def _read_records(
     file: Place, source: Source, table: Table
 ) -> Iterator[tuple[str | None, list[Record]]]:
-    """Of each record its topic, where it names one, and the rows that it carries."""
+    """For each record its topic, if it names one, and its rows."""
     if source.file_format == "parquet":
         import pyarrow.parquet as pq
 
@@ -169,23 +166,23 @@ def _records(
         for row in _csv_rows(content, source, list(table.columns)):
             yield None, [row]
         return
-    for record in _objects(content):
-        yield record.get("topic"), list(_rows(record, table.keys))
+    for record in _parse_objects(content):
+        yield record.get("topic"), list(_list_rows(record, table.keys))
 
 
 def _csv_rows(content: bytes, source: Source, columns: list[str]) -> Iterator[Record]:
-    """The rows by each separator and each escape that the file can have."""
+    """The rows, read with each separator and quote escape that the file may have."""
     written = source.csv
     encoding = written.encoding or encoding_by_mark(content[:100]) or "utf-8"
     text = content.decode(encoding, errors="replace").removeprefix("\ufeff")
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     for sep in [written.sep] if written.sep else SEPARATORS:
-        for escape in _escapes(written):
+        for escape in _list_escapes(written):
             yield from _csv_rows_by(text, written, sep, escape, columns)
 
 
-def _escapes(written: Csv) -> list[str | None]:
-    """What may escape a quote as Python's reader takes it: None for a second quote."""
+def _list_escapes(written: Csv) -> list[str | None]:
+    """The possible quote escapes, as arguments of Python's reader: None for a second quote."""
     if written.escape is None:
         return [None, "\\"]
     return [None if written.escape in ("", written.quote) else written.escape]
@@ -206,25 +203,25 @@ def _csv_rows_by(
         yield dict(zip(names, values, strict=False))
 
 
-def _objects(content: bytes) -> Iterator[Record]:
-    """The objects of a JSON file: those that are a line, and if others are there, these too."""
+def _parse_objects(content: bytes) -> Iterator[Record]:
+    """The objects of a JSON file: those on one line and, if there are others, all of them."""
     broken = False
     for line in content.split(b"\n"):
-        found = _parsed(line)
-        broken = broken or (bool(line.strip()) and not isinstance(found, dict))
-        if isinstance(found, dict):
-            yield found
+        value = _parse_json(line)
+        broken = broken or (bool(line.strip()) and not isinstance(value, dict))
+        if isinstance(value, dict):
+            yield value
     for text in split_records(content) if broken else ():
-        found = _parsed(text)
-        if isinstance(found, dict):
-            yield found
+        value = _parse_json(text)
+        if isinstance(value, dict):
+            yield value
 
 
-def _parsed(text: bytes) -> object:
-    """The value of a JSON text, which may be in a JSON text itself; None for any other text."""
+def _parse_json(text: bytes) -> object:
+    """The value of a JSON text, which may be encoded as JSON twice; None for any other text."""
     try:
-        found = json.loads(text.decode(errors="replace"))
-        return json.loads(found) if isinstance(found, str) else found
+        value = json.loads(text.decode(errors="replace"))
+        return json.loads(value) if isinstance(value, str) else value
     except ValueError:
         return None
 
@@ -232,16 +229,16 @@ def _parsed(text: bytes) -> object:
 _UNPACK: Mapping[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".bz2": bz2.decompress}
 
 
-def _rows(record: Record, keys: list[str]) -> Iterator[Record]:
-    """The objects of a record that may name a key: a row, its old row, the key itself."""
+def _list_rows(record: Record, keys: list[str]) -> Iterator[Record]:
+    """The objects of a record that may contain a key: its row, its old row, its key."""
     whole = is_whole(record)
-    value = _plain(value_of(record) if whole else record)
-    for part in (_plain(record.get("key")) if whole else None, value):
+    value = _unwrap_payload(value_of(record) if whole else record)
+    for part in (_unwrap_payload(record.get("key")) if whole else None, value):
         if isinstance(part, dict):
             yield part
     if isinstance(value, dict):
         for name in ("before", "after", "newImage", "oldImage"):
-            row = _plain(value.get(name))
+            row = _unwrap_payload(value.get(name))
             if isinstance(row, dict):
                 yield row
         parts = value.get("key")
@@ -249,12 +246,12 @@ def _rows(record: Record, keys: list[str]) -> Iterator[Record]:
             yield dict(zip(keys, parts, strict=True))
 
 
-def _plain(value: object) -> object:
-    """A value without the schema block around it, read where it is JSON in a text."""
-    found = value
+def _unwrap_payload(value: object) -> object:
+    """A value without its schema block; a text with a JSON object is parsed first."""
+    parsed = value
     if isinstance(value, str) and value.startswith("{"):
         try:
-            found = json.loads(value)
+            parsed = json.loads(value)
         except ValueError:
             return value
-    return found["payload"] if isinstance(found, dict) and "payload" in found else found
+    return parsed["payload"] if isinstance(parsed, dict) and "payload" in parsed else parsed

@@ -1,6 +1,6 @@
-"""Landing files that bronze has held for long: they are deleted, or moved out of the landing root.
+"""Deletes landing files that bronze has had for long, or moves them out of the landing root.
 
-Without Spark, and only in folders that this process sees: local ones, stores, and volumes.
+Without Spark, and only in folders that this process can read: local, object stores, volumes.
 """
 
 import os
@@ -8,29 +8,29 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bronze.feed_state import read_state
-from bronze.feeds import Feed, feeds, folder
+from bronze.feeds import Feed, feed_folder, list_feeds
 from bronze.files.listing import DroppedFile, in_order, is_seen_here, list_here
 from lakehouse.config.table import Table
 from lakehouse.config.target import CleanLanding, Target
-from lakehouse.durations import seconds
-from lakehouse.places.place import move_file, parts_below, place
+from lakehouse.durations import to_seconds
+from lakehouse.places.place import move_file, parts_below, to_place
 
 
 def held_files(
     target: Target, tables: Sequence[Table], clean: CleanLanding, now: float
 ) -> list[DroppedFile]:
-    """The landing files that may go, at `now` in seconds since 1970: all who read them have them.
+    """The landing files that may go, at `now` in seconds since 1970: all their feeds have them.
 
-    A file stays that was changed after it was read, or that a run has read which was killed.
+    A file stays if it was changed after it was read, or if a killed run left no note of it.
 
     Raises:
-        DamagedNotes: what bronze has taken cannot be read.
+        DamagedNotes: a feed's notes cannot be read.
     """
-    before = (now - seconds(clean.after)) * 1000
+    before = (now - to_seconds(clean.after)) * 1000
     held, waiting = dict[str, DroppedFile](), set[str]()
-    for feed in (feed for feed in feeds(tables) if _is_landing(target, feed)):
+    for feed in (feed for feed in list_feeds(tables) if _is_landing(target, feed)):
         taken = read_state(target, feed).taken.files
-        for file in list_here(target, folder(target, feed), lambda _: False):
+        for file in list_here(target, feed_folder(target, feed), lambda _: False):
             if taken.get(file.path) == (file.length, file.changed):
                 held[file.path] = file
             else:
@@ -40,9 +40,9 @@ def held_files(
 
 
 def clean_files(target: Target, files: Sequence[DroppedFile], move_to: str | None) -> int:
-    """Deletes the files, or moves them to the same place below another folder; returns how many.
+    """Deletes the files, or moves them to the same path below another folder; returns how many.
 
-    A file that is there already is not moved over.
+    Existing files are not replaced.
     """
     done = 0
     for file in files:
@@ -50,7 +50,7 @@ def clean_files(target: Target, files: Sequence[DroppedFile], move_to: str | Non
             file.here.unlink(missing_ok=True)
         else:
             landing = Path(os.path.normpath(target.landing))
-            to = place(target, move_to, *parts_below(file.here, landing))
+            to = to_place(target, move_to, *parts_below(file.here, landing))
             if to.exists():
                 continue
             move_file(file.here, to)
@@ -59,9 +59,9 @@ def clean_files(target: Target, files: Sequence[DroppedFile], move_to: str | Non
 
 
 def _is_landing(target: Target, feed: Feed) -> bool:
-    """Whether the feed reads files below the landing root, in a folder that is seen here."""
-    if feed.path is None or not is_seen_here(target, folder(target, feed)):
+    """Whether the feed reads files below the landing root that this process can read."""
+    if feed.path is None or not is_seen_here(target, feed_folder(target, feed)):
         return False
-    own = folder(target, feed)
-    is_below = Path(os.path.normpath(own)).is_relative_to(os.path.normpath(target.landing))
-    return is_below and place(target, own).is_dir()
+    path = feed_folder(target, feed)
+    is_below = Path(os.path.normpath(path)).is_relative_to(os.path.normpath(target.landing))
+    return is_below and to_place(target, path).is_dir()

@@ -1,8 +1,8 @@
 """How a CSV file is written: its options, and the names in its header.
 
-What the source's `csv` options leave open is found out from the file itself, where the file proves
-it: the encoding by its byte order mark, the separator by the table's declared columns, a backslash
-before quotes by quotes that would be malformed otherwise, blanks behind separators by the header.
+Options that the source's `csv` does not give are detected in the file: the encoding by its byte
+order mark, the separator by the table's declared columns, backslashes before quotes by quotes that
+would be malformed otherwise, blanks behind separators by the header.
 """
 
 import csv
@@ -19,15 +19,15 @@ from bronze.files.file_kinds import UnreadableFile, check_ending, check_is_csv, 
 from lakehouse.config.csv_options import SEPARATORS
 
 BYTES = "ISO-8859-1"
-"""The encoding with a character for every byte: bytes that are no UTF-8 stay what they are."""
+"""The encoding with one character for each byte: it keeps bytes that are not UTF-8."""
 
 BLANKS = " \t\r\n\f\x1a"
-"""What counts for nothing at the end of a file; the last one is DOS's mark of an end."""
+"""Characters that are ignored at the end of a file; the last one is DOS's end mark."""
 
 _MOST_LINES, _MOST_BYTES = 200, 262_144
 _UTF_8 = ("utf-8", "utf8")
 _WIDE = ("UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32")
-# An empty field is null and "" is empty text: Spark tells them apart by a mark for null only.
+# An empty field is null and "" is empty text: Spark distinguishes them only by a mark for null.
 _NULL = "\x00\x00"
 # \" inside of a value: behind the closing quote of a value no text follows.
 _BACKSLASHED = r'\\" *[^,;|\t\r\n" ]'
@@ -50,13 +50,13 @@ class CsvFile(NamedTuple):
     Attributes:
         names: the columns in order; none in a file without any text.
         options: options of Spark's reader.
-        bytewise: whether some bytes are no UTF-8; Spark then reads a character for every byte.
-        bare_quotes: whether a value that begins with a quote is broken: quotes inside of quoted
-            values are not escaped, and Spark then leaves the quotes around such a value.
-        odd_quotes: whether not every quote that opens a value has another one that closes it.
-        end: the file's last line without quotes and backslashes, at most the end of it, where a
-            value that is not closed would end with it; empty where a quote closes the line, and in
-            a file whose quoted values all end on their lines.
+        bytewise: whether some bytes are not UTF-8; Spark then reads one character for each byte.
+        bare_quotes: whether quotes inside of quoted values are not escaped; Spark then keeps the
+            quotes around such a value, which shows that it is broken.
+        odd_quotes: whether some quote that opens a value has no closing quote.
+        end: the end of the file's last line, without quotes and backslashes: a value that is not
+            closed would end with it. Empty if a quote closes the line, and in a file whose quoted
+            values all end on their lines.
         returns: whether a carriage return at the end of a row is a part of the line's end.
     """
 
@@ -70,12 +70,12 @@ class CsvFile(NamedTuple):
 
 
 class _LineCounts(NamedTuple):
-    """What the lines of a file show.
+    """Counts over the lines of a file.
 
-    How many lines are no UTF-8, or have quotes inside of values: by backslash, doubled, bare; how
-    many lines have a value that begins with a quote, have quotes at all, or have a value that goes
-    on behind the end of the line; how many quotes open or close values, as the file is read without
-    and with escapes by backslash; and the last line that is not blank, or the end of that line.
+    Lines that are not UTF-8 (`broken`); lines with quotes inside of values: by backslash, doubled,
+    bare; lines with a value that begins with a quote, with any quotes, with a value that continues
+    on the next line (`opened`). Quotes that open or close values (`edges`), read without and with
+    escapes by backslash. `last` is the end of the last line that is not blank.
     """
 
     broken: int = 0
@@ -94,13 +94,13 @@ class _LineCounts(NamedTuple):
         return self.bare > 0 or (self.quoted > 0 and not self.quote_first)
 
     def has_odd_quotes(self, escape: str) -> bool:
-        """Whether not every quote that opens or closes a value has another one."""
+        """Whether some quote that opens or closes a value has no counterpart."""
         return (
             self.opened > 0 and (self.edges_by_backslash if escape == "\\" else self.edges) % 2 == 1
         )
 
-    def end(self, escape: str, encoding: str) -> str:
-        """The last line as `CsvFile.end` has it."""
+    def find_open_end(self, escape: str, encoding: str) -> str:
+        """The value of `CsvFile.end`."""
         if not self.opened:
             return ""
         line = self.last.decode(encoding, "ignore").rstrip(BLANKS).rpartition("\r")[2]
@@ -109,17 +109,17 @@ class _LineCounts(NamedTuple):
         return "" if closed else line.translate(_NO_QUOTES)
 
 
-def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = ()) -> CsvFile:
-    """How a CSV file is written.
+def inspect_csv(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = ()) -> CsvFile:
+    """Detects how a CSV file is written.
 
     Args:
         spark: the session.
-        feed: the feed, for its options and the columns that its table declares.
-        path: the file, as Spark takes it.
-        others: columns that the file's folders give.
+        feed: the feed, for its options and its table's declared columns.
+        path: the file, as a path pattern of Spark.
+        others: columns in the names of the file's folders.
 
     Raises:
-        UnreadableFile: the file is no CSV file, or not one of this table.
+        UnreadableFile: the file is not CSV, or has other columns than the table.
     """
     check_ending(path)
     text = spark.read.text(path, lineSep="\n")
@@ -127,18 +127,19 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
     lines = [bytes(row[0]) for row in first.take(_MOST_LINES)]
     head = b"\n".join(lines)
     check_is_csv(head)
-    encoding = feed.csv.given().get("encoding") or encoding_by_mark(head) or "UTF-8"
-    line = _header(lines, head, encoding, feed.csv.comment)
+    encoding = feed.csv.given_options().get("encoding") or encoding_by_mark(head) or "UTF-8"
+    line = _find_header(lines, head, encoding, feed.csv.comment)
     header = line.rstrip("\r").split("\r")[0]
     if not header.strip():
         if len(lines) == _MOST_LINES:
             raise UnreadableFile(f"the first {_MOST_LINES} lines have no header: remove them")
         return CsvFile((), ())
-    sep = feed.csv.sep or _separator(header, feed, {len(feed.columns), len(_own(feed, others))})
-    cells = _cells(header, sep, feed.csv.quote)
+    counts = {len(feed.columns), len(_columns_in_file(feed, others))}
+    sep = feed.csv.sep or _choose_separator(header, feed, counts)
+    cells = _split_cells(header, sep, feed.csv.quote)
     blanks = len(cells) > 1 and all(cell[:1] == " " for cell in cells[1:])
-    shown = _LineCounts() if encoding in _WIDE else _shown_by(text, feed.csv.escape, sep)
-    found = {
+    shown = _LineCounts() if encoding in _WIDE else _examine_lines(text, feed.csv.escape, sep)
+    detected = {
         "sep": sep,
         "escape": "\\" if shown.backslashed else feed.csv.quote,
         "lineSep": _line_end(line),
@@ -146,17 +147,17 @@ def look_at(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = 
         "ignoreLeadingWhiteSpace": str(blanks).lower(),
         "encoding": encoding,
     }
-    file = CsvFile(tuple(_names(cells, feed, others)), (), returns=line.endswith("\r\r"))
-    return _with_options(file, feed, shown, found)
+    file = CsvFile(tuple(_read_names(cells, feed, others)), (), returns=line.endswith("\r\r"))
+    return _with_options(file, feed, shown, detected)
 
 
 def _with_options(
-    file: CsvFile, feed: Feed, shown: _LineCounts, found: Mapping[str, str]
+    file: CsvFile, feed: Feed, shown: _LineCounts, detected: Mapping[str, str]
 ) -> CsvFile:
-    """The file with Spark's options, and with what its lines show of bytes and quotes."""
-    given, encoding = feed.csv.given(), found["encoding"]
+    """The file with Spark's options, and with the flags for its bytes and quotes."""
+    given, encoding = feed.csv.given_options(), detected["encoding"]
     bytewise = shown.broken > 0 and "encoding" not in given
-    options = {**found, **given, "encoding": BYTES if bytewise else encoding}
+    options = {**detected, **given, "encoding": BYTES if bytewise else encoding}
     is_plain = encoding not in _WIDE and feed.csv.quote == '"' and not shown.quoted
     if is_plain and options["lineSep"] == "\n":
         options["multiLine"] = "false"  # every line is a row: several tasks read the file
@@ -166,11 +167,11 @@ def _with_options(
     return file._replace(
         bare_quotes=shown.has_bare_quotes(),
         odd_quotes=shown.has_odd_quotes(options["escape"]),
-        end=shown.end(options["escape"], options["encoding"]),
+        end=shown.find_open_end(options["escape"], options["encoding"]),
     )
 
 
-def _header(lines: Sequence[bytes], head: bytes, encoding: str, comment: str | None) -> str:
+def _find_header(lines: Sequence[bytes], head: bytes, encoding: str, comment: str | None) -> str:
     """The first line that is neither blank nor a comment."""
     try:
         if encoding.lower() in _UTF_8:
@@ -188,33 +189,33 @@ def _header(lines: Sequence[bytes], head: bytes, encoding: str, comment: str | N
 
 
 def _line_end(header: str) -> str:
-    r"""How lines end; unless told, Spark takes a line feed within values for an end as well.
+    r"""How lines end; without the option Spark also ends lines at line feeds within values.
 
-    Spark knows no ends of three characters: of `\r\r\n`, as some programs on Windows write, the
-    first one is left at the end of each row.
+    Spark has no line ends of three characters: of `\r\r\n`, which some programs on Windows write,
+    the first one stays at the end of each row.
     """
     if "\r" in header.rstrip("\r"):
         return "\r"
     return "\r\n" if header.endswith("\r") else "\n"
 
 
-def _separator(header: str, feed: Feed, counts: Collection[int]) -> str:
-    """The separator that gives the most of the declared columns, a comma before others.
+def _choose_separator(header: str, feed: Feed, counts: Collection[int]) -> str:
+    """The separator with the most declared columns in the header; of equal ones the first.
 
-    Without a header, it is one that gives as many fields as one of `counts` says.
+    Without a header: one with a number of fields that is in `counts`.
     """
     declared = {name.lower() for name in (*feed.keys, *feed.columns)}
 
     def fitting(sep: str) -> int:
-        cells = _cells(header, sep, feed.csv.quote)
+        cells = _split_cells(header, sep, feed.csv.quote)
         if not feed.csv.header:
             return int(len(cells) in counts)
-        return len({_name(cell, feed.csv.quote).lower() for cell in cells} & declared)
+        return len({_clean_name(cell, feed.csv.quote).lower() for cell in cells} & declared)
 
     return max(SEPARATORS, key=fitting)
 
 
-def _cells(header: str, sep: str, quote: str) -> list[str]:
+def _split_cells(header: str, sep: str, quote: str) -> list[str]:
     if len(sep) > 1:
         return [cell.strip(quote) for cell in header.split(sep)]
     if not quote:
@@ -223,8 +224,8 @@ def _cells(header: str, sep: str, quote: str) -> list[str]:
     return next(reader, [])
 
 
-def _shown_by(text: DataFrame, escape: str | None, sep: str) -> _LineCounts:
-    """What the lines of a file show; quotes are examined only in lines that have one."""
+def _examine_lines(text: DataFrame, escape: str | None, sep: str) -> _LineCounts:
+    """Counts over the lines of a file; quotes are examined only in lines that have one."""
     value = F.col("value")
     quoted = value.contains('"')
     begin, end = re.escape(sep[-1]), re.escape(sep[0])
@@ -237,7 +238,7 @@ def _shown_by(text: DataFrame, escape: str | None, sep: str) -> _LineCounts:
     def edges(line: Column) -> Column:
         return F.coalesce(F.sum(F.when(quoted, F.regexp_count(line, edge))), F.lit(0))
 
-    found = (
+    row = (
         text.select("value", place.alias("place"))
         .agg(
             F.count_if(~F.is_valid_utf8(value)),
@@ -255,7 +256,7 @@ def _shown_by(text: DataFrame, escape: str | None, sep: str) -> _LineCounts:
         )
         .head()
     )
-    shown = _LineCounts(*(found or ()))
+    shown = _LineCounts(*(row or ()))
     if shown.backslashed and shown.doubled and not escape:
         raise UnreadableFile(
             'the file has both \\" and "" inside of values, expected one way to write a quote: '
@@ -264,17 +265,18 @@ def _shown_by(text: DataFrame, escape: str | None, sep: str) -> _LineCounts:
     return shown
 
 
-def _names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list[str]:
+def _read_names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list[str]:
     """The names of the header without blanks around them; without a header the declared columns.
 
     Raises:
-        UnreadableFile: a name is there twice; a key is missing; or a declared column of a snapshot
-            is, and a name that nobody declared may be it.
+        UnreadableFile: a name is there twice; a key is missing; or a snapshot lacks a declared
+            column and has an undeclared one, which may be the same renamed.
     """
     if not feed.csv.header:
-        own = _own(feed, others)
-        return own if len(cells) == len(own) else list(feed.columns)
-    names = [_name(cell, feed.csv.quote) or nameless(at) for at, cell in enumerate(cells)]
+        columns = _columns_in_file(feed, others)
+        return columns if len(cells) == len(columns) else list(feed.columns)
+    quote = feed.csv.quote
+    names = [_clean_name(cell, quote) or unnamed_column(at) for at, cell in enumerate(cells)]
     doubled = [name for name, count in Counter(n.lower() for n in names).items() if count > 1]
     if doubled:
         raise UnreadableFile(f"the header has {doubled[0]} more than once, expected it once")
@@ -299,19 +301,19 @@ def _has_unknown(names: Sequence[str], declared: Collection[str]) -> bool:
     return any(name.lower() not in declared and name[:1] != "_" for name in names)
 
 
-def _own(feed: Feed, others: Sequence[str]) -> list[str]:
-    """The declared columns but for those that the folders give."""
+def _columns_in_file(feed: Feed, others: Sequence[str]) -> list[str]:
+    """The declared columns without those in the names of the folders."""
     given_by_folders = {name.lower() for name in others}
     return [name for name in feed.columns if name.lower() not in given_by_folders]
 
 
-def nameless(at: int) -> str:
-    """What a column without a name is called."""
+def unnamed_column(at: int) -> str:
+    """The name of a column that has none in the header."""
     return f"_c{at}"
 
 
-def _name(cell: str, quote: str) -> str:
-    """A name without blanks around it, which may stand outside of its quotes too."""
+def _clean_name(cell: str, quote: str) -> str:
+    """A name without its quotes, and without blanks inside and outside of them."""
     name = cell.strip()
     quoted = bool(quote) and len(name) > 1 and name[0] == name[-1] == quote
     return name[1:-1].replace(quote * 2, quote).strip() if quoted else name

@@ -1,4 +1,4 @@
-"""Files that are not of the kind that a source's `file_format` says, known by how they begin."""
+"""Detects files of another kind than the source's `file_format`, by their first bytes."""
 
 from lakehouse.errors import LakehouseError
 
@@ -37,13 +37,13 @@ _MARKUP = (b"<!doctype", b"<html", b"<?xml")
 
 
 class UnreadableFile(LakehouseError):
-    """A dropped file cannot be read as what it should be; the message says why and what to do."""
+    """A dropped file cannot be read in its format; the message says why and what to do."""
 
 
 def encoding_by_mark(head: bytes) -> str | None:
-    """The encoding that the byte order mark at a file's beginning tells; None without one.
+    """The encoding by the byte order mark at a file's beginning; None without one.
 
-    UTF-16 without a mark is told by the zeros in every second byte.
+    UTF-16 without a mark is detected by zeros in every second byte.
     """
     for mark, encoding in _ENCODINGS:
         if head.startswith(mark):
@@ -56,23 +56,23 @@ def encoding_by_mark(head: bytes) -> str | None:
 
 
 def check_ending(path: str) -> None:
-    """Refuses a file that Spark would unpack by its ending in a form that only Hadoop writes.
+    """Refuses `.lz4` and `.snappy` files, of which Spark reads only those that Hadoop wrote.
 
-    What other programs write ends Java.
+    Files that other programs wrote crash Java.
 
     Raises:
-        UnreadableFile: its name ends so.
+        UnreadableFile: the name has one of these endings.
     """
     if path.endswith(_OF_HADOOP):
-        found = f"the ending {path[path.rindex('.') :]} is not read"
-        raise UnreadableFile(f"{found}: unpack the file, or compress it with gzip")
+        problem = f"the ending {path[path.rindex('.') :]} is not read"
+        raise UnreadableFile(f"{problem}: unpack the file, or compress it with gzip")
 
 
 def check_is_json(head: bytes) -> None:
-    """Refuses a file that begins as no JSON file in UTF-8 does.
+    """Refuses a file whose first bytes are not those of JSON in UTF-8.
 
     Raises:
-        UnreadableFile: it is of another kind, which the message names.
+        UnreadableFile: the file is of another kind, which the message names.
     """
     _check_kind(head, "JSON")
     broken = "\ufffd" in head[:-4].decode("utf-8", "replace")
@@ -84,10 +84,10 @@ def check_is_json(head: bytes) -> None:
 
 
 def check_is_csv(head: bytes) -> None:
-    """Refuses a file that begins as no CSV file does.
+    """Refuses a file whose first bytes are not those of CSV.
 
     Raises:
-        UnreadableFile: it is of another kind, which the message names.
+        UnreadableFile: the file is of another kind, which the message names.
     """
     _check_kind(head, "CSV")
     text = head.lstrip(_SPACE).lower()
@@ -104,10 +104,10 @@ def _check_kind(head: bytes, expected: str) -> None:
         raise UnreadableFile(f"the file is a tar archive, expected {expected}: unpack it")
     for mark, kind, action in _KINDS:
         if head.startswith(mark) and not _is_text(head):
-            found = f"the file is {kind}, expected {expected}: {action.format(expected)}"
-            raise UnreadableFile(found)
+            problem = f"the file is {kind}, expected {expected}: {action.format(expected)}"
+            raise UnreadableFile(problem)
 
 
 def _is_text(head: bytes) -> bool:
-    """Whether a file that begins as an archive would goes on as text: `ORC,name` is a header."""
+    """Whether a file that begins like a binary format is text: `ORC,name` may be a header."""
     return head.isascii() and all(byte >= 0x20 or byte in _SPACE for byte in head)

@@ -8,16 +8,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bronze.feed_state import FeedState, Note, old_stream
-from bronze.feeds import Feed, folder
+from bronze.feeds import Feed, feed_folder
 from bronze.files.batches import append_readable
 from bronze.files.listing import DroppedFile, in_order, list_files
 from bronze.files.overwritten import UNKNOWN, changed_files
-from bronze.files.unreadable import note, noted
+from bronze.files.unreadable import read_unreadable, record_unreadable
 from bronze.storage import News
 from lakehouse.config.target import Target
 from lakehouse.places.place import Place
 from lakehouse.storage.lake import Lake
-from lakehouse.storage.names import name
+from lakehouse.storage.names import table_name
 
 MOST_FILES = 1000
 
@@ -25,23 +25,24 @@ MOST_FILES = 1000
 def ingest_files(
     spark: SparkSession, target: Target, feed: Feed, state: FeedState, before: int
 ) -> News:
-    """Append what is new in the feed's folder; batches are numbered after `before`.
+    """Appends the new files of the feed's folder, in batches numbered after `before`.
 
-    Files that cannot be read are noted, and the others are ingested.
+    Files that cannot be read are recorded, and the others are ingested.
     """
-    first_look = state.unreadable is None
-    waiting = noted(Lake(spark, target), feed) if state.unreadable is None else state.unreadable
+    waiting, first_look = state.unreadable, state.unreadable is None
+    if waiting is None:
+        waiting = read_unreadable(Lake(spark, target), feed)
     files = _new_files(spark, target, feed, state, first_look)
     came, bad = News(0, {}, {}), dict[str, str]()
-    for number, batch in enumerate(batches(feed, in_order(files)), before + 1):
+    for number, batch in enumerate(cut_batches(feed, in_order(files)), before + 1):
         news, unreadable = append_readable(spark, target, feed, batch, number)
-        came = came.followed(news)
+        came = came.combine(news)
         taken = {f.path: (f.length, f.changed) for f in batch if f not in unreadable}
         if taken:
-            state.note(Note(news.batch, files=taken))
+            state.add_note(Note(news.batch, files=taken))
         bad |= {file.path: why for file, why in unreadable.items()}
     if bad != waiting:
-        note(spark, target, feed, waiting, bad)
+        record_unreadable(spark, target, feed, waiting, bad)
     state.unreadable = bad
     return came
 
@@ -49,18 +50,18 @@ def ingest_files(
 def _new_files(
     spark: SparkSession, target: Target, feed: Feed, state: FeedState, first_look: bool
 ) -> list[DroppedFile]:
-    """The files that are to be read; a first look also finds those that were overwritten."""
+    """The files that are not read yet; a first listing also finds overwritten files."""
     taken = state.taken.files
     listed = list_files(
-        spark, target, folder(target, feed), lambda path: not first_look and path in taken
+        spark, target, feed_folder(target, feed), lambda path: not first_look and path in taken
     )
     if first_look:
         state.overwritten = changed_files(listed, taken)
     return [file for file in listed if file.path not in taken]
 
 
-def batches(feed: Feed, files: Sequence[DroppedFile]) -> Iterator[list[DroppedFile]]:
-    """The files cut by the feed's limits, 1000 files by default; a batch has one file at least."""
+def cut_batches(feed: Feed, files: Sequence[DroppedFile]) -> Iterator[list[DroppedFile]]:
+    """Splits the files by the feed's limits, default 1000 files; a batch has at least one file."""
     most_files = feed.max_files or (MOST_FILES if feed.max_bytes is None else len(files))
     batch, size = list[DroppedFile](), 0
     for file in files:
@@ -77,23 +78,24 @@ def batches(feed: Feed, files: Sequence[DroppedFile]) -> Iterator[list[DroppedFi
 def recover_files(
     spark: SparkSession, target: Target, feed: Feed, state: FeedState, newest: int
 ) -> None:
-    """Note the files that bronze holds beyond what is noted: a run was killed before it did.
+    """Adds a note of files that bronze has without one, because a run was killed.
 
-    Where nothing is noted, what a stream of version 0.2 has read is noted too.
+    If there are no notes at all, the files that a stream of version 0.2 read are included.
     """
-    found = set[str]()
+    paths = set[str]()
     if not state.notes:
-        found = set(_files_of_stream(target, feed)) - noted(Lake(spark, target), feed).keys()
+        unreadable = read_unreadable(Lake(spark, target), feed).keys()
+        paths = set(_files_of_stream(target, feed)) - unreadable
     if newest > state.taken.batch:
-        bronze = spark.table(name(target, "bronze", feed.name))
+        bronze = spark.table(table_name(target, "bronze", feed.name))
         new = bronze.where(F.col("_batch") > state.taken.batch).where("_file IS NOT NULL")
-        found |= {row[0] for row in new.select("_file").distinct().collect()}
-    if found:
-        state.note(Note(newest, files=dict.fromkeys(found, UNKNOWN)))
+        paths |= {row[0] for row in new.select("_file").distinct().collect()}
+    if paths:
+        state.add_note(Note(newest, files=dict.fromkeys(paths, UNKNOWN)))
 
 
 def _files_of_stream(target: Target, feed: Feed) -> Iterable[str]:
-    """The files of the batches that a stream of version 0.2 has ended."""
+    """The files of the batches that a stream of version 0.2 completed."""
     stream = old_stream(target, feed)
     if stream is None:
         return

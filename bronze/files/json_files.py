@@ -1,4 +1,4 @@
-"""JSON files whose records are not their lines: an array, or objects that share or span lines."""
+"""JSON files whose records are not lines: an array, or objects that share or span lines."""
 
 import bz2
 import gzip
@@ -25,13 +25,13 @@ _HADOOPS = (_OTHER_CODEC, ".lz4", ".snappy", ".deflate")
 _MARK, _BLANK_LINE = b"\xef\xbb\xbf", b" \t\r\f"
 MOST_BYTES = 4 << 20
 _LOOKED_AT = (4_096, 1 << 20)
-_FOUND = "_raw binary, _url string, _block bigint, _row bigint"
+_SCHEMA = "_raw binary, _url string, _block bigint, _row bigint"
 
 
 def has_other_records(file: Place) -> bool:
-    """Whether the records of a file are not its lines, as far as its beginning shows.
+    """Whether the first bytes of a file show that its records are not lines.
 
-    Only files that can be opened here are looked at: the lines of others are taken as they are.
+    False for files that this process cannot open.
 
     Raises:
         UnreadableFile: the file is of another kind.
@@ -39,7 +39,7 @@ def has_other_records(file: Place) -> bool:
     check_ending(str(file))
     if file.suffix == _OTHER_CODEC:
         return False
-    return _has_other_records(partial(_head, file))
+    return _has_other_records(partial(_read_head, file))
 
 
 def _has_other_records(head_of: Callable[[int], bytes]) -> bool:
@@ -61,16 +61,15 @@ def _has_other_records(head_of: Callable[[int], bytes]) -> bool:
 
 
 def read_records(file: Place) -> list[tuple[int, bytes]] | None:
-    """The records of a file with their lines; None where Spark is to read the file.
+    """The records of a file with their line numbers from 0; None if Spark must read the file.
 
-    Lines count from 0; in a file of other records than lines, each record counts.
-
-    That is a file which is packed in a way that only Hadoop knows, or holds much, or is damaged.
+    If records are not lines, they are numbered themselves. Spark reads files that only Hadoop can
+    unpack, large ones and damaged ones.
     """
     if file.suffix in _HADOOPS:
         return None
     try:
-        content = _head(file, MOST_BYTES + 1, strict=True)
+        content = _read_head(file, MOST_BYTES + 1, strict=True)
     except (OSError, EOFError, zlib.error):
         return None
     if len(content) > MOST_BYTES:
@@ -81,34 +80,34 @@ def read_records(file: Place) -> list[tuple[int, bytes]] | None:
     return [(at, line) for at, line in enumerate(lines) if line.lstrip(_BLANK_LINE)]
 
 
-def other_records(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """The elements of arrays, and objects one after another, like `lines.lines` gives records.
+def read_other_records(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """The elements of arrays, and objects in sequence, as rows like `lines.read_file_records`.
 
-    A broken array is one record, and so is all that follows the last whole object.
+    A broken array is one record, and so is the text after the last valid object.
     """
     texts = spark.read.text([*paths], wholetext=True)
     whole = texts.select(F.col("value").cast("binary"), F.expr(URL).alias("_url"))
-    found = whole.mapInArrow(split_files, _FOUND)
-    return found.select(F.col("_raw").cast("string"), "_url", "_block", "_row")
+    records = whole.mapInArrow(split_files, _SCHEMA)
+    return records.select(F.col("_raw").cast("string"), "_url", "_block", "_row")
 
 
 def split_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The records of the files in `value` (binary), with their file and place in it."""
+    """The records of the files in `value` (binary), with their file and their number in it."""
     for batch in batches:
         for text, url in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
-            yield located(pa.array(split_records(text.as_py()), pa.binary()), url)
+            yield add_places(pa.array(split_records(text.as_py()), pa.binary()), url)
 
 
-def located(records: pa.Array, url: str, first: int = 0) -> pa.RecordBatch:
-    """Records that follow one another in a file, with their places from `first` on."""
+def add_places(records: pa.Array, url: str, first: int = 0) -> pa.RecordBatch:
+    """Consecutive records of a file, numbered from `first`."""
     count = len(records)
     places = pa.array(range(first, first + count), pa.int64())
     columns = [records, pa.array([url] * count, pa.string()), pa.array([0] * count, pa.int64())]
     return pa.RecordBatch.from_arrays([*columns, places], names=["_raw", "_url", "_block", "_row"])
 
 
-def _head(place: Place, size: int, strict: bool = False) -> bytes:
-    """The first bytes of a file, unpacked; a strict look takes no plain file for a packed one."""
+def _read_head(place: Place, size: int, strict: bool = False) -> bytes:
+    """The first `size` bytes of a file, unpacked; `strict` fails on a `.gz` that is not packed."""
     with open_file(place) as file:
         if place.suffix == ".bz2":
             return bz2.open(file).read(size)
@@ -118,28 +117,28 @@ def _head(place: Place, size: int, strict: bool = False) -> bytes:
 
 
 def split_records(text: bytes) -> list[bytes]:
-    """The elements of an array, or the objects one after another; what follows is the last one."""
+    """The elements of an array, or the objects in sequence; the last one is the invalid rest."""
     try:
         return [bytes(element) for element in _parse_array(text.lstrip(_MARK))]
     except (msgspec.MsgspecError, RecursionError):
         if text.lstrip(_BLANKS.encode())[:1] == b"[":
             return [text]
-        objects = _objects(text.decode("utf-8", "surrogateescape"))
+        objects = _split_objects(text.decode("utf-8", "surrogateescape"))
         return [one.encode("utf-8", "surrogateescape") for one in objects]
 
 
-def _objects(text: str) -> list[str]:
-    """The JSON values one after another, and as the last one what follows them."""
-    found: list[str] = []
+def _split_objects(text: str) -> list[str]:
+    """The JSON values in sequence; the last one is the invalid rest, if any."""
+    objects: list[str] = []
     end = 0
     while begin := _VISIBLE.search(text, end):
         end = _end_of_value(text, begin.start()) or len(text)
-        found.append(text[begin.start() : end])
-    return found
+        objects.append(text[begin.start() : end])
+    return objects
 
 
 def _end_of_value(text: str, begin: int) -> int | None:
-    """Where the JSON value ends that begins there; None where none does."""
+    """Where the JSON value at `begin` ends; None if there is none."""
     try:
         return _parse_next(text, begin)[1]
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What lies in dropped files: JSON lines as they are, CSV and Parquet rows as JSON objects."""
+"""Reads records of dropped files: JSON lines unchanged, CSV and Parquet rows as JSON objects."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,9 +10,9 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType, T
 
 from bronze.contract import NOT_TEXT, folder_columns
 from bronze.feeds import Feed
-from bronze.files.csv_files import BLANKS, BYTES, CsvFile, look_at, nameless
+from bronze.files.csv_files import BLANKS, BYTES, CsvFile, inspect_csv, unnamed_column
 from bronze.files.file_kinds import UnreadableFile
-from bronze.files.json_files import has_other_records, other_records
+from bronze.files.json_files import has_other_records, read_other_records
 from bronze.files.listing import URL, DroppedFile, literal_path
 from bronze.files.parquet_files import arrow_rows, files_with_96_bits
 from lakehouse.places.place import ask_each
@@ -28,29 +28,28 @@ _NO_DAY = "the file lies in no folder YYYY-MM-DD, which names the day of its row
 _CANNOT_READ = ("PARQUET_TYPE_ILLEGAL", "UNSUPPORTED_TIME_TYPE")
 
 
-def lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> DataFrame:
-    """The files' records: `_raw`, then `_url`, `_block`, `_row`, which tell where each one lay.
+def read_file_records(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> DataFrame:
+    """The files' records: `_raw`, and their place in the files: `_url`, `_block`, `_row`.
 
-    JSON lines are untouched, bytes that are not UTF-8 included; those of only white space are
-    left out. The elements of a file that is one JSON array are records as its lines would be, and
-    so are objects that share or span lines. A CSV or Parquet row is one JSON object of its columns,
-    nulls kept, columns that its file lacks absent, and `NOT_TEXT` added where bytes are no text. A
-    CSV row that does not fit its header is its own text, and bytes that are not UTF-8 stay here
-    too. `_block` is the byte offset of the split, `_row` grows within the split.
+    JSON lines are unchanged, bytes that are not UTF-8 included; blank lines are left out. Elements
+    of a JSON array, and objects that share or span lines, are records too. A CSV or Parquet row is
+    one JSON object of its file's columns with nulls, and with `NOT_TEXT` if bytes are not text. A
+    CSV row that does not fit its header is its own text, with bytes that are not UTF-8 unchanged.
+    `_block` is the byte offset of the split, `_row` grows within the split.
 
     Raises:
         UnreadableFile: one of the files is not of the feed's kind.
     """
     check_places(feed, files)
     parts = _READERS[feed.file_format](spark, feed, files)
-    return reduce(DataFrame.union, parts or [_nothing(spark)]).coalesce(_tasks(files))
+    return reduce(DataFrame.union, parts or [_build_empty(spark)]).coalesce(_count_tasks(files))
 
 
 def check_places(feed: Feed, files: Iterable[DroppedFile]) -> None:
-    """Refuses a file of an extract that lies in no folder of a day.
+    """Refuses a snapshot file that is in no folder of a date.
 
     Raises:
-        UnreadableFile: one of the files does.
+        UnreadableFile: one of the files is not.
     """
     if feed.format == "snapshot":
         in_day = re.compile(
@@ -61,18 +60,17 @@ def check_places(feed: Feed, files: Iterable[DroppedFile]) -> None:
                 raise UnreadableFile(_NO_DAY)
 
 
-def _tasks(files: Iterable[DroppedFile]) -> int:
+def _count_tasks(files: Iterable[DroppedFile]) -> int:
     """One task, hence one file in bronze, per 4 MiB: many small files become one."""
     return max(1, sum(file.length for file in files) >> 22)
 
 
-def _placed(found: DataFrame, raw: Column, files: int) -> DataFrame:
-    """The records with their places: the number of a row begins with 0 in each split of a file.
+def _add_places(records: DataFrame, raw: Column, files: int) -> DataFrame:
+    """The records with their places; `_row` counts from 0 in each split of a file.
 
-    A task counts on through all the files that it reads. So the first number of each split is taken
-    off where there are several files.
+    Spark numbers all rows of a task. With several files, each split's first number is subtracted.
     """
-    placed = found.select(
+    placed = records.select(
         raw.alias("_raw"),
         F.expr(URL).alias("_url"),
         F.col("_metadata.file_block_start").alias("_block"),
@@ -85,7 +83,7 @@ def _placed(found: DataFrame, raw: Column, files: int) -> DataFrame:
     return numbered.select("_raw", "_url", "_block", F.expr("_row - _first AS _row"))
 
 
-def _nothing(spark: SparkSession) -> DataFrame:
+def _build_empty(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([], "_raw string, _url string, _block bigint, _row bigint")
 
 
@@ -95,16 +93,16 @@ def _json_lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -
     plain = [file for file in files if file not in others]
     parts = []
     if plain:
-        found = spark.read.text([literal_path(file.path) for file in plain], lineSep="\n")
-        placed = _placed(found, F.col("value"), len(plain))
+        text_lines = spark.read.text([literal_path(file.path) for file in plain], lineSep="\n")
+        placed = _add_places(text_lines, F.col("value"), len(plain))
         parts.append(placed.where(r"trim(LEADING ' \t\r\f' FROM _raw) <> ''"))
     if others:
-        parts.append(other_records(spark, [literal_path(file.path) for file in others]))
+        parts.append(read_other_records(spark, [literal_path(file.path) for file in others]))
     return parts
 
 
 def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
-    """Rows of Parquet files, those of one schema read at once; Arrow reads what Spark cannot."""
+    """Rows of Parquet files, read together by schema; Arrow reads files that Spark cannot."""
     alike: dict[str, tuple[StructType, list[DroppedFile]]] = {}
     others: list[str] = []
     for file in files:
@@ -128,23 +126,23 @@ def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile])
         exact = files_with_96_bits(spark, of_schema, orders) if orders else []
         others += [literal_path(file.path) for file in exact]
         paths = [literal_path(file.path) for file in of_schema if file not in exact]
-        parts += [_parquet_alike(spark, schema, paths, texts)] if paths else []
+        parts += [_read_parquet_files(spark, schema, paths, texts)] if paths else []
     return [*parts, *([arrow_rows(spark, others, texts)] if others else [])]
 
 
-def _parquet_alike(
+def _read_parquet_files(
     spark: SparkSession, schema: StructType, paths: list[str], texts: Collection[str]
 ) -> DataFrame:
     place = [F.lit(0).cast("bigint").alias("_block"), F.col("_metadata.row_index").alias("_row")]
-    found = spark.read.schema(schema).parquet(*paths)
+    rows = spark.read.schema(schema).parquet(*paths)
     raw = json_of_row(schema, texts)
-    return found.select(raw.alias("_raw"), F.expr(URL).alias("_url"), *place)
+    return rows.select(raw.alias("_raw"), F.expr(URL).alias("_url"), *place)
 
 
 def json_of_row(schema: StructType, texts: Collection[str]) -> Column:
     """A row as one JSON object; bytes of the columns in `texts`, in lower case, are text."""
     columns = [_parquet_column(field, texts).alias(field.name) for field in schema.fields]
-    raw = _json(columns)
+    raw = _to_json(columns)
     bytes_as_text = [field.name for field in schema.fields if _is_bytes_as_text(field, texts)]
     if bytes_as_text:
         faults = [
@@ -152,7 +150,7 @@ def json_of_row(schema: StructType, texts: Collection[str]) -> Column:
             for name in bytes_as_text
         ]
         names = F.array_compact(F.array(*faults))
-        raw = F.when(F.size(names) > 0, _json([*columns, names.alias(NOT_TEXT)])).otherwise(raw)
+        raw = F.when(F.size(names) > 0, _to_json([*columns, names.alias(NOT_TEXT)])).otherwise(raw)
     return raw
 
 
@@ -174,54 +172,55 @@ def _parquet_column(field: StructField, texts: Collection[str]) -> Column:
 
 
 def _csv_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
-    """Rows of CSV files, those that are written alike read at once."""
+    """Rows of CSV files; files that are written alike are read together."""
     alike: dict[CsvFile, tuple[list[str], set[str]]] = {}
     for file in files:
         path = literal_path(file.path)
-        found = look_at(spark, feed, path, list(folder_columns(file.path)))
-        if found.names:
-            paths, ends = alike.setdefault(found._replace(end=""), ([], set()))
+        csv_file = inspect_csv(spark, feed, path, list(folder_columns(file.path)))
+        if csv_file.names:
+            paths, ends = alike.setdefault(csv_file._replace(end=""), ([], set()))
             paths.append(path)
-            ends |= {found.end} - {""}
-    return [_rows_alike(spark, kind, *parts) for kind, parts in alike.items()]
+            ends |= {csv_file.end} - {""}
+    return [_read_csv_files(spark, kind, *parts) for kind, parts in alike.items()]
 
 
-def _rows_alike(
+def _read_csv_files(
     spark: SparkSession, kind: CsvFile, paths: list[str], ends: Collection[str]
 ) -> DataFrame:
     options = {**dict(kind.options), "columnNameOfCorruptRecord": _CORRUPT}
     names = [_of_bytes(name) if kind.bytewise else name for name in kind.names]
     with_corrupt = StructType([StructField(name, StringType()) for name in [*names, _CORRUPT]])
-    found = spark.read.schema(with_corrupt).options(**options).csv(paths)
+    rows = spark.read.schema(with_corrupt).options(**options).csv(paths)
     values = [F.col(quote(name)).alias(name) for name in names]
     if not kind.bytewise:
         values[0] = F.regexp_replace(values[0], "^\ufeff", "").alias(names[0])
     if kind.returns:
         last = F.when(values[-1] != "\r", F.regexp_replace(values[-1], r"\r$", ""))
         values[-1] = last.alias(names[-1])
-    text = _json(values)
-    for sign, broken in _broken(kind, names, values, ends):
+    text = _to_json(values)
+    for sign, broken in _list_faults(kind, names, values, ends):
         text = F.when(sign, broken).otherwise(text)
     text = F.coalesce(F.col(_CORRUPT), text)
     raw = F.encode(text, BYTES).cast("string") if kind.bytewise else text
-    placed = _placed(found, raw, len(paths))
+    placed = _add_places(rows, raw, len(paths))
     return placed.where(F.trim(F.col("_raw"), F.lit(BLANKS)) != "")
 
 
-def _broken(
+def _list_faults(
     kind: CsvFile, names: Sequence[str], values: Sequence[Column], ends: Collection[str]
 ) -> Iterator[tuple[Column, Column]]:
-    """What shows that a row is none though it fits its header, and the row's text then.
+    """Conditions of rows that are broken though they fit the header, with the row's text for each.
 
-    It is the header again, or a quote in it is not escaped or not closed. `ends` are the ends of
-    the files (`CsvFile.end`).
+    The row repeats the header, or has a quote that is not escaped or not closed. `ends` are the
+    files' `CsvFile.end`.
     """
     options = dict(kind.options)
     fields = [F.coalesce(value, F.lit("")) for value in values]
     text = F.concat_ws(options["sep"], *fields)
     if options["header"] == "true":
         pairs = enumerate(zip(names, values, strict=True))
-        again = [F.trim(F.coalesce(v, F.lit(nameless(at)))) == F.lit(n) for at, (n, v) in pairs]
+        cells = [(F.coalesce(v, F.lit(unnamed_column(at))), n) for at, (n, v) in pairs]
+        again = [F.trim(cell) == F.lit(n) for cell, n in cells]
         yield reduce(Column.__and__, again), text
     if kind.bare_quotes:
         yield F.exists(F.array(*values), lambda value: value.startswith('"')), text
@@ -235,7 +234,7 @@ def _broken(
         yield spans_lines & whole, opened
 
 
-def _json(columns: Iterable[Column]) -> Column:
+def _to_json(columns: Iterable[Column]) -> Column:
     return F.to_json(F.struct(*columns), JSON_OPTIONS)
 
 

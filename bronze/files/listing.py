@@ -1,7 +1,7 @@
-"""The files of a feed's folder: the one place that lists them.
+"""Lists the files of a feed's folder.
 
-This process lists a folder that it sees: a local one, one in an object store, or a volume of
-Databricks. Spark lists any other: another URL, a folder of a Spark Connect server.
+This process lists folders that it can read: local ones, object stores, volumes of Databricks.
+Spark lists all others: other URLs, folders of a Spark Connect server.
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from lakehouse.config.target import Target
-from lakehouse.places.place import Place, parts_below, place
+from lakehouse.places.place import Place, parts_below, to_place
 from lakehouse.places.settings import is_object_url, is_reached
 from lakehouse.storage.landing import is_finished
 
@@ -31,7 +31,7 @@ _PLAIN_IN_URLS = "/_-!.~'()*,;:$&+=@"
 class DroppedFile(NamedTuple):
     """A file as Spark names it, the milliseconds of its last change, and its size in bytes.
 
-    `found` is its place where this process has listed an object store.
+    `found` is its place if this process listed it in an object store.
     """
 
     path: str
@@ -41,36 +41,33 @@ class DroppedFile(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The path as `URL` gives it of a row that Spark reads."""
+        """The path as the SQL expression `URL` gives it for rows of the file."""
         return "".join(quote(c, _PLAIN_IN_URLS) if c < "\x80" else c for c in on_disk(self.path))
 
     @property
     def here(self) -> Place:
-        """Where this process finds the file, if it sees the folder."""
+        """The file's place for this process, if it can read the folder."""
         return self.found or Path(on_disk(self.path))
 
 
 def list_files(
     spark: "SparkSession", target: Target, folder: str, is_known: Callable[[str], bool]
 ) -> list[DroppedFile]:
-    """The finished files below a folder that are not known, in no order.
+    """The finished files below a folder that are not known, unsorted.
 
-    A folder that this process sees is made when it is missing; of one that Spark does not find
-    there are none.
+    A missing folder has no files.
     """
     if is_seen_here(target, folder):
-        if not is_object_url(folder):
-            Path(folder).mkdir(parents=True, exist_ok=True)
-        return list_here(target, folder, is_known)
+        missing = not is_object_url(folder) and not Path(folder).is_dir()
+        return [] if missing else list_here(target, folder, is_known)
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
 
     options = {"recursiveFileLookup": "true", "pathGlobFilter": FINISHED}
-    found = spark.read.format("binaryFile").options(**options)
+    columns = ("path", F.unix_millis("modificationTime"), "length")
+    reader = spark.read.format("binaryFile").options(**options)
     try:
-        rows = (
-            found.load(folder).select("path", F.unix_millis("modificationTime"), "length").collect()
-        )
+        rows = reader.load(folder).select(*columns).collect()
     except AnalysisException as failure:
         if "PATH_NOT_FOUND" in str(failure):
             return []
@@ -79,15 +76,15 @@ def list_files(
 
 
 def list_here(target: Target, folder: str, is_known: Callable[[str], bool]) -> list[DroppedFile]:
-    """The finished files below a folder that this process sees and that are not known."""
+    """The same for a folder that this process can read."""
     if is_object_url(folder):
-        return list(_stored(place(target, folder), is_known))
+        return list(_list_store(to_place(target, folder), is_known))
     scheme = "dbfs:" if target.kind == "databricks" else "file:"
-    return list(_listed(os.path.normpath(folder), scheme, is_known))
+    return list(_list_disk(os.path.normpath(folder), scheme, is_known))
 
 
 def is_seen_here(target: Target, folder: str) -> bool:
-    """Whether this process sees the folder that Spark sees."""
+    """Whether this process can read the folder that Spark reads."""
     if "://" in folder:
         return is_reached(target, folder)
     if target.kind in ("local", "cluster"):
@@ -101,7 +98,7 @@ def in_order(files: Iterable[DroppedFile]) -> list[DroppedFile]:
 
 
 def on_disk(path: str) -> str:
-    """The path of a local file, which Spark names with its scheme; of any other one its URL."""
+    """The path of a local file without Spark's scheme; the URL of any other file."""
     return _LOCAL.sub("/", path)
 
 
@@ -110,24 +107,29 @@ def literal_path(path: str) -> str:
     return re.sub(r"([\\*?{}\[\]])", r"\\\1", path)
 
 
-def _listed(folder: str, scheme: str, is_known: Callable[[str], bool]) -> Iterator[DroppedFile]:
-    """A file that goes meanwhile is left out."""
+def _list_disk(folder: str, scheme: str, is_known: Callable[[str], bool]) -> Iterator[DroppedFile]:
+    """The finished files below a local folder; a file that is removed meanwhile is left out.
+
+    A link to a file that does not exist stays: it cannot be read, and is named.
+    """
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir():
                 if not _is_hidden_folder(entry.name):
-                    yield from _listed(entry.path, scheme, is_known)
+                    yield from _list_disk(entry.path, scheme, is_known)
             elif is_finished(entry.name) and not is_known(scheme + entry.path):
                 try:
-                    found = entry.stat()
+                    state = entry.stat()
                 except FileNotFoundError:
-                    continue
-                changed = found.st_mtime_ns // 1_000_000
-                yield DroppedFile(scheme + entry.path, changed, found.st_size)
+                    if not entry.is_symlink():
+                        continue
+                    state = entry.stat(follow_symlinks=False)
+                changed = state.st_mtime_ns // 1_000_000
+                yield DroppedFile(scheme + entry.path, changed, state.st_size)
 
 
-def _stored(folder: Place, is_known: Callable[[str], bool]) -> Iterator[DroppedFile]:
-    """The same of a folder in an object store, as Spark names its files."""
+def _list_store(folder: Place, is_known: Callable[[str], bool]) -> Iterator[DroppedFile]:
+    """The same for a folder in an object store, with the names that Spark gives its files."""
     every: Iterator[Place] = folder.rglob("*")
     for file in every:
         path, above = str(file), parts_below(file, folder)[:-1]
@@ -137,5 +139,5 @@ def _stored(folder: Place, is_known: Callable[[str], bool]) -> Iterator[DroppedF
 
 
 def _is_hidden_folder(name: str) -> bool:
-    """As Spark sees it: `_a=b` is a column in a folder's name."""
+    """Whether Spark skips the folder; `_a=b` is a column in a folder's name."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)

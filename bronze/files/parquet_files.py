@@ -1,7 +1,7 @@
-"""Parquet files with types that Spark cannot read: nanoseconds, and times of day in milliseconds.
+"""Reads Parquet types that Spark cannot read: nanoseconds, and times of day in milliseconds.
 
-Arrow reads them, a file at a time in the memory of a task. Timestamps keep their nanoseconds, times
-of day six digits of a second.
+Arrow reads them, one file at a time in the memory of a task. Timestamps keep their nanoseconds,
+times of day six digits of a second.
 """
 
 import base64
@@ -22,30 +22,29 @@ from pyspark.sql import functions as F
 
 from bronze.contract import NOT_TEXT
 from bronze.files.file_kinds import UnreadableFile
-from bronze.files.json_files import located
+from bronze.files.json_files import add_places
 from bronze.files.listing import URL, DroppedFile, literal_path
 
 _LONGEST_HELD = 1 << 31
 _ROWS, _MICROS = 10_000, len("1970-01-01T00:00:00.000000")
-_FOUND = "_raw string, _url string, _block bigint, _row bigint"
+_SCHEMA = "_raw string, _url string, _block bigint, _row bigint"
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def arrow_rows(spark: SparkSession, paths: Sequence[str], texts: Collection[str]) -> DataFrame:
-    """The rows of Parquet files as JSON objects, as `bronze.files.lines.lines` gives records.
+    """The rows of Parquet files as JSON objects, like `bronze.files.lines.read_file_records`.
 
-    Bytes of the columns in `texts`, named in lower case, are text; `NOT_TEXT` is a member of rows
-    in which they are none.
+    Bytes of the columns in `texts` (lower case) become text; a row with other bytes has `NOT_TEXT`.
     """
     files = spark.read.format("binaryFile").load([*paths])
     named = files.select("content", F.expr(URL).alias("_url"))
-    return named.mapInArrow(partial(json_rows, texts=frozenset(texts)), _FOUND)
+    return named.mapInArrow(partial(json_rows, texts=frozenset(texts)), _SCHEMA)
 
 
 def json_rows(
     batches: Iterator[pa.RecordBatch], texts: Collection[str] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the Parquet files in `content` (binary), with their file and place in it."""
+    """The rows of the Parquet files in `content` (binary), with their file and row number."""
     for batch in batches:
         for content, url in zip(batch.column(0), batch.column(1).to_pylist(), strict=True):
             place = 0
@@ -54,27 +53,27 @@ def json_rows(
             _check_names(file.schema_arrow.names)
             finer = _finer_parts(buffer, _names_of_96_bits(file))
             for part, fine in zip(file.iter_batches(batch_size=_ROWS), finer, strict=False):
-                rows = [_encode(row).decode() for row in _rows(part, texts, fine)]
-                yield located(pa.array(rows, pa.string()), url, place)
+                rows = [_encode(row).decode() for row in _build_rows(part, texts, fine)]
+                yield add_places(pa.array(rows, pa.string()), url, place)
                 place += len(rows)
 
 
 def files_with_96_bits(
     spark: SparkSession, files: Sequence[DroppedFile], names: Collection[str]
 ) -> list[DroppedFile]:
-    """The files of which one of some columns has timestamps of 96 bits.
+    """The files in which one of the named columns has timestamps of 96 bits.
 
-    Tasks look into those that this process does not see, whose size they can hold.
+    Tasks read the files that this process cannot read, up to 2 GiB each.
     """
     here = [file for file in files if file.here.is_file()]
-    own = {f.url for f in here if not _names_of_96_bits(pq.ParquetFile(f.here)).isdisjoint(names)}
+    urls = {f.url for f in here if not _names_of_96_bits(pq.ParquetFile(f.here)).isdisjoint(names)}
     away = [f for f in files if f not in here and f.length < _LONGEST_HELD]
     if away:
         read = spark.read.format("binaryFile").load([literal_path(file.path) for file in away])
         named = read.select("content", F.expr(URL).alias("_url"))
-        found = named.mapInArrow(partial(_with_96_bits, names=frozenset(names)), "_url string")
-        own |= {row[0] for row in found.collect()}
-    return [file for file in files if file.url in own]
+        rows = named.mapInArrow(partial(_with_96_bits, names=frozenset(names)), "_url string")
+        urls |= {row[0] for row in rows.collect()}
+    return [file for file in files if file.url in urls]
 
 
 def _with_96_bits(
@@ -88,14 +87,14 @@ def _with_96_bits(
 
 
 def _names_of_96_bits(file: pq.ParquetFile) -> set[str]:
-    """The columns with timestamps of 96 bits, but for those within others."""
+    """The top-level columns with timestamps of 96 bits."""
     columns = map(file.schema.column, range(len(file.schema)))
-    found = {column.path for column in columns if column.physical_type == "INT96"}
-    return found & {*file.schema_arrow.names}
+    names = {column.path for column in columns if column.physical_type == "INT96"}
+    return names & {*file.schema_arrow.names}
 
 
 def _finer_parts(buffer: pa.Buffer, names: set[str]) -> Iterator[Mapping[str, pa.Array]]:
-    """Timestamps of 96 bits in nanoseconds, part by part; those of other centuries are wrong."""
+    """Timestamps of 96 bits in nanoseconds, by batch; outside of 1677 to 2262 they overflow."""
     if not names:
         yield from repeat(dict[str, pa.Array]())
     file = pq.ParquetFile(pa.BufferReader(buffer))
@@ -104,7 +103,7 @@ def _finer_parts(buffer: pa.Buffer, names: set[str]) -> Iterator[Mapping[str, pa
 
 
 def _check_names(names: Sequence[str]) -> None:
-    """Refuses a file in which a name stands for several columns.
+    """Refuses a file with several columns of one name.
 
     Raises:
         UnreadableFile: a name is there more than once.
@@ -116,7 +115,7 @@ def _check_names(names: Sequence[str]) -> None:
         )
 
 
-def _rows(
+def _build_rows(
     part: pa.RecordBatch, texts: Collection[str], finer: Mapping[str, pa.Array]
 ) -> Iterator[dict[str, object]]:
     not_text: dict[int, list[str]] = {}
@@ -125,7 +124,7 @@ def _rows(
         if name.lower() in texts and _is_bytes(column.type)
         else _exact_values(column, finer[name])
         if name in finer
-        else _values(_readable(column))
+        else _read_values(_make_readable(column))
         for name, column in zip(part.schema.names, part.columns, strict=True)
     ]
     for row, values in enumerate(zip(*columns, strict=True)):
@@ -133,7 +132,7 @@ def _rows(
         yield {**dict(zip(part.schema.names, values, strict=True)), **faults}
 
 
-def _values(column: pa.Array) -> list[object]:
+def _read_values(column: pa.Array) -> list[object]:
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         return _nanosecond_texts(column)
     kind = column.type if pa.types.is_nested(column.type) else None
@@ -141,16 +140,16 @@ def _values(column: pa.Array) -> list[object]:
 
 
 def _exact_values(micros: pa.Array, nanos: pa.Array) -> list[object]:
-    """Timestamps with the nanoseconds of those that a count of nanoseconds reaches."""
+    """Timestamps with nanoseconds, or microseconds where 64 bits of nanoseconds overflow."""
     floor = pc.cast(pc.floor_temporal(nanos, unit="microsecond"), micros.type, safe=False)
     equal = pc.equal(floor, micros).to_pylist()
-    pairs = zip(equal, _nanosecond_texts(nanos), _values(micros), strict=True)
+    pairs = zip(equal, _nanosecond_texts(nanos), _read_values(micros), strict=True)
     return [fine if is_equal else coarse for is_equal, fine, coarse in pairs]
 
 
 def _text_values(name: str, column: pa.Array, not_text: dict[int, list[str]]) -> list[object]:
-    """Bytes as text; rows where they are none are added to `not_text`."""
-    values: list[object] = [_text(value) for value in column.to_pylist()]
+    """Bytes as text; rows whose bytes are not UTF-8 are added to `not_text`."""
+    values: list[object] = [_decode_text(value) for value in column.to_pylist()]
     for row, value in enumerate(values):
         if isinstance(value, bytes):
             values[row] = json_value(value)
@@ -162,8 +161,8 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def _text(value: bytes | None) -> str | bytes | None:
-    """Bytes as text; as they are where they are none."""
+def _decode_text(value: bytes | None) -> str | bytes | None:
+    """Bytes as text, or unchanged if they are not UTF-8."""
     try:
         return None if value is None else value.decode()
     except UnicodeDecodeError:
@@ -180,8 +179,8 @@ def _nanosecond_texts(column: pa.Array) -> list[object]:
     return [f"{t[:_MICROS]}{n:03}{t[_MICROS:]}" if t and n else t for t, n in pairs]
 
 
-def _readable(column: pa.Array) -> pa.Array:
-    """Times of day without nanoseconds, which Python's do not have; durations as numbers."""
+def _make_readable(column: pa.Array) -> pa.Array:
+    """Times of day in microseconds, as Python has no nanoseconds; durations as numbers."""
     kind = column.type
     if pa.types.is_time64(kind) and kind.unit == "ns":
         return pc.cast(column, pa.time64("us"), safe=False)
@@ -189,10 +188,10 @@ def _readable(column: pa.Array) -> pa.Array:
 
 
 def json_value(value: object, kind: pa.DataType | None = None) -> object:
-    """A value as the JSON has it that Spark would write of it; `kind` is a nested value's type.
+    """A value as Spark would write it in JSON; `kind` is the type of a nested value.
 
     Raises:
-        UnreadableFile: the value is of a nested type that Spark has not, such as a union.
+        UnreadableFile: the value is of a nested type that Spark lacks, such as a union.
     """
     if value is not None and kind is not None and pa.types.is_nested(kind):
         return _plain_nested(value, kind)
@@ -210,7 +209,7 @@ def _time_text(value: time) -> str:
     return whole + (point + fraction).rstrip("0")
 
 
-def _number(value: float) -> float | str:
+def _to_json_number(value: float) -> float | str:
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
@@ -222,7 +221,7 @@ _TO_JSON: tuple[tuple[type, Callable[[Any], object]], ...] = (
     (time, _time_text),
     (date, date.isoformat),
     (bytes, lambda value: base64.b64encode(value).decode()),
-    (float, _number),
+    (float, _to_json_number),
 )
 
 

@@ -1,7 +1,7 @@
-"""Dropped files that cannot be read: named, left out, and tried again on every run.
+"""Dropped files that cannot be read: they are recorded, left out, and tried again on every run.
 
-`bronze.FEED_unreadable` (made when first needed) has one row per such file. A row goes when the
-file has been read or has gone from the folder; until then the feed's runs are failed ones.
+`bronze.FEED_unreadable` (created when first needed) has one row per such file. The row is deleted
+when the file is read or removed from the folder; until then the feed's runs fail.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,13 +9,13 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from bronze.contract import unreadable_name
-from bronze.feeds import Feed, feeds
+from bronze.feeds import Feed, list_feeds
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 from lakehouse.storage.lake import AskedLake
 from lakehouse.storage.landing import from_landing
-from lakehouse.storage.names import literal, name
+from lakehouse.storage.names import literal, table_name
 from lakehouse.storage.writing import DeclaredTable
 
 if TYPE_CHECKING:
@@ -34,47 +34,47 @@ COLUMNS = (
 def find_unreadable(
     spark: "SparkSession", feed: Feed, files: "Sequence[DroppedFile]"
 ) -> "dict[DroppedFile, str]":
-    """Which of the files fail to be read, and why: halves the list until it knows."""
+    """Which of the files cannot be read, and why, by bisecting the list."""
     from pyspark.sql import functions as F
 
     from bronze.files.file_kinds import UnreadableFile
-    from bronze.files.lines import lines
+    from bronze.files.lines import read_file_records
     from lakehouse.spark.spark_failures import SPARK_FAILURES
 
     try:
-        lines(spark, feed, files).agg(F.sum(F.length("_raw"))).collect()
+        read_file_records(spark, feed, files).agg(F.sum(F.length("_raw"))).collect()
     except (*SPARK_FAILURES, UnreadableFile) as failure:
         if len(files) == 1:
-            return {files[0]: in_short(failure)}
+            return {files[0]: describe_failure(failure)}
         middle = len(files) // 2
         first, second = files[:middle], files[middle:]
         return find_unreadable(spark, feed, first) | find_unreadable(spark, feed, second)
     return {}
 
 
-def note(
+def record_unreadable(
     spark: "SparkSession",
     target: Target,
     feed: Feed,
     before: Mapping[str, str],
     now: Mapping[str, str],
 ) -> None:
-    """Bring the table from the files that could not be read before to those of this run."""
+    """Updates the table of unreadable files from those before (`before`) to those of this run."""
     gone = before.keys() - now.keys()
     if gone:
         listed = ", ".join(map(literal, gone))
         spark.sql(
-            f"DELETE FROM {name(target, 'bronze', unreadable_name(feed.name))}"
+            f"DELETE FROM {table_name(target, 'bronze', unreadable_name(feed.name))}"
             f" WHERE file IN ({listed})"
         )
     at = datetime.now(timezone.utc)
     new = [(file, why) for file, why in now.items() if file not in before]
     values = [{"file": file, "message": why, "at": at} for file, why in new]
-    _table(feed).append(spark, target, values)
+    _declare_table(feed).append(spark, target, values)
 
 
-def noted(lake: AskedLake, feed: Feed) -> dict[str, str]:
-    """Path and message of every file that is waiting to be readable."""
+def read_unreadable(lake: AskedLake, feed: Feed) -> dict[str, str]:
+    """Path and message of every file that cannot be read yet."""
     table = unreadable_name(feed.name)
     if not lake.exists("bronze", table):
         return {}
@@ -84,18 +84,18 @@ def noted(lake: AskedLake, feed: Feed) -> dict[str, str]:
 
 def unreadable_files(lake: AskedLake, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table, a sentence for each file that its feeds could not read; the first few by name."""
-    found: dict[str, list[str]] = {}
-    for feed in feeds(tables):
-        files = sorted(noted(lake, feed).items()) if feed.path is not None else []
+    warnings: dict[str, list[str]] = {}
+    for feed in list_feeds(tables):
+        files = sorted(read_unreadable(lake, feed).items()) if feed.path is not None else []
         texts = [f"{from_landing(p, lake.target)} cannot be read: {why}" for p, why in files]
         more = [f"{len(texts) - MOST_NAMED:,} more files cannot be read"]
         texts = texts if len(texts) <= MOST_NAMED else [*texts[:MOST_NAMED], *more]
         for table in feed.tables if texts else ():
-            told = [f"{text}; do: mend or remove it, then run again" for text in texts]
-            found.setdefault(table, []).extend(told)
-    return found
+            sentences = [f"{text}; do: mend or remove it, then run again" for text in texts]
+            warnings.setdefault(table, []).extend(sentences)
+    return warnings
 
 
-def _table(feed: Feed) -> DeclaredTable:
+def _declare_table(feed: Feed) -> DeclaredTable:
     comment = f"files of {feed.name} that could not be read yet"
     return DeclaredTable("bronze", unreadable_name(feed.name), comment, COLUMNS)

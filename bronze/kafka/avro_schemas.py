@@ -1,4 +1,4 @@
-"""`bronze.FEED_schemas`: Avro schemas of a feed's records, so that a rebuild needs no registry."""
+"""`bronze.FEED_schemas`: Avro schemas of a feed's records; a rebuild needs no registry."""
 
 from datetime import datetime, timezone
 
@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from bronze.contract import ID_HEADERS, PARTS, SCHEMA_ID_BYTES, Part, avro_schema_id, schemas_name
 from bronze.feeds import Feed
 from bronze.kafka.schema_registry import Registry
-from bronze.kafka.topics import resolved
+from bronze.kafka.topics import resolve_secrets
 from lakehouse.config.target import Target
 from lakehouse.storage.writing import DeclaredTable
 
@@ -16,9 +16,9 @@ _ID_BYTES = 8
 
 
 def headers_json(headers: str) -> str:
-    """One JSON object, null when there are none; the last header of a name counts, as in Kafka.
+    """SQL of headers as one JSON object, null without any; the last header of a name counts.
 
-    Values are texts in UTF-8, but for the ids of Avro schemas, which are numbers of 8 bytes.
+    Values are texts in UTF-8, except for ids of Avro schemas, which are numbers of 8 bytes.
     """
     ids = ", ".join(f"'{name}'" for names in ID_HEADERS.values() for name in names)
     is_id = f"h.key IN ({ids}) AND length(h.value) = {_ID_BYTES}"
@@ -30,7 +30,7 @@ def headers_json(headers: str) -> str:
 
 
 def naming_schema(part: Part) -> str:
-    """SQL of the headers that name the Avro schema of a part of the record; null for none."""
+    """SQL of the headers with the id of the Avro schema of a key or value; null without any."""
     ids = ", ".join(f"'{name}'" for name in ID_HEADERS[part])
     named = f"filter(headers, h -> h.key IN ({ids}))"
     return f"CASE WHEN size({named}) > 0 THEN {headers_json(named)} END"
@@ -44,50 +44,50 @@ COLUMNS = (
 
 
 def keep_schemas(records: DataFrame, target: Target, feed: Feed) -> None:
-    """Keeps the schemas of Kafka records that bronze does not have yet; nothing without a registry.
+    """Stores the schemas of Kafka records that bronze lacks; nothing without a registry.
 
     Raises:
-        RegistryFailed: a schema cannot be had.
+        RegistryFailed: a schema cannot be read.
     """
     if feed.registry is None:
         return
     spark = records.sparkSession
-    wanted = _ids(records) - known(spark, target, feed.name).keys()
+    wanted = _find_ids(records) - read_schemas(spark, target, feed.name).keys()
     if not wanted:
         return
     given = {} if feed.registry.auth is None else {"auth": feed.registry.auth}
-    registry = Registry(feed.registry.url, resolved(spark, given).get("auth"))
+    registry = Registry(feed.registry.url, resolve_secrets(spark, given).get("auth"))
     now = datetime.now(timezone.utc)
-    values = [{"id": id, "schema": registry.schema(id), "at": now} for id in sorted(wanted)]
-    _table(feed.name).append(spark, target, values)
+    values = [{"id": id, "schema": registry.read_schema(id), "at": now} for id in sorted(wanted)]
+    _declare_table(feed.name).append(spark, target, values)
 
 
-def known(spark: SparkSession, target: Target, feed: str) -> dict[str, str]:
-    """The schemas that bronze keeps for a feed, by id."""
-    if not _table(feed).exists(spark, target):
+def read_schemas(spark: SparkSession, target: Target, feed: str) -> dict[str, str]:
+    """The schemas that bronze stores for a feed, by id."""
+    if not _declare_table(feed).exists(spark, target):
         return {}
-    rows = _table(feed).read(spark, target).select("id", "schema").collect()
+    rows = _declare_table(feed).read(spark, target).select("id", "schema").collect()
     return {row["id"]: row["schema"] for row in rows}
 
 
-def _table(feed: str) -> DeclaredTable:
+def _declare_table(feed: str) -> DeclaredTable:
     comment = f"Avro schemas of the records in {feed}"
     return DeclaredTable("bronze", schemas_name(feed), comment, COLUMNS)
 
 
-def _ids(records: DataFrame) -> set[str]:
-    """The ids of the schemas of keys and values: in a header, or else in front of the bytes."""
-    heads = F.explode(F.array(*[_head(part) for part in PARTS]))
-    found = set()
+def _find_ids(records: DataFrame) -> set[str]:
+    """The ids of the schemas of keys and values: from a header, or else from the first bytes."""
+    heads = F.explode(F.array(*[_select_head(part) for part in PARTS]))
+    ids = set()
     for (head,) in records.select(heads).distinct().collect():
         headers = head["headers"] and head["headers"].encode()
         one = avro_schema_id(bytes(head["data"] or b""), head["part"], headers)
-        found |= {one[0]} if one else set()
-    return found
+        ids |= {one[0]} if one else set()
+    return ids
 
 
-def _head(part: Part) -> Column:
-    """The header that names the schema of a part, or else the first bytes of the part."""
+def _select_head(part: Part) -> Column:
+    """The headers with the schema id of a key or value, or else its first bytes."""
     named = F.expr(naming_schema(part))
     data = F.substring(F.col(part), 1, SCHEMA_ID_BYTES)
     return F.struct(

@@ -1,7 +1,6 @@
-"""Whether any of a feed's Kafka brokers can be reached, asked before Spark waits for minutes.
+"""Checks whether any Kafka broker of a feed can be reached, before Spark waits for minutes.
 
-The question is a TCP connection and nothing more: it needs no rights, and a broker that is up and
-slow accepts it.
+The check only opens a TCP connection: it needs no rights, and slow brokers accept it too.
 """
 
 import queue
@@ -24,35 +23,35 @@ _SILENT = "no answer"
 
 
 def unreachable_brokers(spark: SparkSession, asked: Collection[str]) -> dict[str, str]:
-    """What to tell of the bootstrap servers that do not answer, by the feeds' text of them.
+    """A message about unreachable bootstrap servers, by their text in the feeds.
 
-    They are asked from this process, where that is Spark's driver. A Spark Connect server may
-    reach what its client does not: there Kafka's own client finds out.
+    Only checked if this process is Spark's driver: a Spark Connect server may reach brokers that
+    its client cannot, and Kafka's own client reports them there.
     """
     if not asked or not isinstance(spark, SparkSession):
         return {}
     with ThreadPoolExecutor(len(asked)) as pool:
-        found = dict(zip(asked, pool.map(unreachable, asked), strict=True))
-    return {servers: _named(reasons) for servers, reasons in found.items() if reasons}
+        answers = dict(zip(asked, pool.map(find_unreachable, asked), strict=True))
+    return {servers: _describe_reasons(reasons) for servers, reasons in answers.items() if reasons}
 
 
-def unreachable(servers: str, patience: float = PATIENCE) -> dict[str, str]:
-    """Why each of the servers cannot be reached; empty as soon as one of them can.
+def find_unreachable(servers: str, patience: float = PATIENCE) -> dict[str, str]:
+    """Why each of the servers cannot be reached; empty if one of them can.
 
-    `servers` are Kafka's `host:port,host:port`. One that is not an address is left to Kafka's
-    client, which says so at once: the answer is empty.
+    `servers` is Kafka's `host:port,host:port`. Empty too if one of them is not an address: Kafka's
+    client reports that at once.
     """
     named = [server.strip() for server in servers.split(",") if server.strip()]
-    found = {server: _ADDRESS.search(server) for server in named}
-    if not all(found.values()):
+    addresses = {server: _ADDRESS.search(server) for server in named}
+    if not all(addresses.values()):
         return {}
     answers: queue.SimpleQueue[tuple[str, str | None]] = queue.SimpleQueue()
-    for server, place in found.items():
+    for server, place in addresses.items():
         if place is not None:
             asked = server, (place[1], int(place[2])), answers, patience
-            threading.Thread(target=_ask, args=asked, daemon=True).start()
+            threading.Thread(target=_try_to_connect, args=asked, daemon=True).start()
     reasons, end = dict[str, str](), time.monotonic() + patience
-    while len(reasons) < len(found):
+    while len(reasons) < len(addresses):
         try:
             server, reason = answers.get(timeout=max(0.0, end - time.monotonic()))
         except queue.Empty:
@@ -64,29 +63,29 @@ def unreachable(servers: str, patience: float = PATIENCE) -> dict[str, str]:
     return {server: reasons.get(server, silent) for server in named}
 
 
-def _ask(
+def _try_to_connect(
     server: str,
     address: tuple[str, int],
     answers: "queue.SimpleQueue[tuple[str, str | None]]",
     patience: float,
 ) -> None:
-    """Put why no connection to the server is made, or None, among the answers."""
+    """Adds to the answers why the server cannot be connected to, or None if it can."""
     reason: str | None = None
     try:
         socket.create_connection(address, patience).close()
     except TimeoutError:
         reason = f"{_SILENT} within {patience:g} s"
     except (OSError, ValueError, OverflowError) as failure:
-        reason = _told(failure)
+        reason = _describe_failure(failure)
     answers.put((server, reason))
 
 
-def _named(reasons: Mapping[str, str]) -> str:
+def _describe_reasons(reasons: Mapping[str, str]) -> str:
     each = ", ".join(f"{server} ({reason})" for server, reason in reasons.items())
     return f"{NO_BROKER_ANSWERS}: {each}"
 
 
-def _told(failure: Exception) -> str:
-    """The system's words for it, without the number."""
+def _describe_failure(failure: Exception) -> str:
+    """The system's message for a failure, without its number."""
     words = failure.strerror if isinstance(failure, OSError) else None
     return (words or str(failure) or type(failure).__name__).lower()

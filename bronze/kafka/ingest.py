@@ -1,7 +1,7 @@
-"""Kafka topics into bronze: each record once, with its topic, partition and offset.
+"""Copies Kafka topics into bronze: each record once, with its topic, partition and offset.
 
-Bronze reads from the offset after the last one that it took, up to where a topic ends now. A little
-news of many topics is read in one query; each table that has records gets one append.
+A run reads from the offset after the last one that was read to the topic's current end. Topics with
+few new records are read in one query; each table with records gets one append.
 """
 
 import json
@@ -15,25 +15,25 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.contract import beginning
+from bronze.contract import arrival_prefix
 from bronze.feed_state import FeedState, Note, Offsets, old_stream
 from bronze.feeds import Feed
-from bronze.files.batches import mark
+from bronze.files.batches import feed_mark
 from bronze.kafka.avro_schemas import headers_json, keep_schemas
 from bronze.kafka.topics import Connection, TopicBounds, connection_of, topics_of
-from bronze.loss.holes import users
-from bronze.storage import News, append_here, append_spread, hexadecimal
+from bronze.loss.holes import tables_of_topic
+from bronze.storage import News, append_here, append_spread, to_hexadecimal
 from lakehouse.config.table import Kafka, Table
 from lakehouse.config.target import Target
-from lakehouse.run.gaps import Gap, record
+from lakehouse.run.gaps import Gap, add_gaps
 from lakehouse.spark.local_rows import as_text
 from lakehouse.spark.local_settings import Jar
 from lakehouse.spark.spark_failures import SPARK_FAILURES
-from lakehouse.storage.names import name
+from lakehouse.storage.names import table_name
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
-# The connector asks for this module in its own version, which not every mirror of Maven Central
-# has; this one works with it.
+# The connector depends on its own version of this module, which some mirrors of Maven Central lack;
+# this version works with it.
 TOKENS = Jar(
     "org.apache.spark",
     "spark-token-provider-kafka-0-10_2.13",
@@ -42,7 +42,7 @@ TOKENS = Jar(
 )
 
 FEW = 2_000
-"""So few records are read by this process, for all feeds of a connection together."""
+"""Up to this many records, over all feeds of a connection, are read by this process."""
 
 _LATEST, _EARLIEST = -1, -2
 _TAKEN = (
@@ -55,11 +55,11 @@ _TAKEN = (
 )
 
 Ranges: TypeAlias = Mapping[tuple[str, str], tuple[int, int]]
-"""By topic and partition the first offset to read, and the one before which reading ends."""
+"""By topic and partition: the first offset to read, and the offset after the last one."""
 
 
 class ReadingPlan(NamedTuple):
-    """What a run is to read of a feed, and what is gone of it at the source."""
+    """What a run will read of a feed, and the records that are lost at the source."""
 
     feed: Feed
     kafka: Kafka
@@ -68,26 +68,26 @@ class ReadingPlan(NamedTuple):
     gaps: Sequence[Gap]
 
 
-def packages(tables: Iterable[Table]) -> list[str]:
-    """Maven coordinates that a local Spark needs for the tables' sources."""
+def list_packages(tables: Iterable[Table]) -> list[str]:
+    """Maven coordinates of the packages that a local Spark needs for the tables' sources."""
     return [CONNECTOR] if reads_kafka(tables) else []
 
 
-def jars(tables: Iterable[Table]) -> list[Jar]:
-    """Jars that a local Spark needs beside those packages."""
+def list_jars(tables: Iterable[Table]) -> list[Jar]:
+    """Jars that a local Spark needs in addition to the packages."""
     return [TOKENS] if reads_kafka(tables) else []
 
 
 def reads_kafka(tables: Iterable[Table]) -> bool:
-    """Whether some source of the tables is a topic."""
+    """Whether some source of the tables is a Kafka topic."""
     return any(source.kafka for table in tables for source in table.feeds)
 
 
 def plan_feed(feed: Feed, kafka: Kafka, state: FeedState, bounds: TopicBounds) -> ReadingPlan:
-    """What is new in a feed's topics.
+    """The offsets to read of a feed's topics.
 
-    A partition that ends before the offset that was to be read next is that of a topic that was
-    deleted and made anew: it is read from its beginning.
+    If a partition ends before the next offset to read, its topic was deleted and created again: it
+    is read from its beginning.
     """
     ranges: dict[tuple[str, str], tuple[int, int]] = {}
     gaps: list[Gap] = []
@@ -101,13 +101,13 @@ def plan_feed(feed: Feed, kafka: Kafka, state: FeedState, bounds: TopicBounds) -
             if after is not None and begin < first:
                 missing = {"topic": topic, "partition": int(partition)}
                 lost = missing | {"first": begin, "last": first - 1}
-                gaps += [Gap(table=t, feed=feed.name, **lost) for t in users(feed, topic)]
+                gaps += [Gap(table=t, feed=feed.name, **lost) for t in tables_of_topic(feed, topic)]
             ranges[topic, partition] = max(begin, first), end
     return ReadingPlan(feed, kafka, state, ranges, gaps)
 
 
 def _first_start(kafka: Kafka, state: FeedState, topic: str, partition: str) -> int:
-    """Where a partition begins that was never read: a later one from its first record on."""
+    """The start of a partition that was never read; one that is new is read from its beginning."""
     if state.notes or kafka.starting_offsets == "earliest":
         return _EARLIEST
     if kafka.starting_offsets == "latest":
@@ -117,80 +117,80 @@ def _first_start(kafka: Kafka, state: FeedState, topic: str, partition: str) -> 
 
 
 def fetch_few(spark: SparkSession, plans: Iterable[ReadingPlan]) -> dict[str, pa.Table]:
-    """By feed what is new, read for all in one query per connection; feeds with much are left out.
+    """New records by feed, read in one query per connection; without feeds with many records.
 
-    So are all feeds of a connection where that fails: each is then read alone and fails alone.
+    If a query fails, all feeds of its connection are left out: each is then read by itself.
     """
-    found: dict[str, pa.Table] = {}
-    for some in _together(plans):
+    by_feed: dict[str, pa.Table] = {}
+    for some in _group_plans(plans):
         ranges = {at: span for plan in some for at, span in plan.ranges.items()}
-        if _count(ranges) > FEW:
+        if _count_offsets(ranges) > FEW:
             continue
         try:
-            read = _read(spark, some[0].kafka, ranges)
+            read = _read_ranges(spark, some[0].kafka, ranges)
             fetched = read.selectExpr("value", "headers", "key", *_TAKEN).toArrow()
         except SPARK_FAILURES:
             continue
         for plan in some:
-            own = pa.array(topics_of(plan.kafka))
-            found[plan.feed.name] = fetched.filter(pc.is_in(fetched["_topic"], own))
-    return found
+            topics = pa.array(topics_of(plan.kafka))
+            by_feed[plan.feed.name] = fetched.filter(pc.is_in(fetched["_topic"], topics))
+    return by_feed
 
 
-def _together(plans: Iterable[ReadingPlan]) -> Iterable[list[ReadingPlan]]:
-    """The plans with little news, those of a connection together, each partition once."""
-    found: dict[Connection, list[ReadingPlan]] = {}
+def _group_plans(plans: Iterable[ReadingPlan]) -> Iterable[list[ReadingPlan]]:
+    """The plans with few records, grouped by connection, each partition once."""
+    groups: dict[Connection, list[ReadingPlan]] = {}
     for plan in plans:
-        if not 0 < _count(plan.ranges) <= min(FEW, plan.feed.max_offsets or FEW):
+        if not 0 < _count_offsets(plan.ranges) <= min(FEW, plan.feed.max_offsets or FEW):
             continue
-        some = found.setdefault(connection_of(plan.kafka), [])
+        some = groups.setdefault(connection_of(plan.kafka), [])
         if all(plan.ranges.keys().isdisjoint(other.ranges) for other in some):
             some.append(plan)
-    return found.values()
+    return groups.values()
 
 
 def ingest_kafka(
     spark: SparkSession, target: Target, plan: ReadingPlan, fetched: pa.Table | None, before: int
 ) -> News:
-    """Append what is new in the topics; batches are numbered after `before`.
+    """Appends the new records of the topics, in batches numbered after `before`.
 
-    Records that are gone at the source are noted as gaps, and what is there is taken.
+    Records that are lost at the source are recorded as gaps; the others are read.
     """
     feed, state = plan.feed, plan.state
-    record(spark, target, plan.gaps, "")
+    add_gaps(spark, target, plan.gaps, "")
     if not state.notes:
-        state.note(Note(0, offsets=_offsets(plan.ranges, 0)))
+        state.add_note(Note(0, offsets=_to_offsets(plan.ranges, 0)))
     came = News(0, {}, {})
     for number, ranges in enumerate(cut_ranges(plan.ranges, feed.max_offsets), before + 1):
         if fetched is None:
             news = _append_read(spark, target, plan, ranges, number)
         else:
             news = _append_fetched(spark, target, plan, fetched, number)
-        state.note(Note(news.batch, offsets=_offsets(ranges, 1)))
-        came = came.followed(news)
+        state.add_note(Note(news.batch, offsets=_to_offsets(ranges, 1)))
+        came = came.combine(news)
     return came
 
 
 def recover_offsets(
     spark: SparkSession, target: Target, feed: Feed, state: FeedState, newest: int
 ) -> None:
-    """Note the offsets that bronze holds beyond what is noted: a run was killed before it did.
+    """Adds a note of offsets that bronze has without one, because a run was killed.
 
-    Where nothing is noted, what a stream of version 0.2 has read is noted too. Of a topic that was
-    made anew the newest batch tells.
+    If there are no notes at all, the offsets that a stream of version 0.2 read are included. The
+    newest batch counts, as offsets of a topic that was created again are lower.
     """
     offsets: Offsets = {}
     stream = None if state.notes else old_stream(target, feed)
     if stream is not None:
         offsets = {topic: dict(partitions) for topic, partitions in stream.offsets.items()}
     if newest > state.taken.batch:
-        bronze = spark.table(name(target, "bronze", feed.name))
+        bronze = spark.table(table_name(target, "bronze", feed.name))
         new = bronze.where(F.col("_batch") > state.taken.batch).where("_offset IS NOT NULL")
         last = F.max(F.struct("_batch", "_offset"))["_offset"].alias("last")
         for row in new.groupBy("_topic", "_partition").agg(last).collect():
             offsets.setdefault(row["_topic"], {})[str(row["_partition"])] = row["last"] + 1
     if offsets:
-        state.note(Note(newest, offsets=offsets))
+        state.add_note(Note(newest, offsets=offsets))
 
 
 def _append_fetched(
@@ -199,11 +199,11 @@ def _append_fetched(
     feed, count = plan.feed, fetched.num_rows
     if feed.registry is not None and count:
         keep_schemas(spark.createDataFrame(fetched), target, feed)
-    begin, end, own = beginning(number), mark(feed), topics_of(plan.kafka)
+    begin, end, topics = arrival_prefix(number), feed_mark(feed), topics_of(plan.kafka)
     places = zip(
         *(fetched[c].to_pylist() for c in ("_topic", "_partition", "_offset")), strict=True
     )
-    arrivals = [f"{begin}{own.index(t) + 1:04X}{p:08X}{o:016X}{end}" for t, p, o in places]
+    arrivals = [f"{begin}{topics.index(t) + 1:04X}{p:08X}{o:016X}{end}" for t, p, o in places]
     now = datetime.now(timezone.utc)
     columns = {column: fetched[column] for column in fetched.schema.names if column[0] == "_"} | {
         "_raw": fetched["value"],
@@ -220,13 +220,13 @@ def _append_fetched(
 def _append_read(
     spark: SparkSession, target: Target, plan: ReadingPlan, ranges: Ranges, number: int
 ) -> News:
-    found = _read(spark, plan.kafka, ranges)
-    keep_schemas(found, target, plan.feed)
-    fresh = rows(found, plan.kafka, plan.feed, number)
+    records = _read_ranges(spark, plan.kafka, ranges)
+    keep_schemas(records, target, plan.feed)
+    fresh = build_rows(records, plan.kafka, plan.feed, number)
     return append_spread(spark, target, plan.feed, fresh, number)
 
 
-def _read(spark: SparkSession, kafka: Kafka, ranges: Ranges) -> DataFrame:
+def _read_ranges(spark: SparkSession, kafka: Kafka, ranges: Ranges) -> DataFrame:
     """The records of some ranges of offsets."""
     filled = {at: span for at, span in ranges.items() if span[0] < span[1]}
     assigned: dict[str, list[int]] = {}
@@ -234,8 +234,8 @@ def _read(spark: SparkSession, kafka: Kafka, ranges: Ranges) -> DataFrame:
         assigned.setdefault(topic, []).append(int(partition))
     given = {
         "assign": json.dumps(assigned),
-        "startingOffsets": json.dumps(_offsets(filled, 0)),
-        "endingOffsets": json.dumps(_offsets(filled, 1)),
+        "startingOffsets": json.dumps(_to_offsets(filled, 0)),
+        "endingOffsets": json.dumps(_to_offsets(filled, 1)),
         "includeHeaders": "true",
     }
     connection = connection_of(kafka).options(spark)
@@ -243,10 +243,10 @@ def _read(spark: SparkSession, kafka: Kafka, ranges: Ranges) -> DataFrame:
 
 
 def cut_ranges(ranges: Ranges, most: int | None) -> Iterator[Ranges]:
-    """The ranges cut so that a batch has so many offsets at most, of each partition its share."""
+    """Splits the ranges into batches of at most `most` offsets, in proportion to partitions."""
     left = {at: span for at, span in ranges.items() if span[0] < span[1]}
     while left:
-        total = _count(left)
+        total = _count_offsets(left)
         part = {
             at: (
                 begin,
@@ -258,20 +258,20 @@ def cut_ranges(ranges: Ranges, most: int | None) -> Iterator[Ranges]:
         left = {at: (part[at][1], end) for at, (_, end) in left.items() if part[at][1] < end}
 
 
-def _count(ranges: Ranges) -> int:
+def _count_offsets(ranges: Ranges) -> int:
     return sum(end - begin for begin, end in ranges.values())
 
 
-def _offsets(ranges: Ranges, side: int) -> Offsets:
-    """The first offsets of the ranges, or (1) those before which they end."""
-    found: Offsets = {}
+def _to_offsets(ranges: Ranges, side: int) -> Offsets:
+    """The first offsets of the ranges (`side` 0), or the offsets after their ends (1)."""
+    offsets: Offsets = {}
     for (topic, partition), span in ranges.items():
-        found.setdefault(topic, {})[partition] = span[side]
-    return found
+        offsets.setdefault(topic, {})[partition] = span[side]
+    return offsets
 
 
-def rows(records: DataFrame, kafka: Kafka, feed: Feed, number: int) -> DataFrame:
-    """Kafka's records as rows of the contract, in no order; `_arrival` tells theirs.
+def build_rows(records: DataFrame, kafka: Kafka, feed: Feed, number: int) -> DataFrame:
+    """Kafka's records as bronze rows, unsorted; `_arrival` sorts them.
 
     `_arrival` is in hex: batch (8 digits), the topic's place in the list of topics (4), partition
     (8), offset (16), and the feed's mark (4), so that no two feeds share one.
@@ -285,16 +285,16 @@ def rows(records: DataFrame, kafka: Kafka, feed: Feed, number: int) -> DataFrame
         F.lit(False).alias("_whole"),
         as_text(number, F.col("_topic")).alias("_batch"),
         F.timestamp_micros(as_text(now, F.col("_topic"))).alias("_arrived_at"),
-        _arrival(kafka, feed, number).alias("_arrival"),
+        _build_arrival(kafka, feed, number).alias("_arrival"),
     )
 
 
-def _arrival(kafka: Kafka, feed: Feed, number: int) -> Column:
+def _build_arrival(kafka: Kafka, feed: Feed, number: int) -> Column:
     topics = F.array(*[F.lit(topic) for topic in topics_of(kafka)])
     return F.concat(
-        F.lit(beginning(number)),
-        hexadecimal(F.array_position(topics, F.col("_topic")), 4),
-        hexadecimal(F.col("_partition"), 8),
-        hexadecimal(F.col("_offset"), 16),
-        F.lit(mark(feed)),
+        F.lit(arrival_prefix(number)),
+        to_hexadecimal(F.array_position(topics, F.col("_topic")), 4),
+        to_hexadecimal(F.col("_partition"), 8),
+        to_hexadecimal(F.col("_offset"), 16),
+        F.lit(feed_mark(feed)),
     )

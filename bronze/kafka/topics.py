@@ -1,8 +1,8 @@
-"""Where Kafka's topics begin and end now: one question for all topics of a connection.
+"""First and last offsets of Kafka's topics, read once for all topics of a connection.
 
-Spark tells this to streams alone. So a stream begins that reads nothing and is over at once; its
-checkpoint has the beginnings, its progress the ends. A stream by pattern takes what is there of the
-topics: a topic that is missing is not among the answers, and fails no other.
+Spark reports them only to streams. So a stream is started that reads nothing and stops at once: its
+checkpoint has the first offsets, its progress the last ones. The stream subscribes by pattern, so
+that a missing topic is only absent from the answers and does not fail others.
 """
 
 import json
@@ -20,13 +20,13 @@ from bronze.kafka.brokers import unreachable_brokers
 from lakehouse.config.table import Kafka
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, LakehouseError
-from lakehouse.places.place import place, remove_tree
-from lakehouse.spark.failures import in_short
+from lakehouse.places.place import remove_tree, to_place
+from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.secrets import read_secret
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 
-# All that is asked for is there: nobody waits for more. A broker answers one request of a
-# connection after the other, so that each wait for records would hold up the next question.
+# All requested records exist, so the broker need not wait for more. It answers the requests of a
+# connection one by one: each wait would delay the next request.
 AT_ONCE = {"kafka.fetch.max.wait.ms": "10"}
 
 
@@ -41,14 +41,14 @@ class Connection(NamedTuple):
     security: tuple[tuple[str, str], ...]
 
     def options(self, spark: SparkSession) -> dict[str, str]:
-        """Spark's options of the connection, the secret ones among them."""
-        secret = resolved(spark, dict(self.security))
+        """Spark's options of the connection, secrets included."""
+        secret = resolve_secrets(spark, dict(self.security))
         given = {k if k.startswith("kafka.") else f"kafka.{k}": text for k, text in secret.items()}
         return AT_ONCE | given | {"kafka.bootstrap.servers": self.servers}
 
 
 class Bounds(NamedTuple):
-    """The offsets of the first record of a partition that is still there, and of the next one."""
+    """Offsets of a partition: of the first record that still exists, and after the last one."""
 
     first: int
     end: int
@@ -59,12 +59,12 @@ TopicBounds: TypeAlias = Mapping[str, Mapping[str, Bounds]]
 
 
 class Answers(NamedTuple):
-    """The bounds of topics by connection, or why a connection tells none."""
+    """The bounds of topics by connection, or why a connection has none."""
 
     bounds: Mapping[Connection, TopicBounds]
     failures: Mapping[Connection, str]
 
-    def of(self, kafka: Kafka) -> TopicBounds:
+    def bounds_of(self, kafka: Kafka) -> TopicBounds:
         """The bounds of a feed's topics.
 
         Raises:
@@ -73,11 +73,11 @@ class Answers(NamedTuple):
         connection = connection_of(kafka)
         if connection in self.failures:
             raise KafkaFailed(self.failures[connection])
-        found = self.bounds[connection]
-        missing = [topic for topic in topics_of(kafka) if topic not in found]
+        bounds = self.bounds[connection]
+        missing = [topic for topic in topics_of(kafka) if topic not in bounds]
         if missing:
             raise KafkaFailed(f"UnknownTopicOrPartition: there is no topic {', '.join(missing)}")
-        return {topic: found[topic] for topic in topics_of(kafka)}
+        return {topic: bounds[topic] for topic in topics_of(kafka)}
 
 
 def topics_of(kafka: Kafka) -> list[str]:
@@ -86,12 +86,12 @@ def topics_of(kafka: Kafka) -> list[str]:
 
 
 def connection_of(kafka: Kafka) -> Connection:
-    """The connection that a feed's topics are read by."""
+    """The connection of a feed's topics."""
     return Connection(kafka.bootstrap_servers, tuple(sorted(kafka.security.items())))
 
 
 def ask_brokers(spark: SparkSession, target: Target, feeds: Iterable[Feed]) -> Answers:
-    """The bounds of the topics of all feeds; what fails is told of each connection."""
+    """The bounds of the topics of all feeds, or the failure of each connection."""
     asked: dict[Connection, list[str]] = {}
     for feed in feeds:
         if feed.kafka is not None:
@@ -101,9 +101,9 @@ def ask_brokers(spark: SparkSession, target: Target, feeds: Iterable[Feed]) -> A
 
     def ask(connection: Connection) -> TopicBounds | str:
         try:
-            return _bounds(spark, target, connection, asked[connection])
+            return _read_bounds(spark, target, connection, asked[connection])
         except TABLE_FAILURES as failure:
-            return in_short(failure)
+            return describe_failure(failure)
 
     reached = [connection for connection in asked if connection not in failures]
     with ThreadPoolExecutor(max(1, len(reached))) as pool:
@@ -112,13 +112,13 @@ def ask_brokers(spark: SparkSession, target: Target, feeds: Iterable[Feed]) -> A
     return Answers({c: a for c, a in answers.items() if not isinstance(a, str)}, failures)
 
 
-def _bounds(
+def _read_bounds(
     spark: SparkSession, target: Target, connection: Connection, topics: Iterable[str]
 ) -> TopicBounds:
-    """The bounds of the topics that there are."""
+    """The bounds of those of the topics that exist."""
     pattern = "|".join(re.escape(topic) for topic in dict.fromkeys(topics))
     options = {"subscribePattern": pattern, "startingOffsets": "earliest"}
-    folder = place(target, target.checkpoints, "bronze", "_bounds", uuid.uuid4().hex)
+    folder = to_place(target, target.checkpoints, "bronze", "_bounds", uuid.uuid4().hex)
     stream = spark.readStream.format("kafka").options(**connection.options(spark), **options)
     writer = stream.load().writeStream.foreachBatch(_read_nothing)
     try:
@@ -128,8 +128,8 @@ def _bounds(
     finally:
         remove_tree(folder)
     firsts = json.loads(begun[begun.index("{") :])
-    told = [source["endOffset"] for each in query.recentProgress for source in each["sources"]]
-    ends = json.loads(told[-1]) if told and told[-1] else firsts
+    texts = [source["endOffset"] for each in query.recentProgress for source in each["sources"]]
+    ends = json.loads(texts[-1]) if texts and texts[-1] else firsts
     return {
         topic: {
             partition: Bounds(firsts.get(topic, {}).get(partition, 0), end)
@@ -140,19 +140,19 @@ def _bounds(
 
 
 def _read_nothing(batch: DataFrame, batch_id: int) -> None:
-    """Leaves a batch unread."""
+    """Ignores a batch of the stream."""
 
 
-def resolved(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
-    """The options with `env:NAME` and `secret:SCOPE/KEY` replaced by what they stand for.
+def resolve_secrets(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
+    """The options with `env:NAME` and `secret:SCOPE/KEY` replaced by their values.
 
     Raises:
-        ConfigurationError: the variable or the secret store is not there; the value is never told.
+        ConfigurationError: the variable or the secret store is missing; it never has the value.
     """
-    return {key: _resolved(spark, key, value) for key, value in options.items()}
+    return {key: _resolve_secret(spark, key, value) for key, value in options.items()}
 
 
-def _resolved(spark: SparkSession, key: str, value: str) -> str:
+def _resolve_secret(spark: SparkSession, key: str, value: str) -> str:
     kind, _, rest = value.partition(":")
     if kind == "env":
         return _from_environment(key, rest)

@@ -1,9 +1,9 @@
-"""Holes in what bronze holds of a feed: jumps of offsets, and changes missing in a transaction.
+"""Finds missing changes in a feed's bronze table: skipped offsets, incomplete transactions.
 
-Offsets of YDB's topics follow one another, so a jump means that records were deleted before they
-were read (the offsets of the last record read and of the earliest one available "will differ by
-more than one"). Offsets of Kafka's topics may jump, by compaction and by transactions of their
-producers: there bronze compares the next offset with the first one that the broker still has.
+Offsets of YDB's topics are consecutive, so a jump means that records were deleted before they were
+read (YDB: the last offset read and the earliest available one "will differ by more than one").
+Offsets of Kafka's topics may jump because of compaction and producers' transactions: for them
+`bronze.kafka.ingest` compares the next offset with the first one that the broker still has.
 """
 
 import re
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from bronze.feeds import Feed
 from lakehouse.config.target import Target
 from lakehouse.run.gaps import Gap
-from lakehouse.storage.names import name
+from lakehouse.storage.names import table_name
 
 LOOK_BACK = 20
 IS_NUMBERED = "contains(_raw, '\"data_collection_order\"')"
@@ -28,7 +28,7 @@ Orders: TypeAlias = Mapping[tuple[str | None, str], set[int]]
 
 _SIGN = b'"data_collection_order"'
 _TX_ID_AND_LSN = r"^([0-9]+):[0-9]+$"
-"""PostgreSQL's id, whose end differs within a transaction."""
+"""PostgreSQL's transaction id and position, of which the position differs within a transaction."""
 _BLOCK = "transaction: struct<id: string, data_collection_order: string>"
 _PAYLOAD = f"{_BLOCK}, payload: struct<{_BLOCK}>"
 _RECORD = f"struct<{_PAYLOAD}, value: struct<{_PAYLOAD}>>"
@@ -36,7 +36,7 @@ _PLACES = ("transaction", "payload.transaction", "value.transaction", "value.pay
 
 
 class _Layer(msgspec.Struct):
-    """What Debezium's block may lie in: the event, its envelope, or a record with the event."""
+    """An object that may contain Debezium's block: the event, its envelope, or a whole record."""
 
     transaction: msgspec.Raw = msgspec.Raw()
     payload: msgspec.Raw = msgspec.Raw()
@@ -51,34 +51,34 @@ class _Block(msgspec.Struct):
 _LAYERS, _BLOCKS = msgspec.json.Decoder(_Layer), msgspec.json.Decoder(_Block, strict=False)
 
 
-def jumps(spark: SparkSession, target: Target, feed: Feed, after: int) -> list[Gap]:
-    """Offsets that were passed over since batch `after`, per topic and partition of the tables."""
-    rows = _rows(spark, target, feed).where("_offset IS NOT NULL")
-    known = rows.where(F.col("_batch") <= after).groupBy("_topic", "_partition")
-    reached = known.agg(F.max("_offset").alias("_offset"))
+def find_jumps(spark: SparkSession, target: Target, feed: Feed, after: int) -> list[Gap]:
+    """Offsets that were skipped since batch `after`, per topic and partition of the tables."""
+    rows = _read_rows(spark, target, feed).where("_offset IS NOT NULL")
+    earlier = rows.where(F.col("_batch") <= after).groupBy("_topic", "_partition")
+    reached = earlier.agg(F.max("_offset").alias("_offset"))
     new = rows.where(F.col("_batch") > after).select("_topic", "_partition", "_offset")
     order = Window.partitionBy("_topic", "_partition").orderBy("_offset")
     followed = new.unionByName(reached).withColumn("_last", F.lag("_offset").over(order))
-    found = followed.where("_offset - _last > 1")
+    passed_over = followed.where("_offset - _last > 1")
     gaps = [
         (row["_topic"], row["_partition"], row["_last"] + 1, row["_offset"] - 1)
-        for row in found.orderBy("_topic", "_partition", "_offset").collect()
+        for row in passed_over.orderBy("_topic", "_partition", "_offset").collect()
     ]
     return [
         Gap(table=table, feed=feed.name, topic=topic, partition=partition, first=first, last=last)
         for topic, partition, first, last in gaps
-        for table in users(feed, topic)
+        for table in tables_of_topic(feed, topic)
     ]
 
 
-def numbered(topics: Iterable[str | None], records: Iterable[bytes | None]) -> Orders:
-    """The numbers of the changes among some records."""
+def collect_orders(topics: Iterable[str | None], records: Iterable[bytes | None]) -> Orders:
+    """The numbers of changes within transactions in some records."""
     orders: dict[tuple[str | None, str], set[int]] = {}
     for topic, raw in zip(topics, records, strict=True):
         if raw is None or _SIGN not in raw:
             continue
         try:
-            block = _block(raw)
+            block = _parse_block(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             continue
         if block is not None and block.id and block.data_collection_order is not None:
@@ -87,62 +87,63 @@ def numbered(topics: Iterable[str | None], records: Iterable[bytes | None]) -> O
     return orders
 
 
-def _block(raw: bytes | msgspec.Raw) -> _Block | None:
-    """Debezium's block about the transaction in a record."""
+def _parse_block(raw: bytes | msgspec.Raw) -> _Block | None:
+    """Debezium's transaction block in a record; None if there is none."""
     layer = _LAYERS.decode(raw)
     if bytes(layer.transaction).startswith(b"{"):
         return _BLOCKS.decode(layer.transaction)
     inner = [each for each in (layer.payload, layer.value) if bytes(each).startswith(b"{")]
-    return next((found for each in inner if (found := _block(each)) is not None), None)
+    return next((block for each in inner if (block := _parse_block(each)) is not None), None)
 
 
 def torn_transactions(
     spark: SparkSession, target: Target, feed: Feed, looked: range, orders: Orders | None
 ) -> tuple[list[Gap], Orders]:
-    """Changes that Debezium counted in a transaction and bronze lacks, of those in some batches.
+    """Gaps in the numbers of changes in the transactions of some batches (`looked`).
 
-    Each table's changes of a transaction are numbered from 1. `orders` are the numbers in these
-    batches; None asks bronze. A transaction may have begun in an earlier batch: where some are
-    missing, a few earlier batches are looked through, then all. What is missing of one that the
-    last batch brought may come with the next: such a transaction is returned to be looked at again.
+    Debezium numbers each table's changes of a transaction from 1. `orders` are the numbers in these
+    batches; None queries bronze. As a transaction may begin in an earlier batch, incomplete ones
+    are searched in a few earlier batches, then in all. Incomplete transactions of the last batch
+    may be completed by the next: they are no gaps yet and returned as the second value.
     """
-    rows = _rows(spark, target, feed)
+    rows = _read_rows(spark, target, feed)
     torn: Mapping[tuple[str | None, str], object]
     if orders is None:
-        torn = _torn(_numbered(rows.where(F.col("_batch") >= looked.start)))
+        torn = _find_torn(_read_orders(rows.where(F.col("_batch") >= looked.start)))
     else:
         torn = {key: seen for key, seen in orders.items() if len(seen) < max(seen)}
-    found: dict[tuple[str | None, str], tuple[int, list[int]]] = {}
+    incomplete: dict[tuple[str | None, str], tuple[int, list[int]]] = {}
     for earliest in (looked.start - LOOK_BACK, 0):
         if not torn:
             return [], {}
-        earlier = _numbered(rows.where(F.col("_batch") >= earliest))
-        torn = found = _torn(earlier.where(_is_one_of(torn)))
-    waiting = {key: set(seen) for key, (batch, seen) in found.items() if batch == looked[-1]}
-    gaps = [gap for (topic, transaction), (_, seen) in found.items()
+        earlier = _read_orders(rows.where(F.col("_batch") >= earliest))
+        torn = incomplete = _find_torn(earlier.where(_is_one_of(torn)))
+    waiting = {key: set(seen) for key, (batch, seen) in incomplete.items() if batch == looked[-1]}
+    gaps = [gap for (topic, transaction), (_, seen) in incomplete.items()
             if (topic, transaction) not in waiting
-            for gap in _holes(feed, topic, transaction, seen)]  # fmt: skip
+            for gap in _list_gaps(feed, topic, transaction, seen)]  # fmt: skip
     return gaps, waiting
 
 
-def filled(spark: SparkSession, target: Target, feed: Feed, gap: Gap) -> bool:
-    """Whether all that was missing has turned up."""
-    rows = _rows(spark, target, feed).where(F.col("_topic").eqNullSafe(F.lit(gap.topic)))
+def is_filled(spark: SparkSession, target: Target, feed: Feed, gap: Gap) -> bool:
+    """Whether bronze has all missing records of a gap by now."""
+    rows = _read_rows(spark, target, feed).where(F.col("_topic").eqNullSafe(F.lit(gap.topic)))
     if gap.kind == "transaction":
         same = F.col("_transaction").eqNullSafe(F.lit(gap.transaction))
-        orders = _numbered(rows).where(same)
-        found = orders.where(F.col("_order").between(gap.first, gap.last)).select("_order")
+        orders = _read_orders(rows).where(same)
+        numbers = orders.where(F.col("_order").between(gap.first, gap.last)).select("_order")
     else:
-        own = rows.where(F.col("_partition").eqNullSafe(F.lit(gap.partition)))
-        found = own.where(F.col("_offset").between(gap.first, gap.last)).select("_offset")
-    return found.distinct().count() == gap.last - gap.first + 1
+        same = F.col("_partition").eqNullSafe(F.lit(gap.partition))
+        is_missing = F.col("_offset").between(gap.first, gap.last)
+        numbers = rows.where(same & is_missing).select("_offset")
+    return numbers.distinct().count() == gap.last - gap.first + 1
 
 
-def _rows(spark: SparkSession, target: Target, feed: Feed) -> DataFrame:
-    return spark.table(name(target, "bronze", feed.name))
+def _read_rows(spark: SparkSession, target: Target, feed: Feed) -> DataFrame:
+    return spark.table(table_name(target, "bronze", feed.name))
 
 
-def _numbered(rows: DataFrame) -> DataFrame:
+def _read_orders(rows: DataFrame) -> DataFrame:
     """Changes numbered within a transaction: `_batch`, `_topic`, `_transaction`, `_order`."""
     read = rows.where(IS_NUMBERED).select(
         "_batch", "_topic", F.from_json(F.col("_raw").cast("string"), _RECORD).alias("_read")
@@ -157,17 +158,17 @@ def _numbered(rows: DataFrame) -> DataFrame:
     return orders.where("_transaction <> '' AND _order IS NOT NULL")
 
 
-def _torn(orders: DataFrame) -> dict[tuple[str | None, str], tuple[int, list[int]]]:
-    """The newest batch and the numbers of every table's part of a transaction that lacks some."""
+def _find_torn(orders: DataFrame) -> dict[tuple[str | None, str], tuple[int, list[int]]]:
+    """The newest batch and the numbers of incomplete transactions, by topic and transaction."""
     parts = orders.groupBy("_topic", "_transaction").agg(
         F.max("_batch").alias("batch"),
         F.count_distinct("_order").alias("n"),
         F.max("_order").alias("last"),
         F.collect_set("_order").alias("seen"),
     )
-    found = parts.where("n < last").collect()
+    rows = parts.where("n < last").collect()
     return {
-        (row["_topic"], row["_transaction"]): (row["batch"], sorted(row["seen"])) for row in found
+        (row["_topic"], row["_transaction"]): (row["batch"], sorted(row["seen"])) for row in rows
     }
 
 
@@ -175,16 +176,18 @@ def _is_one_of(torn: Mapping[tuple[str | None, str], object]) -> Column:
     return F.col("_transaction").isin(sorted({transaction for _, transaction in torn}))
 
 
-def _holes(feed: Feed, topic: str | None, transaction: str, seen: Sequence[int]) -> Iterator[Gap]:
+def _list_gaps(
+    feed: Feed, topic: str | None, transaction: str, seen: Sequence[int]
+) -> Iterator[Gap]:
     for before, after in zip([0, *seen], seen, strict=False):
         if after - before > 1:
-            for table in users(feed, topic):
+            for table in tables_of_topic(feed, topic):
                 yield Gap(
                     table=table, feed=feed.name, topic=topic, kind="transaction",
                     transaction=transaction, first=before + 1, last=after - 1,
                 )  # fmt: skip
 
 
-def users(feed: Feed, topic: str | None) -> list[str]:
-    """The tables that take a topic's records."""
-    return [table for table, own in feed.tables.items() if not own or topic in own]
+def tables_of_topic(feed: Feed, topic: str | None) -> list[str]:
+    """The tables of a feed that read a topic."""
+    return [table for table, topics in feed.tables.items() if not topics or topic in topics]

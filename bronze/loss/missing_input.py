@@ -1,7 +1,7 @@
 """Tables for which nothing has arrived, and why: no or empty folders, topics without records.
 
-A snapshot without rows is named too. Looks at folders and at the logs of bronze's tables, without
-Spark. Tables in a catalog and feeds of very many files are not looked at.
+Snapshots without rows are reported too. Reads folders and the Delta logs of bronze, without Spark.
+Tables in a catalog and feeds of very many files are not checked.
 """
 
 import gzip
@@ -16,7 +16,7 @@ from bronze.contract import feed_name
 from bronze.files.file_kinds import encoding_by_mark
 from lakehouse.config.table import Source, Table
 from lakehouse.config.target import Target
-from lakehouse.places.place import Place, list_below, list_folder, open_file, parts_below, place
+from lakehouse.places.place import Place, list_below, list_folder, open_file, parts_below, to_place
 from lakehouse.places.settings import is_reached
 from lakehouse.storage.delta_log import TableLog, read_table_log, read_values
 from lakehouse.storage.landing import is_finished
@@ -25,9 +25,9 @@ MOST_NAMED = 5
 
 
 def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
-    """By table, a warning for each of its sources that has brought nothing; tables without are out.
+    """By table, a warning for each of its sources without records; only tables with warnings.
 
-    A folder that is empty now, but has brought records before, is no reason for a warning.
+    A folder that is empty now but has had records is no reason for a warning.
     """
     if target.catalog:
         return {}
@@ -35,15 +35,15 @@ def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str
     for name in {feed_name(table, source) for table in tables for source in table.feeds}:
         log = read_table_log(target, "bronze", name)
         logs[name] = None if log is None else BronzeLog(log)
-    found = {
+    by_table = {
         table.table: [
             warning
             for source in table.feeds
-            for warning in _warnings(target, source, logs[feed_name(table, source)])
+            for warning in _list_warnings(target, source, logs[feed_name(table, source)])
         ]
         for table in tables
     }
-    return {name: warnings for name, warnings in found.items() if warnings}
+    return {name: warnings for name, warnings in by_table.items() if warnings}
 
 
 @dataclass(frozen=True)
@@ -54,20 +54,20 @@ class BronzeLog:
 
     @property
     def rows(self) -> int | None:
-        """How many records the table has; None where unknown."""
+        """How many records the table has; None if unknown."""
         return self.log.rows
 
     @cached_property
     def topics(self) -> set[str] | None:
-        """The topics of the records; None where there are too many files to look at."""
+        """The topics of the records; None if the table has too many files to read."""
         values = read_values(self.log, ["_topic"])
         return None if values is None else {topic for (topic,) in values if topic is not None}
 
 
-def _warnings(target: Target, source: Source, log: BronzeLog | None) -> Iterator[str]:
+def _list_warnings(target: Target, source: Source, log: BronzeLog | None) -> Iterator[str]:
     if source.path is not None and is_reached(target, target.landing):
-        landing = place(target, target.landing)
-        text = _of_folder(landing, source.path, source, bool(log and log.rows))
+        landing = to_place(target, target.landing)
+        text = _check_folder(landing, source.path, source, bool(log and log.rows))
         if text is not None:
             yield text
             return
@@ -76,16 +76,16 @@ def _warnings(target: Target, source: Source, log: BronzeLog | None) -> Iterator
         yield from _no_record(topic, source, log)
 
 
-def _of_folder(landing: Place, path: str, source: Source, came_before: bool) -> str | None:
+def _check_folder(landing: Place, path: str, source: Source, came_before: bool) -> str | None:
     text = _nothing_in(landing, path, came_before)
     if text is not None or source.format != "snapshot" or not came_before:
         return text
     folder = landing / path
-    return empty_extract(folder, list(filter(_is_complete, list_below(folder))), source)
+    return find_empty_snapshot(folder, list(filter(_is_complete, list_below(folder))), source)
 
 
 def _nothing_in(landing: Place, path: str, came_before: bool) -> str | None:
-    """What is wrong with a landing folder; None where files lie there, or once did."""
+    """What is wrong with a landing folder; None if it has or had files."""
     folder = landing / path
     if not folder.is_dir():
         return f"the landing folder {folder} does not exist; do: {_where_to_look(landing, path)}"
@@ -104,7 +104,7 @@ def _is_complete(file: Place) -> bool:
 
 
 def _where_to_look(landing: Place, path: str) -> str:
-    """The folder that was probably meant, if there is one with files."""
+    """What to do, with the folder that was probably meant if there is one with files."""
     full = [f.name for f in list_folder(landing) if any(map(_is_complete, list_folder(f)))]
     others = [name for name in full if name != path]
     last = path.strip("/").rpartition("/")[2]
@@ -115,7 +115,7 @@ def _where_to_look(landing: Place, path: str) -> str:
 
 
 def _no_record(topic: str, source: Source, log: BronzeLog) -> Iterator[str]:
-    """A warning where bronze has records, but none of the topic."""
+    """A warning if bronze has no record of the topic."""
     if log.rows == 0:
         yield f"topic {topic} has brought no record; do: check its name and the connector"
         return
@@ -134,13 +134,13 @@ _PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"
 _BLANKS = " \t\r\n\f\ufeff\x00\x1a"
 
 
-def empty_extract(folder: Place, files: list[Place], source: Source) -> str | None:
-    """A warning where no file of the newest date has a row; None in all other cases.
+def find_empty_snapshot(folder: Place, files: list[Place], source: Source) -> str | None:
+    """A warning if no file of the newest date has a row, else None.
 
     Args:
         folder: the landing folder of a source of format snapshot.
         files: its complete files.
-        source: the source, for how its files are written.
+        source: the source, for its file format.
     """
     by_day: dict[str, list[Place]] = {}
     for file in files:

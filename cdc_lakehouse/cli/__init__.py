@@ -1,14 +1,14 @@
-"""The front door: what people type. The only part of the lakehouse that calls the layers.
+"""The command line: the only package that calls bronze, silver and gold.
 
-What takes long to import is imported once Ctrl-C can be answered.
+Slow imports come after Ctrl-C has its handler.
 """
 
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cdc_lakehouse.cli.warm import ask
-from lakehouse.interrupts import ending, leave_at_once
+from cdc_lakehouse.cli.warm import ask_warm_process
+from lakehouse.interrupts import exit_silently, leave_at_once
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -21,18 +21,18 @@ QUESTIONS = ("sql", "status")
 def main() -> None:
     """The console script `lakehouse`: exits 0, 1 (a table failed), 2 (wrong usage), 3 or 130."""
     leave_at_once()
-    answered = ask()
+    answered = ask_warm_process()
     if answered is not None:
         sys.exit(answered)
-    _load(next((word for word in sys.argv[1:] if not word.startswith("-")), ""))
-    from cdc_lakehouse.cli.front import app, enter
+    _import_command(next((word for word in sys.argv[1:] if not word.startswith("-")), ""))
+    from cdc_lakehouse.cli.front import app, run_command_line
 
-    with ending():
-        enter(app)
+    with exit_silently():
+        run_command_line(app)
 
 
-def _load(command: str) -> "ModuleType":
-    """Registers the command: a question alone, as the others take a while to be imported."""
+def _import_command(command: str) -> "ModuleType":
+    """Imports the module that registers the command; for a question no others, as they are slow."""
     if command in QUESTIONS:
         from cdc_lakehouse.cli.ask import queries
 
@@ -47,5 +47,5 @@ def layer_main(layer: "Layer", arguments: Sequence[str] | None = None) -> None:
     leave_at_once()
     from cdc_lakehouse.cli.work.run import run_layer
 
-    with ending():
+    with exit_silently():
         run_layer(layer, arguments)

@@ -3,10 +3,10 @@
 from cdc_lakehouse.cli.ask import export, queries, report, serve, shell
 from cdc_lakehouse.cli.begin import bundle, demo, init, plan, validate
 from cdc_lakehouse.cli.check import dead_letters, doctor, edit, explain, quality, verify
-from cdc_lakehouse.cli.front import app, enter
+from cdc_lakehouse.cli.front import app, run_command_line
 from cdc_lakehouse.cli.work import erase, job, maintain, rebootstrap, rebuild, run
 
-__all__ = ["COMMANDS", "app", "enter"]
+__all__ = ["COMMANDS", "app", "run_command_line"]
 
 COMMANDS = (
     *(demo, init, bundle, validate, plan),

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, NoReturn, ParamSp
 
 import typer
 
-from cdc_lakehouse.cli.help import CommandsByTask, examples
-from cdc_lakehouse.cli.options import Chosen, load, with_common_options
+from cdc_lakehouse.cli.help import CommandsByTask, render_examples
+from cdc_lakehouse.cli.options import Chosen, load_chosen, with_common_options
 from cdc_lakehouse.terminal.verbosity import set_level
-from lakehouse.config.loading import select
+from lakehouse.config.loading import select_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, Interrupted, LakehouseError, SparkUnavailable
 from lakehouse.interrupts import raise_again, was_pressed
 from lakehouse.remedies import find_remedy, install_extra, java_ended
-from lakehouse.spark.failures import shortened
+from lakehouse.spark.failures import shorten_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +31,7 @@ WITH_SPARK = (
 )
 
 
-def application(help_text: str, completion: bool = False) -> typer.Typer:
+def make_application(help_text: str, completion: bool = False) -> typer.Typer:
     """An application whose usage errors are plain text on stderr with exit code 2."""
     return typer.Typer(
         help=help_text,
@@ -43,9 +43,9 @@ def application(help_text: str, completion: bool = False) -> typer.Typer:
 
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
-"""What Typer raises of wrong usage; its own name for that class is none that it promises."""
+"""What Typer raises of wrong usage: a class that is not part of its public API."""
 
-app = application("Change data capture on Delta: bronze, silver, gold.", completion=True)
+app = make_application("Change data capture on Delta: bronze, silver, gold.", completion=True)
 
 
 def show_version(wanted: bool) -> None:
@@ -56,7 +56,7 @@ def show_version(wanted: bool) -> None:
 
 
 @app.callback(cls=CommandsByTask, epilog="COMMAND --help shows a command's options and examples.")
-def common(
+def set_common_options(
     version: Annotated[
         bool,
         typer.Option("--version", is_eager=True, callback=show_version, help="Show the version."),
@@ -68,10 +68,10 @@ def common(
     set_level(quiet, verbose)
 
 
-def group(name: str, help_text: str) -> typer.Typer:
+def add_group(name: str, help_text: str) -> typer.Typer:
     """A command of `lakehouse` that has commands of its own."""
-    commands = application(help_text)
-    app.add_typer(commands, name=name, epilog=examples(name))
+    commands = make_application(help_text)
+    app.add_typer(commands, name=name, epilog=render_examples(name))
     return commands
 
 
@@ -84,12 +84,14 @@ def command(
     """
 
     def register(function: Callable[Concatenate[Chosen, Given], None]) -> Callable[..., None]:
-        return of.command(name, epilog=examples(name))(interruptible(with_common_options(function)))
+        return of.command(name, epilog=render_examples(name))(
+            handle_interrupt(with_common_options(function))
+        )
 
     return register
 
 
-def interruptible(function: Callable[..., None]) -> Callable[..., None]:
+def handle_interrupt(function: Callable[..., None]) -> Callable[..., None]:
     """Wraps a command, so that Ctrl-C says in which step the work was broken off.
 
     Raises:
@@ -105,56 +107,56 @@ def interruptible(function: Callable[..., None]) -> Callable[..., None]:
             if not (isinstance(failure, KeyboardInterrupt) or was_pressed()):
                 raise
             console = sys.modules.get("cdc_lakehouse.terminal.console")
-            raise Interrupted(console.doing() if console else None) from failure
+            raise Interrupted(console.current_step() if console else None) from failure
 
     vars(guarded).update(__signature__=inspect.signature(function))
     return guarded
 
 
-def enter(
+def run_command_line(
     application: typer.Typer, arguments: Sequence[str] | None = None, name: str = "lakehouse"
 ) -> None:
     """Run a command line; return when it is done, or leave the process with its exit code.
 
-    What the lakehouse raises on purpose is one block on stderr, and so is what nobody foresaw.
+    Every error is one block on stderr, also one that nobody foresaw.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     if "--debug" in given:
-        return _run(application, given, name)
+        return _run_application(application, given, name)
     sys.excepthook = _show_unforeseen
     try:
-        _run(application, given, name)
+        _run_application(application, given, name)
     except LakehouseError as error:
-        _leave(error)
+        _exit_with(error)
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != "pyspark":
             raise
-        _leave(SparkUnavailable("no pyspark here", WITH_SPARK))
+        _exit_with(SparkUnavailable("no pyspark here", WITH_SPARK))
 
 
-def configured(chosen: Chosen) -> tuple[Target, list[Table]]:
+def load_conf(chosen: Chosen) -> tuple[Target, list[Table]]:
     """Target and tables, with everything checked that can be checked without Spark."""
-    return load(chosen, checks=[expectation_problems])
+    return load_chosen(chosen, checks=[expectation_problems])
 
 
-def configured_whole(chosen: Chosen) -> tuple[Target, list[Table], list[Table]]:
-    """Target, the tables that were chosen, and all that are configured; checked as `configured`."""
-    target, everything = configured(chosen._replace(only=()))
-    return target, select(everything, chosen.only), everything
+def load_whole_conf(chosen: Chosen) -> tuple[Target, list[Table], list[Table]]:
+    """Target, the tables that were chosen, and all that are configured; as `load_conf`."""
+    target, everything = load_conf(chosen._replace(only=()))
+    return target, select_tables(everything, chosen.only), everything
 
 
 def check_lake(target: Target) -> None:
-    """Whether a local lake is there to be read, asked before Spark starts, which would make it.
+    """Checks that a local lake is there, before Spark starts, which would make it.
 
     Raises:
         ConfigurationError: there is none.
     """
-    from lakehouse.places.place import place
+    from lakehouse.places.place import to_place
     from lakehouse.places.settings import is_reached
 
     if target.catalog or not is_reached(target, target.lake):
         return
-    if place(target, target.lake).is_dir():
+    if to_place(target, target.lake).is_dir():
         return
     action = "run `lakehouse run` first, or correct --root or the target's root"
     raise ConfigurationError(
@@ -162,7 +164,7 @@ def check_lake(target: Target) -> None:
     )
 
 
-def start(
+def start_spark(
     target: Target,
     tables: Sequence[Table],
     open_ended: bool = False,
@@ -171,24 +173,24 @@ def start(
 ) -> "SparkSession":
     """The Spark session, with a live line on a terminal while it starts.
 
-    `open_ended` work may meet more than lies there now. Work that `sends_functions` decodes or
+    `open_ended` work may read more than is there now. Work that `sends_functions` decodes or
     folds records: a server must be able to run this process's Python functions. A command that only
     `asks` uses the lake's running server.
 
     Raises:
         SparkUnavailable: there is no session, or it cannot run the functions.
     """
-    from lakehouse.spark.server import connect
+    from lakehouse.spark.server import connect_to_server
 
-    warm = connect(target) if asks else None
+    warm = connect_to_server(target) if asks else None
     if warm is not None:
         return warm
-    from bronze.kafka.ingest import jars, packages
-    from cdc_lakehouse.terminal.console import progress
+    from bronze.kafka.ingest import list_jars, list_packages
+    from cdc_lakehouse.terminal.console import show_progress
     from lakehouse.spark.session import check_server_python, get_spark
 
-    with progress("starting Spark") as tell:
-        needed = packages(tables), jars(tables)
+    with show_progress("starting Spark") as tell:
+        needed = list_packages(tables), list_jars(tables)
         spark = get_spark(target, *needed, open_ended, progress=tell)
         if sends_functions and target.kind not in ("local", "cluster"):
             check_server_python(spark)
@@ -199,13 +201,13 @@ def expectation_problems(table: Table) -> Sequence[str]:
     """What is wrong with the table's expectations; a table without any costs no import."""
     if not table.expectations:
         return ()
-    from silver.expectations.problems import problems
+    from silver.expectations.problems import find_problems
 
-    return problems(table)
+    return find_problems(table)
 
 
-def _run(application: typer.Typer, given: Sequence[str], name: str) -> None:
-    """Without the SystemExit(0) of Typer, which Databricks takes for a failed task.
+def _run_application(application: typer.Typer, given: Sequence[str], name: str) -> None:
+    """Runs it without Typer's SystemExit(0), which Databricks takes for a failed task.
 
     The command is called itself, as calling the application replaces the exception hook.
 
@@ -221,24 +223,24 @@ def _run(application: typer.Typer, given: Sequence[str], name: str) -> None:
         print("nothing more was done", file=sys.stderr)
         sys.exit(1)
     except USAGE_ERROR as wrong:
-        told, of = wrong.format_message(), wrong.ctx
-        if told == of.get_help():
+        message, of = wrong.format_message(), wrong.ctx
+        if message == of.get_help():
             wrong.show()
             sys.exit(ConfigurationError.exit_code)
-        raise _usage_error(told, of.command_path, of.get_usage()) from None
+        raise _usage_error(message, of.command_path, of.get_usage()) from None
     if code:
         sys.exit(code)
 
 
 def _usage_error(message: str, command: str, usage: str) -> ConfigurationError:
-    """Wrong usage as Typer tells it, in the words of every other error."""
-    told = message.rstrip(".").replace("Value error, ", "")
-    found, expected = told[:1].lower() + told[1:], " ".join(usage.split()).removeprefix("Usage: ")
+    """Typer's message of wrong usage in the form of every other error."""
+    text = message.rstrip(".").replace("Value error, ", "")
+    problem, expected = text[:1].lower() + text[1:], " ".join(usage.split()).removeprefix("Usage: ")
     action = f"`{command} --help` shows what there is"
-    return ConfigurationError("command line", command, found, expected, action)
+    return ConfigurationError("command line", command, problem, expected, action)
 
 
-def _leave(error: LakehouseError) -> NoReturn:
+def _exit_with(error: LakehouseError) -> NoReturn:
     from cdc_lakehouse.terminal.console import show_error
 
     show_error(str(error))
@@ -250,7 +252,7 @@ def _show_unforeseen(kind: type[BaseException], error: BaseException, _: object)
 
     session = sys.modules.get("lakehouse.spark.session")
     if session is not None and session.java_has_ended():
-        _leave(java_ended())
-    told = shortened(error)
-    action = find_remedy(told) or "--debug shows where"
-    show_error(f"{kind.__name__}: {told.splitlines()[0]}\n  do: {action}")
+        _exit_with(java_ended())
+    message = shorten_failure(error)
+    action = find_remedy(message) or "--debug shows where"
+    show_error(f"{kind.__name__}: {message.splitlines()[0]}\n  do: {action}")

@@ -122,7 +122,7 @@ class CommandsByTask(TyperGroup):
                     formatter.write_dl(rows)
 
 
-def examples(name: str) -> str | None:
+def render_examples(name: str) -> str | None:
     """The examples of a command as the end of its help, line by line; None without any."""
     lines = [f"  {line}" for line in EXAMPLES.get(name, ())]
     return "\n".join(["\b", "Examples:", *lines]) if lines else None

@@ -10,7 +10,7 @@ KEY = "--key"
 _LIKE_JSON = re.compile(r'\s*([{\["]|\w+\s*[=:]|$)')
 
 
-def key_of(text: str, table: Table) -> dict[str, str | None]:
+def parse_key(text: str, table: Table) -> dict[str, str | None]:
     """The key's values as texts by column, in the order of `keys`; numbers keep their digits.
 
     Where the key is one column, its value alone is enough: `--key 7`.
@@ -21,41 +21,41 @@ def key_of(text: str, table: Table) -> dict[str, str | None]:
     """
     if not table.keys:
         expected = "a table with keys"
-        raise _wrong(text, expected, "ask `lakehouse sql` for the rows of a table without a key")
-    given = _object(text, table)
+        raise _to_error(text, expected, "ask `lakehouse sql` for the rows of a table without a key")
+    given = _parse_object(text, table)
     if sorted(given) != sorted(table.keys):
-        raise _wrong(text, f"exactly the columns {', '.join(table.keys)}", _example(table))
+        raise _to_error(text, f"exactly the columns {', '.join(table.keys)}", _show_key(table))
     for name, value in given.items():
         is_null = value is None and name not in table.nullable_keys
         if is_null or isinstance(value, (dict, list)):
-            raise _wrong(text, f"a text, number or boolean for {name}", _example(table))
-    return {name: _text(given[name]) for name in table.keys}
+            raise _to_error(text, f"a text, number or boolean for {name}", _show_key(table))
+    return {name: _to_text(given[name]) for name in table.keys}
 
 
-def _object(text: str, table: Table) -> dict[str, object]:
+def _parse_object(text: str, table: Table) -> dict[str, object]:
     try:
         given = json.loads(text, parse_float=str, parse_int=str)
     except ValueError as wrong:
         if len(table.keys) == 1 and not _LIKE_JSON.match(text):
             return {table.keys[0]: text}
-        raise _wrong(text, f"a JSON object ({wrong})", _example(table)) from wrong
+        raise _to_error(text, f"a JSON object ({wrong})", _show_key(table)) from wrong
     if len(table.keys) == 1 and not isinstance(given, (dict, list)):
         return {table.keys[0]: given}
     if not isinstance(given, dict):
-        raise _wrong(text, "a JSON object", _example(table))
+        raise _to_error(text, "a JSON object", _show_key(table))
     return given
 
 
-def _text(value: object) -> str | None:
+def _to_text(value: object) -> str | None:
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _example(table: Table) -> str:
+def _show_key(table: Table) -> str:
     example = ", ".join(f'"{name}": …' for name in table.keys)
     return f"write {KEY} '{{{example}}}'"
 
 
-def _wrong(found: str, expected: str, action: str) -> ConfigurationError:
-    return ConfigurationError("command line", KEY, found, expected, action)
+def _to_error(problem: str, expected: str, action: str) -> ConfigurationError:
+    return ConfigurationError("command line", KEY, problem, expected, action)

@@ -41,15 +41,15 @@ _LOADED: ContextVar[dict[str, tuple[Target, list[Table]]] | None] = ContextVar(
 
 def complete_targets(context: typer.Context, incomplete: str) -> list[str]:
     """Names of targets, for the shell's completion."""
-    return _names(context, "targets", incomplete)
+    return _complete_names(context, "targets", incomplete)
 
 
 def complete_tables(context: typer.Context, incomplete: str) -> list[str]:
     """Names of tables, for the shell's completion."""
-    return _names(context, "tables", incomplete)
+    return _complete_names(context, "tables", incomplete)
 
 
-def _names(context: typer.Context, folder: str, incomplete: str) -> list[str]:
+def _complete_names(context: typer.Context, folder: str, incomplete: str) -> list[str]:
     """Names of the YAML files of a configuration folder; tables have the names of their files."""
     place = Path(context.params.get("conf") or "conf", folder)
     return sorted(f.stem for f in place.glob("*.y*ml") if f.stem.startswith(incomplete))
@@ -99,7 +99,7 @@ def reading_once() -> Iterator[None]:
         _LOADED.reset(before)
 
 
-def load(chosen: Chosen, checks: Sequence[Check] = ()) -> tuple[Target, list[Table]]:
+def load_chosen(chosen: Chosen, checks: Sequence[Check] = ()) -> tuple[Target, list[Table]]:
     """The target and the tables that were chosen.
 
     Raises:
@@ -107,21 +107,21 @@ def load(chosen: Chosen, checks: Sequence[Check] = ()) -> tuple[Target, list[Tab
     """
     loaded = _LOADED.get()
     if loaded is None:
-        return _load(chosen, checks)
+        return _load_uncached(chosen, checks)
     key = repr([*chosen[:3], list(chosen.only), list(chosen.setting)])
     if key not in loaded:
-        loaded[key] = _load(chosen, checks)
+        loaded[key] = _load_uncached(chosen, checks)
     target, tables = loaded[key]
     return target, list(tables)
 
 
-def _load(chosen: Chosen, checks: Sequence[Check]) -> tuple[Target, list[Table]]:
+def _load_uncached(chosen: Chosen, checks: Sequence[Check]) -> tuple[Target, list[Table]]:
     errors: list[ConfigurationError] = []
-    with _noting(errors):
+    with _collect_errors(errors):
         target = load_target(chosen.conf, chosen.target, chosen.root, chosen.setting)
     defaults = {} if errors else target.defaults
     if not errors or (chosen.conf / "tables").is_dir():
-        with _noting(errors):
+        with _collect_errors(errors):
             tables = load_tables(chosen.conf, chosen.only, checks, defaults)
     if errors:
         raise ManyConfigurationErrors(errors)
@@ -159,7 +159,7 @@ def with_common_options(
 
 
 @contextmanager
-def _noting(errors: list[ConfigurationError]) -> Iterator[None]:
+def _collect_errors(errors: list[ConfigurationError]) -> Iterator[None]:
     """Keep configuration errors for later instead of raising them."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""What would otherwise succeed in silence: warnings of bronze and gold, each told once."""
+"""Warnings about runs that succeed: no input, overwritten files, unchecked lines of YAML."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,18 +15,18 @@ def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]
     from bronze.loss.missing_input import missing_input
     from gold.status.column_hints import column_hints
 
-    found = [of(target, tables) for of in (missing_input, overwritten_files, column_hints)]
-    return {t.table: [text for each in found for text in each.get(t.table, ())] for t in tables}
+    by_kind = [of(target, tables) for of in (missing_input, overwritten_files, column_hints)]
+    return {t.table: [text for each in by_kind for text in each.get(t.table, ())] for t in tables}
 
 
 def without_yaml(target: Target, everything: Sequence[Table]) -> list[str]:
     """A sentence for each table that a local lake holds and no YAML describes (any more)."""
-    from lakehouse.places.place import place
-    from lakehouse.storage.names import in_folder
+    from lakehouse.places.place import to_place
+    from lakehouse.storage.names import list_tables_in
 
     if target.catalog:
         return []
-    names = in_folder(place(target, target.lake, "silver"))
+    names = list_tables_in(to_place(target, target.lake, "silver"))
     held = {n.removesuffix("_changes") for n in names if n.endswith("_changes") and n[0] != "_"}
     return [
         f"{name}: no YAML describes this table, so nothing brings gold.{name} up to date; do: put"
@@ -37,14 +37,14 @@ def without_yaml(target: Target, everything: Sequence[Table]) -> list[str]:
 
 def open_checks(conf: Path, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table, the lines of its YAML that `init` marked with `# check`, while they are open."""
-    found: dict[str, list[str]] = {}
+    open_lines: dict[str, list[str]] = {}
     for table in tables:
         files = (conf / "tables" / f"{table.table}{ending}" for ending in (".yml", ".yaml"))
         texts = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
         lines = [line.strip() for text in texts for line in text.splitlines() if CHECK in line]
         if lines:
-            found[table.table] = lines
-    return found
+            open_lines[table.table] = lines
+    return open_lines
 
 
 def warn_of_open_checks(conf: Path, tables: Sequence[Table]) -> None:
@@ -61,18 +61,18 @@ def warn_of_open_checks(conf: Path, tables: Sequence[Table]) -> None:
 
 
 class Warner:
-    """Tells the warnings of some tables on stderr, each text once; `told` are table and text."""
+    """Prints the warnings of some tables on stderr, each once; `warned` are table and text."""
 
     def __init__(self, target: Target, tables: Sequence[Table]) -> None:
         self._target, self._tables = target, tables
-        self.told: list[tuple[str, str]] = []
+        self.warned: list[tuple[str, str]] = []
 
-    def tell(self) -> None:
-        """Warn of what is wrong now and has not been told yet."""
+    def warn_of_news(self) -> None:
+        """Prints the warnings that have come up since the last call."""
         from cdc_lakehouse.terminal.console import warn
 
         for table, texts in warnings_of(self._target, self._tables).items():
             for text in texts:
-                if (table, text) not in self.told:
-                    self.told.append((table, text))
+                if (table, text) not in self.warned:
+                    self.warned.append((table, text))
                     warn(f"{table}: {text}")

@@ -2,7 +2,7 @@
 
 A server of a lake has such a process beside it. It listens on a socket in a folder that this user
 alone can enter. Each command gets a fork of it, with the files, folder and environment of the
-process that was started for the command, so it is the command that was typed in all else.
+process that was started for the command, so that it behaves as the command that was typed.
 """
 
 import json
@@ -40,7 +40,7 @@ _BY_SIGNAL = 128
 """The exit code of a process that signal N ended is that much more than N, as in a shell."""
 
 
-def ask() -> int | None:
+def ask_warm_process() -> int | None:
     """The exit code of this process' command line, which a warm process runs; None without one.
 
     Ctrl-C and the signals that end a process reach the fork that runs the command.
@@ -48,11 +48,11 @@ def ask() -> int | None:
     typed = sys.argv[1:]
     if not _POSSIBLE or not any(typed[: len(words)] == words for words in ASKING):
         return None
-    paths = sorted(_folder().glob(f"{_installation()}-*"))
+    paths = sorted(_socket_folder().glob(f"{_digest_installation()}-*"))
     for path in paths if paths and _has_folder() else ():
         with suppress(OSError, ValueError), socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(path))
-            return _asked(connection)
+            return _send_command(connection)
     return None
 
 
@@ -65,7 +65,7 @@ def warm_process() -> Iterator[bool]:
     if not _POSSIBLE or not _has_folder():
         yield False
         return
-    path = _folder() / f"{_installation()}-{os.getpid()}"
+    path = _socket_folder() / f"{_digest_installation()}-{os.getpid()}"
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(path))
@@ -85,27 +85,27 @@ def warm_process() -> Iterator[bool]:
         os.close(alive)
 
 
-def _folder() -> Path:
+def _socket_folder() -> Path:
     return Path(tempfile.gettempdir(), f"lakehouse-{os.getuid()}")
 
 
 def _has_folder() -> bool:
     """Whether the folder is there, or can be made, and nobody but this user can enter it."""
     with suppress(FileExistsError):
-        _folder().mkdir(mode=0o700)
-    status = os.lstat(_folder())
+        _socket_folder().mkdir(mode=0o700)
+    status = os.lstat(_socket_folder())
     mode = stat.S_IMODE(status.st_mode)
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and mode == 0o700
 
 
-def _installation() -> str:
-    """What tells one installed lakehouse from another one, and from a later version of its own."""
+def _digest_installation() -> str:
+    """A digest that differs between installations, and between versions of one."""
     itself = Path(__file__).stat()
     text = f"{sys.executable} {__file__} {itself.st_ino} {itself.st_mtime_ns}"
     return sha256(text.encode()).hexdigest()[:16]
 
 
-def _asked(connection: socket.socket) -> int | None:
+def _send_command(connection: socket.socket) -> int | None:
     """The exit code; None where the warm process ends before it took the command."""
     request = {"argv": sys.argv, "folder": str(Path.cwd()), "environment": dict(os.environ)}
     text = json.dumps(request).encode()
@@ -148,7 +148,7 @@ def _wait_for_commands(listening: socket.socket, ended: int) -> None:
 
 
 def _become_the_command(connection: socket.socket) -> None:
-    """Returns in the process of the command; the one that waits for it tells the exit code."""
+    """Forks, and returns in the child; the parent waits for it and sends its exit code."""
     try:
         length, files, _, _ = socket.recv_fds(connection, _LENGTH_BYTES, 3)
         with connection.makefile("rb") as sent:

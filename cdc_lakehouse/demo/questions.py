@@ -68,7 +68,7 @@ DELETED = Question(
 )
 
 
-def of_the_shop(tables: Sequence[Table]) -> list[Table]:
+def select_shop_tables(tables: Sequence[Table]) -> list[Table]:
     """The tables that read the demo's folder.
 
     Raises:
@@ -82,7 +82,7 @@ def of_the_shop(tables: Sequence[Table]) -> list[Table]:
     return mine
 
 
-def questions(tables: Sequence[Table]) -> dict[str, str]:
+def select_questions(tables: Sequence[Table]) -> dict[str, str]:
     """The queries that these tables can answer, by name."""
     there = {table.table for table in tables}
     return {q.name: q.query for q in (HISTORY, DELETED) if q.tables <= there}
@@ -106,19 +106,19 @@ def place_events(target: Target, tables: Sequence[Table]) -> Dropped:
         True
     )
     read = [(line, json.loads(line)) for line in lines]
-    own = [(line, record) for line, record in read if None in topics or record["topic"] in topics]
-    late = [line for line, record in own if _is_late(record)]
-    first = [line for line, record in own if not _is_late(record)]
-    _write(folder / FIRST, first)
-    _write(folder / LATE, late)
-    return Dropped(folder, len(own), _kinds(record for _, record in own))
+    kept = [(line, record) for line, record in read if None in topics or record["topic"] in topics]
+    late = [line for line, record in kept if _is_late(record)]
+    first = [line for line, record in kept if not _is_late(record)]
+    _write_lines(folder / FIRST, first)
+    _write_lines(folder / LATE, late)
+    return Dropped(folder, len(kept), _count_kinds(record for _, record in kept))
 
 
-def configuration(conf: Path) -> Path:
+def copy_configuration(conf: Path) -> Path:
     """The folder; the demo's own tables and target are copied there where it has no target."""
     if not (conf / "targets").is_dir():
-        own = Path(str(files("cdc_lakehouse.demo"))) / "conf"
-        shutil.copytree(own, conf, dirs_exist_ok=True)
+        packaged = Path(str(files("cdc_lakehouse.demo"))) / "conf"
+        shutil.copytree(packaged, conf, dirs_exist_ok=True)
     return conf
 
 
@@ -129,19 +129,19 @@ def _is_late(record: Mapping[str, object]) -> bool:
     return record["topic"] == LATE_TOPIC and str(position) == LATE_AT
 
 
-def _kinds(records: Iterable[Mapping[str, object]]) -> dict[str, int]:
+def _count_kinds(records: Iterable[Mapping[str, object]]) -> dict[str, int]:
     """How many records there are of each kind; each record is counted once."""
-    found = Counter(_kind(record["value"]) for record in records)
-    return {word: found[word] for word in (*OPERATIONS.values(), TOMBSTONES, OTHERS) if found[word]}
+    tally = Counter(_find_kind(record["value"]) for record in records)
+    return {word: tally[word] for word in (*OPERATIONS.values(), TOMBSTONES, OTHERS) if tally[word]}
 
 
-def _kind(value: object) -> str:
+def _find_kind(value: object) -> str:
     if value is None:
         return TOMBSTONES
     return OPERATIONS.get(str(value.get("op")), OTHERS) if isinstance(value, dict) else OTHERS
 
 
-def _write(file: Path, lines: Sequence[bytes]) -> None:
+def _write_lines(file: Path, lines: Sequence[bytes]) -> None:
     """Write a file at once, as a source does; one that is there with that content is left alone."""
     text = b"".join(lines)
     if text and (not file.exists() or file.stat().st_size != len(text)):

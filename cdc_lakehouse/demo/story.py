@@ -21,7 +21,7 @@ Status = Mapping[str, object]
 
 
 class Story(NamedTuple):
-    """All that is told.
+    """What the story is made of.
 
     `answers` are the rows of the demo's questions by name, `explained` the records of one key.
     """
@@ -37,17 +37,17 @@ class Story(NamedTuple):
 def story_lines(story: Story) -> list[str]:
     """The lines, none wider than 80 columns; parts whose tables are not there are left out."""
     parts = [
-        _arrived(story),
-        _came_out(story),
-        _explained(story),
-        _late(story),
-        _deleted(story),
-        _next(story),
+        _render_arrived(story),
+        _render_outcome(story),
+        _render_explained(story),
+        _render_late(story),
+        _render_deleted(story),
+        _render_next(story),
     ]
     return [line for part in parts if part for line in ("", *part)]
 
 
-def _arrived(story: Story) -> list[str]:
+def _render_arrived(story: Story) -> list[str]:
     kinds = [f"{count} {word}" for word, count in story.dropped.kinds.items()]
     unbroken = ", ".join(kind.replace(" ", UNBROKEN) for kind in kinds)
     indent = " " * len("ARRIVED  ")
@@ -64,67 +64,67 @@ def _arrived(story: Story) -> list[str]:
     ]
 
 
-def _came_out(story: Story) -> list[str]:
+def _render_outcome(story: Story) -> list[str]:
     names = ("table", "rows", "rejected", "state")
     rows = [[str(status[name]) for name in names] for status in story.statuses[:MOST_TABLES]]
-    return ["CAME OUT  in gold, one row per live key:", *_grid(names, rows)]
+    return ["CAME OUT  in gold, one row per live key:", *_render_grid(names, rows)]
 
 
-def _explained(story: Story) -> list[str]:
+def _render_explained(story: Story) -> list[str]:
     """The records of one key that say something, each with what was done with it."""
     if not story.explained:
         return []
     rows = [
-        [_clock(each.source_time), each.operation, each.outcome, each.because]
+        [_time_of_day(each.source_time), each.operation, each.outcome, each.because]
         for each in story.explained[:MOST_RECORDS]
     ]
     name = f"customer {EXPLAINED['id']}"
     return [
         f"EXPLAINED  every record of {name}, in the source's order:",
-        *_grid(("written", "what", "outcome", "why"), rows),
+        *_render_grid(("written", "what", "outcome", "why"), rows),
     ]
 
 
-def _late(story: Story) -> list[str]:
+def _render_late(story: Story) -> list[str]:
     rows = story.answers.get("history", ())
     if not rows:
         return []
     return [
         f"LATE  one change arrived last, in {LATE} after all of {FIRST}.",
         "      Its version stands where the source wrote it:",
-        *_grid(("tier", "prefs", "valid_from", "valid_to"), rows),
+        *_render_grid(("tier", "prefs", "valid_from", "valid_to"), rows),
     ]
 
 
-def _deleted(story: Story) -> list[str]:
+def _render_deleted(story: Story) -> list[str]:
     rows = story.answers.get("deleted", ())
     if not rows:
         return []
     return [
         "DELETED  order 2 is gone from gold.orders; gold.orders_history still knows it:",
-        *_grid(("id", "status", "valid_from", "valid_to"), rows),
+        *_render_grid(("id", "status", "valid_from", "valid_to"), rows),
     ]
 
 
-def _next(story: Story) -> list[str]:
+def _render_next(story: Story) -> list[str]:
     key = f"'{{\"id\": {EXPLAINED['id']}}}'"
     asked = ('sql "SELECT * FROM gold.orders"', f"explain customers --key {key}", "status")
     whole = [f"  lakehouse {command}{story.options}" for command in asked]
     if max(map(len, whole)) > WIDTH:
         whole = [f"  AT='{story.options.strip()}'", *(f"  lakehouse {each} $AT" for each in asked)]
-    return [f"REPORT  {_shortest(story.report)}", "TRY", *whole]
+    return [f"REPORT  {_shorten_path(story.report)}", "TRY", *whole]
 
 
-def _shortest(file: Path) -> str:
+def _shorten_path(file: Path) -> str:
     """The file's path from here or from the root, whichever is shorter."""
     return min(os.path.relpath(file), str(file), key=len)
 
 
-def _grid(names: Sequence[str], rows: Sequence[Row]) -> list[str]:
+def _render_grid(names: Sequence[str], rows: Sequence[Row]) -> list[str]:
     return [f"  {line}" for line in lay_out(names, rows, WIDTH - 2)]
 
 
-def _clock(time: str | None) -> str | None:
+def _time_of_day(time: str | None) -> str | None:
     """The time of day of an ISO time, to the millisecond."""
     if time is None:
         return None

@@ -30,7 +30,7 @@ class Draft(NamedTuple):
     place: "LandingPlace | None" = None
 
     @property
-    def checks(self) -> int:
+    def check_count(self) -> int:
         """How many lines want to be checked by a person."""
         return self.text.count("# check")
 
@@ -52,9 +52,11 @@ def write_draft(
     """
     file = conf / "tables" / f"{table}.yml"
     if file.exists():
-        found, action = "a file that is there", "remove it first, or choose another name"
-        raise ConfigurationError(str(file), "table", found, "a new table", action)
-    return _write(file, read_sample(files, table, _folders(place_of)), place_of(files[0]))
+        problem, action = "a file that is there", "remove it first, or choose another name"
+        raise ConfigurationError(str(file), "table", problem, "a new table", action)
+    return _write_sample(
+        file, read_sample(files, table, _build_folder_lookup(place_of)), place_of(files[0])
+    )
 
 
 def write_drafts(
@@ -67,18 +69,18 @@ def write_drafts(
     Raises:
         ConfigurationError: the files cannot be used.
     """
-    samples = read_samples(files, _folders(place_of))
+    samples = read_samples(files, _build_folder_lookup(place_of))
     flat = [place_of(s.files[0]).folder for s in samples.values() if s.format in FLAT]
     written = []
     for name, sample in samples.items():
         place = place_of(sample.files[0])
         if sample.format in FLAT and flat.count(place.folder) > 1:
             place = LandingPlace(f"{place.folder}/{name}", is_sure=False)
-        written.append(_write(conf / "tables" / f"{name}.yml", sample, place))
+        written.append(_write_sample(conf / "tables" / f"{name}.yml", sample, place))
     return written
 
 
-def _folders(place_of: Callable[[Path], LandingPlace]) -> FolderOf:
+def _build_folder_lookup(place_of: Callable[[Path], LandingPlace]) -> FolderOf:
     """The names of the folders below the landing root in which files lie already."""
 
     def folder_of(file: Path) -> str | None:
@@ -88,8 +90,8 @@ def _folders(place_of: Callable[[Path], LandingPlace]) -> FolderOf:
     return folder_of
 
 
-def _write(file: Path, sample: Sample, place: LandingPlace) -> Draft:
-    drafted = write_text(file, draft(file.stem, sample, *place))
+def _write_sample(file: Path, sample: Sample, place: LandingPlace) -> Draft:
+    drafted = write_text(file, render_draft(file.stem, sample, *place))
     return drafted._replace(sample=sample, place=place)
 
 
@@ -109,7 +111,7 @@ def write_text(file: Path, text: str) -> Draft:
     return Draft(file, text, there)
 
 
-def draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
+def render_draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
     """The YAML's text; what was guessed carries a comment that begins with `check`."""
     doubt = "" if sure else "  # check: folder of the files, below the landing root"
     operation = (sample.deletes or "").partition(" ")[0]
@@ -117,15 +119,15 @@ def draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
     asked = sample.format == "rows" and not sample.sequence_by
     lines = {
         f"table: {table}\nsource:\n  format: {sample.format}": True,
-        f"  path: {scalar(folder)}{doubt}": True,
-        f"  topic: {scalar(sample.topic or '')}": sample.topic,
+        f"  path: {to_scalar(folder)}{doubt}": True,
+        f"  topic: {to_scalar(sample.topic or '')}": sample.topic,
         f"  mode: full  # check: {DELTA}": sample.format == "snapshot",
         f"  file_format: {sample.file_format}": sample.file_format != "json",
-        f"keys: [{', '.join(map(scalar, sample.keys))}]{_doubt(sample)}": True,
-        f"sequence_by: {scalar(sample.sequence_by or '')}{order}": sample.sequence_by,
+        f"keys: [{', '.join(map(to_scalar, sample.keys))}]{_render_doubt(sample)}": True,
+        f"sequence_by: {to_scalar(sample.sequence_by or '')}{order}": sample.sequence_by,
         "# sequence_by:  # check: name the column that orders a key's changes": asked,
-        f"apply_as_deletes: {scalar(sample.deletes or '')}  # check": sample.deletes,
-        f"except_column_list: [{scalar(operation)}]": sample.deletes,
+        f"apply_as_deletes: {to_scalar(sample.deletes or '')}  # check": sample.deletes,
+        f"except_column_list: [{to_scalar(operation)}]": sample.deletes,
     }
     written = [line for line, is_there in lines.items() if is_there]
     return "\n".join([SCHEMA_LINE, *written, *_list_columns(sample)]) + "\n"
@@ -133,18 +135,20 @@ def draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
 
 def _list_columns(sample: Sample) -> list[str]:
     """Declared columns, and as comments those that are only guessed."""
-    own = possible_columns([*sample.keys, *sample.columns, *sample.guessed])
+    possible = possible_columns([*sample.keys, *sample.columns, *sample.guessed])
     seen = DIGITS if sample.file_format == "csv" else {}
     declared = [
-        f"  {scalar(n)}: {kind}{seen.get(kind.partition('(')[0], '')}"
+        f"  {to_scalar(n)}: {kind}{seen.get(kind.partition('(')[0], '')}"
         for n, kind in sample.columns.items()
-        if n in own
+        if n in possible
     ]
     lines = ["columns:", *declared] if declared else []
-    guessed = {name: kind for name, kind in sample.guessed.items() if name in own}
+    guessed = {name: kind for name, kind in sample.guessed.items() if name in possible}
     if guessed:
         lines += ["  # check: seen, but not declared; declare decimals, dates and times"]
-        lines += [f"  # {scalar(n)}: {_guess(sample, n, kind)}" for n, kind in guessed.items()]
+        lines += [
+            f"  # {to_scalar(n)}: {_render_guess(sample, n, kind)}" for n, kind in guessed.items()
+        ]
     return lines
 
 
@@ -157,20 +161,20 @@ def possible_columns(names: Iterable[str]) -> set[str]:
     return set(first.values())
 
 
-def scalar(text: str) -> str:
+def to_scalar(text: str) -> str:
     """A text as a YAML scalar on one line, quoted only where it must be."""
     style = '"' if not text.isprintable() else "'" if set(text) & set(",[]{}") else None
     dumped = yaml.safe_dump(text, default_style=style, width=10_000, allow_unicode=True)
     return dumped.splitlines()[0]
 
 
-def _guess(sample: Sample, name: str, kind: str) -> str:
+def _render_guess(sample: Sample, name: str, kind: str) -> str:
     """A guessed column's type, or the one to declare with what its values look like."""
     looks, declared = sample.looks.get(name, ("", kind))
     return f"{declared}  # check: looks like {looks}" if looks else kind
 
 
-def _doubt(sample: Sample) -> str:
+def _render_doubt(sample: Sample) -> str:
     if sample.format == "ydb":
         return "  # check: records do not name their key columns, give them in order"
     if sample.format == "debezium" and not sample.keys:

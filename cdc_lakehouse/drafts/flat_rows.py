@@ -1,4 +1,4 @@
-"""What plain rows show of their table: changes in an order that a column tells, or an extract."""
+"""What plain rows show of their table: changes that a column orders, or a daily snapshot."""
 
 import itertools
 import re
@@ -11,8 +11,8 @@ from cdc_lakehouse.drafts.sample_files import (
     Sample,
     SampleFile,
     csv_types,
+    sample_error,
     type_of_times,
-    unusable,
 )
 from silver.decode.values.inference import SeenValues, inferred_type
 from silver.decode.values.json_values import NumberText
@@ -36,9 +36,9 @@ _DATED = re.compile(r"(?<!\d)(\d{4})[-_]?(\d{2})[-_]?(\d{2})(?!\d)")
 
 
 def day_of_name(name: str) -> str | None:
-    """The day that the name of a file or folder tells, as YYYY-MM-DD."""
-    for found in _DATED.finditer(name):
-        day = "-".join(found.groups())
+    """The date in the name of a file or folder, as YYYY-MM-DD."""
+    for match in _DATED.finditer(name):
+        day = "-".join(match.groups())
         try:
             if date.fromisoformat(day).year >= 1970:
                 return day
@@ -53,15 +53,15 @@ def without_day(name: str) -> str:
 
 
 def is_day_folder(folder: Path) -> bool:
-    """Whether a folder is that of a day, as extracts have: YYYY-MM-DD."""
+    """Whether a folder is that of a day, as snapshot files have: YYYY-MM-DD."""
     return len(folder.name) == 10 and day_of_name(folder.name) == folder.name
 
 
-def flat(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
-    """What rows of the files show: BigQuery's changes, plain changes, or an extract.
+def sample_rows(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
+    """What rows of the files show: BigQuery's changes, plain changes, or a snapshot.
 
-    They are an extract where their file or folder is dated, or where no column orders them and the
-    file has each key once; a column that tells operations makes them changes.
+    They are a snapshot where their file or folder is dated, or where no column orders them and the
+    file has each key once; a column of operations makes them changes.
     """
     rows = [row for part in parts for row in part.records]
     types = csv_types(rows) if parts[0].format == "csv" else parts[0].types
@@ -69,37 +69,37 @@ def flat(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
     kinds = {**infer_types(rows), **types}
     columns = {name: kind for name, kind in kinds.items() if not name.startswith("_")}
     if not columns:
-        raise unusable(files[0], "rows without a column", "records with rows")
+        raise sample_error(files[0], "rows without a column", "records with rows")
     if any("_CHANGE_TYPE" in row for row in rows):
-        return _bigquery(opened, columns)
+        return _sample_bigquery(opened, columns)
     keys = find_keys(parts[0].records, columns)
-    if is_extract(parts, keys, columns, files):
+    if is_snapshot(parts, keys, columns, files):
         return Sample("snapshot", opened.format, None, keys, columns, {})
-    return _changes(opened, columns)
+    return _sample_changes(opened, columns)
 
 
-def _bigquery(opened: SampleFile, columns: dict[str, str]) -> Sample:
+def _sample_bigquery(opened: SampleFile, columns: dict[str, str]) -> Sample:
     deleted = [row for row in opened.records if row.get("_CHANGE_TYPE") == "DELETE"]
     keys = [n for n in columns if deleted and all(row.get(n) is not None for row in deleted)]
     keys = keys if 0 < len(keys) < len(columns) else find_keys(opened.records, columns)
     return Sample("bigquery", opened.format, None, keys, columns, {})
 
 
-def is_extract(
+def is_snapshot(
     parts: Sequence[SampleFile], keys: list[str], columns: Mapping[str, str], files: Sequence[Path]
 ) -> bool:
     """Whether the rows of each file are a table as of a day, of which `keys` are the keys."""
     if any(is_day_folder(file.absolute().parent) for file in files):
         return True
     rows = [row for part in parts for row in part.records]
-    if _operation(rows) is not None or not all(tells_apart(p.records, keys) for p in parts):
+    if _find_operation(rows) is not None or not all(is_unique(p.records, keys) for p in parts):
         return False
-    return all(day_of_name(file.name) for file in files) or _order(rows, columns) is None
+    return all(day_of_name(file.name) for file in files) or _find_order(rows, columns) is None
 
 
-def _changes(opened: SampleFile, columns: dict[str, str]) -> Sample:
-    rows, operation = opened.records, _operation(opened.records)
-    order, deletes = _order(rows, columns), _deletes(rows, operation)
+def _sample_changes(opened: SampleFile, columns: dict[str, str]) -> Sample:
+    rows, operation = opened.records, _find_operation(opened.records)
+    order, deletes = _find_order(rows, columns), _build_delete_condition(rows, operation)
     of_row = {n: kind for n, kind in columns.items() if n not in (operation, order)} or columns
     keys = find_keys(rows, of_row, [order] if order else ())
     if order is not None:
@@ -107,7 +107,7 @@ def _changes(opened: SampleFile, columns: dict[str, str]) -> Sample:
     return Sample("rows", opened.format, None, keys, columns, {}, order, deletes)
 
 
-def _order(rows: Sequence[Object], columns: Mapping[str, str]) -> str | None:
+def _find_order(rows: Sequence[Object], columns: Mapping[str, str]) -> str | None:
     """The column whose name says that it orders a key's changes, and whose values can."""
     for name, kind in columns.items():
         words = _CAMEL.sub("_", name).lower()
@@ -124,8 +124,8 @@ def _type_of_order(rows: Sequence[Object], name: str, columns: Mapping[str, str]
     return type_of_times([str(row[name]) for row in rows]) or "string"
 
 
-def _operation(rows: Sequence[Object]) -> str | None:
-    """The column that tells what each change is; None where there is none."""
+def _find_operation(rows: Sequence[Object]) -> str | None:
+    """The column that names each change's operation; None where there is none."""
     words = {*DELETE_WORDS, *OTHER_WORDS}
     for name in OPERATION_NAMES:
         said = {str(row[name]).lower() for row in rows if row.get(name) is not None}
@@ -134,7 +134,7 @@ def _operation(rows: Sequence[Object]) -> str | None:
     return None
 
 
-def _deletes(rows: Sequence[Object], operation: str | None) -> str | None:
+def _build_delete_condition(rows: Sequence[Object], operation: str | None) -> str | None:
     """A condition for deletes, where the operation's column has one."""
     if operation is None:
         return None
@@ -148,33 +148,33 @@ def _deletes(rows: Sequence[Object], operation: str | None) -> str | None:
 def find_keys(
     rows: Sequence[Object], columns: Mapping[str, str], order: Sequence[str] = ()
 ) -> list[str]:
-    """The columns that probably are the key: they, and `order`, tell all rows apart.
+    """The columns that probably are the key: with `order` they identify every row.
 
-    Never one that is null in a row. `id` is asked first, then names such as `sku` and
+    Never one that is null in a row. `id` is tried first, then names such as `sku` and
     `order_number`, then the first column, then pairs of these.
     """
     full = [n for n in columns if all(row.get(n) is not None for row in rows)]
     able = [n for n in full if not columns[n].startswith(_NO_KEYS)] or full or list(columns)
-    ranked = sorted(able, key=_rank)
-    likely = [n for n in ranked if _rank(n) < 2 or n == able[0]][:_MOST_PARTS]
-    for keys in _combined(likely, able):
-        if tells_apart(rows, [*keys, *order]):
+    ranked = sorted(able, key=_rank_name)
+    likely = [n for n in ranked if _rank_name(n) < 2 or n == able[0]][:_MOST_PARTS]
+    for keys in _list_combinations(likely, able):
+        if is_unique(rows, [*keys, *order]):
             return list(keys)
     return likely[:1]
 
 
-def _combined(likely: Sequence[str], able: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _list_combinations(likely: Sequence[str], able: Sequence[str]) -> Iterator[tuple[str, ...]]:
     yield from ((name,) for name in likely)
     yield from itertools.combinations([*dict.fromkeys([*likely, *able[:2]])], 2)
 
 
-def _rank(name: str) -> int:
+def _rank_name(name: str) -> int:
     if name.lower() in ("id", "_id"):
         return 0
     return 1 if _KEY.search(_CAMEL.sub("_", name).lower()) else 2
 
 
-def tells_apart(rows: Sequence[Object], names: Sequence[str]) -> bool:
+def is_unique(rows: Sequence[Object], names: Sequence[str]) -> bool:
     """Whether no two rows have the same values of these columns."""
     seen = [tuple(str(row.get(name)) for name in names) for row in rows]
     return len({*seen}) == len(seen)

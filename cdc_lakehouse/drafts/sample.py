@@ -12,9 +12,9 @@ from pyspark.sql import types as T
 
 from cdc_lakehouse.drafts.flat_rows import (
     find_keys,
-    flat,
     infer_types,
     is_day_folder,
+    sample_rows,
     see_values,
     without_day,
 )
@@ -24,12 +24,12 @@ from cdc_lakehouse.drafts.sample_files import (
     SampleFile,
     open_sample,
     plain_value,
-    unusable,
+    sample_error,
     value_in,
 )
 from gold.status.column_hints import encoded_numbers, encoded_texts
 from lakehouse.config.formats import is_whole
-from silver.decode.types import parse_type, wider
+from silver.decode.types import parse_type, wider_type
 from silver.decode.values.encodings import from_block
 from silver.decode.values.inference import inferred_type
 
@@ -50,9 +50,9 @@ def read_sample(files: Sequence[Path], table: str, folder_of: FolderOf = _no_fol
     """What the first records of files show of one table; names are those of `read_samples`.
 
     Raises:
-        ConfigurationError: they cannot be read, or do not tell which of their records are meant.
+        ConfigurationError: they cannot be read, or it is not clear which records are meant.
     """
-    parts = _named(_split(files), folder_of)
+    parts = _name_parts(_split_files(files), folder_of)
     mine = [part for name, part in parts if name.lower() == table.lower()]
     mine = mine or [part for _, part in parts]
     if len(mine) > 1:
@@ -60,10 +60,10 @@ def read_sample(files: Sequence[Path], table: str, folder_of: FolderOf = _no_fol
         what = "topics" if all(part.topic for part in mine) else "tables"
         expected = f"one of them, or one ending in .{table}"
         action = "name a table after one of them, or none for the tables of all"
-        raise unusable(files[0], f"{what} {named}", expected, action)
+        raise sample_error(files[0], f"{what} {named}", expected, action)
     if not mine:
-        raise unusable(files[0], "no record of a table", _ROWS)
-    return _sampled(mine[0])
+        raise sample_error(files[0], "no record of a table", _ROWS)
+    return _sample_part(mine[0])
 
 
 def read_samples(files: Sequence[Path], folder_of: FolderOf = _no_folder) -> dict[str, Sample]:
@@ -80,16 +80,16 @@ def read_samples(files: Sequence[Path], folder_of: FolderOf = _no_folder) -> dic
         ConfigurationError: they cannot be read, or hold no record of a table.
     """
     samples: dict[str, Sample] = {}
-    for named, part in _named(_split(files), folder_of):
-        name = identifier(named)
+    for named, part in _name_parts(_split_files(files), folder_of):
+        name = to_identifier(named)
         if name in samples and part.topic is not None:
-            name = identifier("_".join(part.topic.split(".")[-2:]))
+            name = to_identifier("_".join(part.topic.split(".")[-2:]))
         elif name in samples:
-            name = identifier(f"{part.files[0].absolute().parent.name}_{name}")
+            name = to_identifier(f"{part.files[0].absolute().parent.name}_{name}")
         if not SIGNALS.search(name):
-            samples[name] = _sampled(part)
+            samples[name] = _sample_part(part)
     if not samples:
-        raise unusable(files[0], "no record of a table", _ROWS)
+        raise sample_error(files[0], "no record of a table", _ROWS)
     return samples
 
 
@@ -109,17 +109,17 @@ def _join_types(one: T.DataType, other: T.DataType) -> T.DataType | None:
         T.DecimalType(_WHOLE_DIGITS[each], 0) if each in _WHOLE_DIGITS else each
         for each in (one, other)
     )
-    return wider(one, other) or wider(*numbers)
+    return wider_type(one, other) or wider_type(*numbers)
 
 
-def identifier(text: str) -> str:
+def to_identifier(text: str) -> str:
     """A table's name made of a text: small letters, digits and _, beginning with a letter."""
     name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
     return name if name[:1].isalpha() else f"t_{name}"
 
 
 class _Part(NamedTuple):
-    """The records of one table: those of a topic, or files without topics that are alike."""
+    """The records of one table: those of a topic, or files without topics that have one shape."""
 
     topic: str | None
     files: list[Path]
@@ -130,33 +130,33 @@ class _Part(NamedTuple):
         return [record for opened in self.opened for record in opened.records]
 
 
-def home_of(file: Path) -> Path:
+def find_table_folder(file: Path) -> Path:
     """The folder that a table has for such a file: its own, or the one above that of a day."""
     folder = file.absolute().parent
     return folder.parent if is_day_folder(folder) else folder
 
 
-def _named(parts: Sequence[_Part], folder_of: FolderOf) -> list[tuple[str, _Part]]:
+def _name_parts(parts: Sequence[_Part], folder_of: FolderOf) -> list[tuple[str, _Part]]:
     """The parts, each with the name that its table may have."""
-    homes = Counter(home_of(part.files[0]) for part in parts if part.topic is None)
+    homes = Counter(find_table_folder(part.files[0]) for part in parts if part.topic is None)
 
     def name(part: _Part) -> str:
         if part.topic is not None:
             return part.topic.rpartition(".")[2]
-        alone = homes[home_of(part.files[0])] == 1
-        return (folder_of(part.files[0]) if alone else None) or _name_of(part.files)
+        alone = homes[find_table_folder(part.files[0])] == 1
+        return (folder_of(part.files[0]) if alone else None) or _name_files(part.files)
 
     return [(name(part), part) for part in parts]
 
 
-def _name_of(files: Sequence[Path]) -> str:
-    home, names = home_of(files[0]).name, {file.name.partition(".")[0] for file in files}
+def _name_files(files: Sequence[Path]) -> str:
+    home, names = find_table_folder(files[0]).name, {file.name.partition(".")[0] for file in files}
     name = without_day(next(iter(names)))
     is_own = name[:1].isalpha() and not is_day_folder(files[0].absolute().parent)
     return name if is_own and len(names) == 1 else home or name
 
 
-def _split(files: Sequence[Path]) -> list[_Part]:
+def _split_files(files: Sequence[Path]) -> list[_Part]:
     """The records of each topic over all files; files of records without topics by their shape."""
     parts: dict[object, _Part] = {}
     for file in files:
@@ -165,7 +165,7 @@ def _split(files: Sequence[Path]) -> list[_Part]:
         topics = _split_by_topic(opened.records) if is_json else {None: opened.records}
         columns = () if is_json else opened.records[0]
         for topic, records in topics.items():
-            shape = topic or (home_of(file), opened.format, *columns)
+            shape = topic or (find_table_folder(file), opened.format, *columns)
             part = parts.setdefault(shape, _Part(topic, [], []))
             part.files.append(file)
             part.opened.append(opened._replace(records=records))
@@ -181,33 +181,35 @@ def _split_by_topic(records: Iterable[Object]) -> dict[str | None, list[Object]]
     if len(by_topic) > 1:
         by_topic.pop(None, None)
     return {
-        topic: own
-        for topic, own in by_topic.items()
-        if any(map(_has_row, own)) and any(map(_has_values, own))
+        topic: of_topic
+        for topic, of_topic in by_topic.items()
+        if any(map(_has_row, of_topic)) and any(map(_has_values, of_topic))
     }
 
 
-def _sampled(part: _Part) -> Sample:
-    return _of_records(part)._replace(files=part.files)
+def _sample_part(part: _Part) -> Sample:
+    return _sample_records(part)._replace(files=part.files)
 
 
-def _of_records(part: _Part) -> Sample:
+def _sample_records(part: _Part) -> Sample:
     """What the records of one table show."""
     records, topic = part.records, part.topic
-    changes = [change for record in records if (change := _change(record))]
+    changes = [change for record in records if (change := _read_change(record))]
     if part.opened[0].format != "json":
-        return flat(part.opened, part.files)
+        return sample_rows(part.opened, part.files)
     if any(map(_is_event, changes)):
-        return _debezium([record for record in records if "op" in _change(record)], topic)
+        return _sample_debezium(
+            [record for record in records if "op" in _read_change(record)], topic
+        )
     if any(set(FLATTENED) & set(change) for change in changes):
-        return _flattened(records, topic)
+        return _sample_flattened(records, topic)
     keyed = [change for change in changes if "key" in change]
     if any(isinstance(change["key"], list) for change in keyed):
-        return _ydb(keyed, topic)
+        return _sample_ydb(keyed, topic)
     if not changes:
-        raise unusable(part.files[0], "no record of a table", "records with rows")
-    return flat(
-        [SampleFile("json", list(map(_change, o.records))) for o in part.opened], part.files
+        raise sample_error(part.files[0], "no record of a table", "records with rows")
+    return sample_rows(
+        [SampleFile("json", list(map(_read_change, o.records))) for o in part.opened], part.files
     )
 
 
@@ -217,38 +219,40 @@ def _is_event(change: Object) -> bool:
 
 def _has_row(record: Object) -> bool:
     """Whether a record carries a row of a table, or names its key."""
-    change = _change(record)
+    change = _read_change(record)
     if "op" in change:
-        return any(_row(change, side) for side in ("after", "before"))
+        return any(_read_row(change, side) for side in ("after", "before"))
     envelope = {"ts_ms", "status", "event_count", "message", "id", "data_collections"}
     return bool(set(change) - envelope)
 
 
-def _debezium(records: Sequence[Object], topic: str | None) -> Sample:
-    changes = [_change(record) for record in records]
-    rows = [_row(change, "after") for change in changes]
+def _sample_debezium(records: Sequence[Object], topic: str | None) -> Sample:
+    changes = [_read_change(record) for record in records]
+    rows = [_read_row(change, "after") for change in changes]
     keys = _record_keys(records)
     if not keys and not any(map(is_whole, records)):
         keys = _keys_of_changes(changes, list(filter(None, rows)))
-    return _of_events(rows, topic, keys, _declared_by_all(records))
+    return _sample_events(rows, topic, keys, _declared_by_all(records))
 
 
-def _flattened(records: Sequence[Object], topic: str | None) -> Sample:
+def _sample_flattened(records: Sequence[Object], topic: str | None) -> Sample:
     """Rows that ExtractNewRecordState has left of Debezium's events."""
-    rows = [_change(record) for record in records]
-    own = [{n: v for n, v in row.items() if not n.startswith("__")} for row in rows]
-    return _of_events(own, topic, _record_keys(records) or _keys_of_changes((), own), {})
+    rows = [_read_change(record) for record in records]
+    plain = [{n: v for n, v in row.items() if not n.startswith("__")} for row in rows]
+    return _sample_events(plain, topic, _record_keys(records) or _keys_of_changes((), plain), {})
 
 
-def _of_events(
+def _sample_events(
     rows: Sequence[Object], topic: str | None, keys: list[str], declared: Mapping[str, str]
 ) -> Sample:
     """The sample of Debezium's rows: without a schema block only keys and mixtures are declared."""
     inferred = infer_types(rows)
-    sure = {name: inferred.get(name, "string") for name in [*keys, *_mixed(rows)]}
-    known = dict(declared or sure)
-    guessed = {name: kind for name, kind in inferred.items() if name not in known}
-    return Sample("debezium", "json", topic, keys, known, guessed, looks=_looks(rows, guessed))
+    sure = {name: inferred.get(name, "string") for name in [*keys, *_find_mixed_columns(rows)]}
+    columns = dict(declared or sure)
+    guessed = {name: kind for name, kind in inferred.items() if name not in columns}
+    return Sample(
+        "debezium", "json", topic, keys, columns, guessed, looks=_find_encodings(rows, guessed)
+    )
 
 
 def _record_keys(records: Iterable[Object]) -> list[str]:
@@ -258,12 +262,12 @@ def _record_keys(records: Iterable[Object]) -> list[str]:
 
 
 def _keys_of_changes(changes: Iterable[Object], rows: Sequence[Object]) -> list[str]:
-    """The keys by what changes tell: never a column that updates change, or that is ever null.
+    """The keys guessed from changes: never a column that updates change, or that is ever null.
 
-    With a replica identity of the key, deletes tell the key alone: a column that they leave out,
-    and that always has a value else, shows it.
+    With a replica identity of the key, deletes carry the key alone: this shows by a column that
+    they leave out, and that has a value in all other rows.
     """
-    both = [(c.get("op"), _row(c, "before"), _row(c, "after")) for c in changes]
+    both = [(c.get("op"), _read_row(c, "before"), _read_row(c, "after")) for c in changes]
     full = [n for n in (rows[0] if rows else {}) if all(r.get(n) is not None for r in rows)]
     changed = {
         name
@@ -274,15 +278,15 @@ def _keys_of_changes(changes: Iterable[Object], rows: Sequence[Object]) -> list[
     }
     gone = [before for op, before, _ in both if op == "d" and before]
     names = full if rows else [name for before in gone[:1] for name in before]
-    told = [n for n in names if n not in changed and all(b.get(n) is not None for b in gone)]
+    candidates = [n for n in names if n not in changed and all(b.get(n) is not None for b in gone)]
     lacking = any(before.get(name) is None for before in gone for name in full)
-    if gone and told and (lacking or not rows):
-        return told
+    if gone and candidates and (lacking or not rows):
+        return candidates
     kinds = infer_types(rows)
-    return find_keys(rows[:1], {n: k for n, k in kinds.items() if n in told} or kinds)
+    return find_keys(rows[:1], {n: k for n, k in kinds.items() if n in candidates} or kinds)
 
 
-def _row(change: Object, side: str) -> Object:
+def _read_row(change: Object, side: str) -> Object:
     """The row before or after a change; MongoDB's come as JSON in a text, without their `_id`."""
     row = change.get(side)
     if not isinstance(row, str):
@@ -292,10 +296,10 @@ def _row(change: Object, side: str) -> Object:
     except ValueError:
         return {}
     is_document = isinstance(document, dict)
-    return {n: _of_document(v) for n, v in document.items() if n != "_id"} if is_document else {}
+    return {n: _simplify_value(v) for n, v in document.items() if n != "_id"} if is_document else {}
 
 
-def _of_document(value: object) -> object:
+def _simplify_value(value: object) -> object:
     """A value in MongoDB's Extended JSON as a plain number or text, where it is one."""
     kind, inner = next(iter(value.items()), ("", None)) if isinstance(value, dict) else ("", None)
     with suppress(ValueError):
@@ -306,7 +310,7 @@ def _of_document(value: object) -> object:
     return value
 
 
-def _ydb(changes: Sequence[Object], topic: str | None) -> Sample:
+def _sample_ydb(changes: Sequence[Object], topic: str | None) -> Sample:
     parts = max((change["key"] for change in changes), key=len)
     keys = [f"key_{place}" for place, _ in enumerate(parts, 1)]
     rows = [change.get("newImage") or change.get("update") or {} for change in changes]
@@ -314,9 +318,9 @@ def _ydb(changes: Sequence[Object], topic: str | None) -> Sample:
     return Sample("ydb", "json", topic, keys, columns, infer_types(rows))
 
 
-def _looks(rows: Sequence[Object], names: Iterable[str]) -> dict[str, tuple[str, str]]:
+def _find_encodings(rows: Sequence[Object], names: Iterable[str]) -> dict[str, tuple[str, str]]:
     """What the values of some columns seem to encode; columns of plain values are left out."""
-    found: dict[str, tuple[str, str]] = {}
+    encodings: dict[str, tuple[str, str]] = {}
     for name in names:
         values = [row[name] for row in rows if row.get(name) is not None]
         like = None
@@ -325,11 +329,11 @@ def _looks(rows: Sequence[Object], names: Iterable[str]) -> dict[str, tuple[str,
         elif values and all(isinstance(value, str) for value in values):
             like = encoded_texts(min(values), max(values))
         if like is not None:
-            found[name] = like
-    return found
+            encodings[name] = like
+    return encodings
 
 
-def _mixed(rows: Iterable[Object]) -> list[str]:
+def _find_mixed_columns(rows: Iterable[Object]) -> list[str]:
     """Columns whose values only a text holds together; undeclared they would be refused."""
     return [
         name
@@ -340,14 +344,14 @@ def _mixed(rows: Iterable[Object]) -> list[str]:
 
 def _declared_by_all(records: Iterable[Object]) -> dict[str, str]:
     """Column types from all schema blocks; a column of several types has one that holds them."""
-    found: dict[str, set[str]] = {}
+    types: dict[str, set[str]] = {}
     for record in records:
-        for name, kind in _declared(value_in(record)).items():
-            found.setdefault(name, set()).add(kind)
-    return {name: common_type(kinds) for name, kinds in found.items()}
+        for name, kind in _read_schema_block(value_in(record)).items():
+            types.setdefault(name, set()).add(kind)
+    return {name: common_type(kinds) for name, kinds in types.items()}
 
 
-def _declared(value: object) -> dict[str, str]:
+def _read_schema_block(value: object) -> dict[str, str]:
     """Column types from the schema block around a Debezium value, if there is one."""
     wrapper = value if isinstance(value, dict) else {}
     fields = (wrapper.get("schema") or {}).get("fields") or []
@@ -356,12 +360,12 @@ def _declared(value: object) -> dict[str, str]:
     return {name: kind.simpleString() for name, kind in types.items()}
 
 
-def _change(record: Object) -> Object:
+def _read_change(record: Object) -> Object:
     value = plain_value(value_in(record))
     return value if isinstance(value, dict) else {}
 
 
 def _has_values(record: Object) -> bool:
-    """Whether a record has a value that can be a column's, or tells a key."""
-    values = {n: v for n, v in _change(record).items() if v is not None}
+    """Whether a record has a value that can be a column's, or names a key."""
+    values = {n: v for n, v in _read_change(record).items() if v is not None}
     return any(not name.startswith("_") or name == "_CHANGE_TYPE" for name in values)

@@ -65,29 +65,29 @@ def open_sample(file: Path) -> SampleFile:
         ConfigurationError: the file cannot be read, or it has no record.
     """
     if ".parquet" in file.suffixes:
-        found = _parquet(file)
+        sample = _read_parquet(file)
     elif ".csv" in file.suffixes:
-        rows = _read(file, _csv_rows)
-        found = SampleFile("csv", rows, csv_types(rows))
+        rows = _read_records(file, _csv_rows)
+        sample = SampleFile("csv", rows, csv_types(rows))
     else:
-        found = SampleFile("json", _read(file, _objects))
-    if not found.records:
-        raise unusable(file, _first_text(file) or "no record", KINDS)
-    return found
+        sample = SampleFile("json", _read_records(file, _parse_objects))
+    if not sample.records:
+        raise sample_error(file, _first_text(file) or "no record", KINDS)
+    return sample
 
 
 def value_in(record: Object) -> object:
-    """The value of a record, read where it is JSON in a text."""
-    return _parsed(value_of(record) if is_whole(record) else record)
+    """The value of a record, parsed where it is JSON in a text."""
+    return _parse_json(value_of(record) if is_whole(record) else record)
 
 
 def plain_value(value: object) -> object:
     """A key or value without the schema block around it."""
-    found = _parsed(value)
-    return found["payload"] if isinstance(found, dict) and "payload" in found else found
+    parsed = _parse_json(value)
+    return parsed["payload"] if isinstance(parsed, dict) and "payload" in parsed else parsed
 
 
-def _parsed(value: object) -> object:
+def _parse_json(value: object) -> object:
     if not isinstance(value, str) or value[:1] != "{":
         return value
     with suppress(ValueError):
@@ -95,51 +95,53 @@ def _parsed(value: object) -> object:
     return value
 
 
-def unusable(
-    file: Path, found: str, expected: str, action: str = "name another file"
+def sample_error(
+    file: Path, problem: str, expected: str, action: str = "name another file"
 ) -> ConfigurationError:
-    """What to raise about a sample."""
-    return ConfigurationError("command line", f"--from {file}", found, expected, action)
+    """The error to raise about a sample."""
+    return ConfigurationError("command line", f"--from {file}", problem, expected, action)
 
 
-def _read(file: Path, records: Callable[[TextIO], Iterator[_Read]]) -> list[_Read]:
+def _read_records(file: Path, records: Callable[[TextIO], Iterator[_Read]]) -> list[_Read]:
     opened = gzip.open if file.suffix == ".gz" else open
     try:
         with cast(TextIO, opened(file, "rt", encoding="utf-8-sig", newline="\n")) as text:
             return list(itertools.islice(records(text), MOST_RECORDS))
     except (EOFError, zlib.error) as failure:
         action = "wait until it is written, or name another file"
-        raise unusable(file, "a compressed file without its end", "a file", action) from failure
+        raise sample_error(file, "a compressed file without its end", "a file", action) from failure
     except OSError as failure:
-        raise unusable(file, failure.strerror or str(failure), "a file") from failure
+        raise sample_error(file, failure.strerror or str(failure), "a file") from failure
     except UnicodeDecodeError as failure:
         action = "make a copy in UTF-8 for the draft, and add source.csv.encoding to the YAML"
         action = action if ".csv" in file.suffixes else "name another file"
-        raise unusable(file, "bytes that are no UTF-8", f"{KINDS}, in UTF-8", action) from failure
+        raise sample_error(
+            file, "bytes that are no UTF-8", f"{KINDS}, in UTF-8", action
+        ) from failure
 
 
-def _objects(text: TextIO) -> Iterator[Object]:
+def _parse_objects(text: TextIO) -> Iterator[Object]:
     """The JSON objects of the lines, or of one array."""
     first = next((line for line in text if line.strip()), "")
     is_array = first.lstrip().startswith("[")
     lines = [first + text.read()] if is_array else itertools.chain([first], text)
-    for value in _values(lines):
+    for value in _parse_values(lines):
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, dict):
                 yield each
 
 
 def _first_text(file: Path) -> str | None:
-    """How a program wrote the first line down, where that is a form which is known."""
-    told = other_form(next(iter(_read(file, _lines)), "").encode())
-    return None if told is None else told.removeprefix("found ")
+    """The known form in which a program wrote the first line; None for any other text."""
+    form = other_form(next(iter(_read_records(file, _read_first_line)), "").encode())
+    return None if form is None else form.removeprefix("found ")
 
 
-def _lines(text: TextIO) -> Iterator[str]:
+def _read_first_line(text: TextIO) -> Iterator[str]:
     yield text.readline()
 
 
-def _values(texts: Iterable[str]) -> Iterator[object]:
+def _parse_values(texts: Iterable[str]) -> Iterator[object]:
     for text in texts:
         with suppress(ValueError):
             yield json.loads(text, parse_float=NumberText)
@@ -154,12 +156,12 @@ def _csv_rows(text: TextIO) -> Iterator[Object]:
 
 def csv_types(rows: Sequence[Object]) -> dict[str, str]:
     """The type of each column of CSV rows by the texts of its values; empty columns have none."""
-    found: dict[str, list[str]] = {}
+    texts_by_column: dict[str, list[str]] = {}
     for row in rows:
         for name, text in row.items():
             if isinstance(text, str):
-                found.setdefault(name, []).append(text)
-    return {name: text_type(texts) for name, texts in found.items()}
+                texts_by_column.setdefault(name, []).append(text)
+    return {name: text_type(texts) for name, texts in texts_by_column.items()}
 
 
 def text_type(texts: Sequence[str]) -> str:
@@ -187,7 +189,7 @@ def type_of_times(texts: Sequence[str]) -> str | None:
     return None
 
 
-def _parquet(file: Path) -> SampleFile:
+def _read_parquet(file: Path) -> SampleFile:
     """Rows and Spark's types of the columns; a column that Spark cannot read has none."""
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
@@ -198,9 +200,9 @@ def _parquet(file: Path) -> SampleFile:
         opened = ParquetFile(file)
         batch = next(opened.iter_batches(MOST_RECORDS), None)
     except OSError as failure:
-        raise unusable(file, failure.strerror or str(failure), "a file") from failure
+        raise sample_error(file, failure.strerror or str(failure), "a file") from failure
     except ArrowException as failure:
-        raise unusable(file, "no Parquet", KINDS) from failure
+        raise sample_error(file, "no Parquet", KINDS) from failure
     types: dict[str, str] = {}
     for field in opened.schema_arrow:
         with suppress(PySparkTypeError):

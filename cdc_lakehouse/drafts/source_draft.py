@@ -15,11 +15,11 @@ from sqlalchemy import URL, Engine, Inspector, create_engine, inspect, text, typ
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
-from cdc_lakehouse.drafts.first_draft import SCHEMA_LINE, possible_columns, scalar
-from cdc_lakehouse.drafts.sample import SIGNALS, identifier
+from cdc_lakehouse.drafts.first_draft import SCHEMA_LINE, possible_columns, to_scalar
+from cdc_lakehouse.drafts.sample import SIGNALS, to_identifier
 from gold.source_check.database import SYSTEM_SCHEMAS
 from lakehouse.errors import ConfigurationError, SourceUnreachable
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 MOST_DIGITS = 38
 _KINDS: Sequence[tuple[tuple[type[types.TypeEngine[Any]], ...], str]] = (
@@ -101,15 +101,15 @@ def read_tables(url: URL) -> tuple[URL, list[DatabaseTable]]:
         SourceUnreachable: it does not answer, or refuses who asks.
     """
     if url.get_backend_name() not in _BACKENDS:
-        found, expected = url.get_backend_name(), "postgresql, mysql or mariadb"
+        backend, expected = url.get_backend_name(), "postgresql, mysql or mariadb"
         action = "write the tables by hand, or from a file: `lakehouse init --from FILE`"
-        raise ConfigurationError("command line", "--source", found, expected, action)
+        raise ConfigurationError("command line", "--source", backend, expected, action)
     engine = create_engine(url)
     try:
         seen = inspect(engine)
         with catch_warnings():  # of types that SQLAlchemy does not know: they are text here
             simplefilter("ignore", SAWarning)
-            tables = list(_tables(seen, _partitions(engine)))
+            tables = list(_list_tables(seen, _read_partitions(engine)))
         if getattr(seen.dialect, "is_mariadb", False):
             url = url.set(drivername=f"mariadb+{url.get_driver_name()}")
     except SQLAlchemyError as failure:
@@ -123,35 +123,35 @@ def read_tables(url: URL) -> tuple[URL, list[DatabaseTable]]:
     return url, tables
 
 
-def names_of(tables: Sequence[DatabaseTable]) -> dict[str, DatabaseTable]:
+def name_tables(tables: Sequence[DatabaseTable]) -> dict[str, DatabaseTable]:
     """The tables by the names that they get here; with their schema where that is needed."""
-    found: dict[str, DatabaseTable] = {}
+    named: dict[str, DatabaseTable] = {}
     for table in tables:
-        name = identifier(table.name)
-        found[identifier(f"{table.schema}_{name}") if name in found else name] = table
-    return found
+        name = to_identifier(table.name)
+        named[to_identifier(f"{table.schema}_{name}") if name in named else name] = table
+    return named
 
 
 def source_draft(name: str, table: DatabaseTable, connector: ConnectorDraft) -> str:
     """The YAML of a table."""
     topic = _NOT_IN_TOPICS.sub("_", f"{connector.prefix}.{table.schema}.{table.name}")
     lines = [SCHEMA_LINE, f"table: {name}"]
-    lines += [f"comment: {scalar(table.comment)}"] if table.comment else []
+    lines += [f"comment: {to_scalar(table.comment)}"] if table.comment else []
     lines += ["source:", "  format: debezium"]
     if connector.brokers is None:
-        lines += [f"  path: {scalar(connector.prefix)}  # check: folder below the landing root"]
-        lines += [f"  topic: {scalar(topic)}"]
+        lines += [f"  path: {to_scalar(connector.prefix)}  # check: folder below the landing root"]
+        lines += [f"  topic: {to_scalar(topic)}"]
     else:
-        servers = scalar(connector.brokers)
-        lines += [f"  kafka: {{topic: {scalar(topic)}, bootstrap_servers: '{servers}'}}"]
+        servers = to_scalar(connector.brokers)
+        lines += [f"  kafka: {{topic: {to_scalar(topic)}, bootstrap_servers: '{servers}'}}"]
     doubt = "" if table.keys else "  # check: no primary key; a table without one keeps equal rows"
-    lines += [f"keys: [{', '.join(map(scalar, table.keys))}]{doubt}", "columns:"]
+    lines += [f"keys: [{', '.join(map(to_scalar, table.keys))}]{doubt}", "columns:"]
     possible = possible_columns([*table.keys, *table.columns])
     for column, (kind, comment) in table.columns.items():
         shown = f"'{kind}'" if "," in kind and comment else kind
-        said = f"{{type: {shown}, comment: {_quoted(comment)}}}" if comment else kind
+        said = f"{{type: {shown}, comment: {_quote_text(comment)}}}" if comment else kind
         mark = "" if column in possible else "# not possible: "
-        lines += [f"  {mark}{scalar(column)}: {said}"]
+        lines += [f"  {mark}{to_scalar(column)}: {said}"]
     return "\n".join(lines) + "\n"
 
 
@@ -175,15 +175,15 @@ def connector_text(tables: Sequence[DatabaseTable], connector: ConnectorDraft) -
         "key.converter.schemas.enable": "true",
         "snapshot.mode": "initial",
     }
-    own = (
+    specific = (
         {
             "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
             "database.dbname": url.database or "",
             "plugin.name": "pgoutput",
-            "slot.name": identifier(connector.prefix),
-            "publication.name": identifier(connector.prefix),
+            "slot.name": to_identifier(connector.prefix),
+            "publication.name": to_identifier(connector.prefix),
             "publication.autocreate.mode": "filtered",
-            **({"publish.via.partition.root": "true"} if _partitioned(tables) else {}),
+            **({"publish.via.partition.root": "true"} if _has_partitions(tables) else {}),
         }
         if postgres
         else {
@@ -193,7 +193,7 @@ def connector_text(tables: Sequence[DatabaseTable], connector: ConnectorDraft) -
             **_schema_history(connector),
         }
     )
-    return json.dumps({"name": connector.prefix, "config": own | common}, indent=2) + "\n"
+    return json.dumps({"name": connector.prefix, "config": specific | common}, indent=2) + "\n"
 
 
 def signal_table(tables: Sequence[DatabaseTable]) -> str:
@@ -213,7 +213,7 @@ def _schema_history(connector: ConnectorDraft) -> dict[str, str]:
     }
 
 
-def preparations(tables: Sequence[DatabaseTable], url: URL) -> list[str]:
+def list_preparations(tables: Sequence[DatabaseTable], url: URL) -> list[str]:
     """What the database needs before a connector can capture these tables, a line each."""
     columns = "id varchar(64) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048)"
     signals = f"CREATE TABLE {signal_table(tables)} ({columns});"
@@ -224,7 +224,7 @@ def preparations(tables: Sequence[DatabaseTable], url: URL) -> list[str]:
     return [
         "in postgresql.conf: wal_level = logical",
         *(f'ALTER TABLE "{schema}"."{name}" REPLICA IDENTITY FULL;' for schema, name in whole),
-        *([_VIA_ROOT] if _partitioned(tables) else []),
+        *([_VIA_ROOT] if _has_partitions(tables) else []),
         signals,
     ]
 
@@ -232,14 +232,14 @@ def preparations(tables: Sequence[DatabaseTable], url: URL) -> list[str]:
 def partitioned_notes(tables: Mapping[str, DatabaseTable]) -> list[str]:
     """A sentence for each partitioned table, whose partitions get no YAML of their own."""
     return [
-        f"{name} is a partitioned table: its {counted(len(table.partitions), 'partition')} are read"
-        " as one table"
+        f"{name} is a partitioned table: its {render_count(len(table.partitions), 'partition')} are"
+        " read as one table"
         for name, table in tables.items()
         if table.partitions
     ]
 
 
-def _partitioned(tables: Sequence[DatabaseTable]) -> bool:
+def _has_partitions(tables: Sequence[DatabaseTable]) -> bool:
     return any(table.partitions for table in tables)
 
 
@@ -250,34 +250,34 @@ def column_kind(kind: "types.TypeEngine[Any]") -> str:
     if isinstance(kind, mysql.BIT | postgresql.BIT):
         return "boolean" if kind.length in (None, 1) else "binary"
     if isinstance(kind, types.Numeric) and not isinstance(kind, types.Float):
-        return _decimal(kind)
+        return _decimal_type(kind)
     if getattr(kind, "timezone", False) and isinstance(kind, types.DateTime):
         return "timestamp"
     spark = next((spark for sources, spark in _KINDS if isinstance(kind, sources)), "string")
     return _UNSIGNED.get(spark, spark) if getattr(kind, "unsigned", False) else spark
 
 
-def _decimal(kind: "types.Numeric[Any]") -> str:
+def _decimal_type(kind: "types.Numeric[Any]") -> str:
     """A decimal of any size is text in Debezium's records, as it may exceed every type."""
     if kind.precision is None or kind.precision > MOST_DIGITS:
         return "string"
     return f"decimal({kind.precision},{kind.scale or 0})"
 
 
-def _partitions(engine: Engine) -> dict[tuple[str, str], list[tuple[str, str]]]:
+def _read_partitions(engine: Engine) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """The partitions of PostgreSQL's partitioned tables, schema and name of each."""
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    partitions: dict[tuple[str, str], list[tuple[str, str]]] = {}
     if engine.dialect.name == "postgresql":
         with engine.connect() as connection:
             for *root, schema, name in connection.execute(text(_PARTITIONS)):
-                found.setdefault((root[0], root[1]), []).append((schema, name))
-    return found
+                partitions.setdefault((root[0], root[1]), []).append((schema, name))
+    return partitions
 
 
-def _tables(
+def _list_tables(
     seen: Inspector, partitions: Mapping[tuple[str, str], Sequence[tuple[str, str]]]
 ) -> Iterator[DatabaseTable]:
-    within = {one for found in partitions.values() for one in found}
+    within = {one for of_table in partitions.values() for one in of_table}
     schemas = [s for s in seen.get_schema_names() if s not in SYSTEM_SCHEMAS]
     if seen.dialect.name == "mysql" and seen.default_schema_name:
         schemas = [seen.default_schema_name]
@@ -295,5 +295,5 @@ def _tables(
             yield DatabaseTable(schema, name, comment, list(keys), columns, parts)
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)

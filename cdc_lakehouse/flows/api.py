@@ -20,7 +20,7 @@ from cdc_lakehouse.flows.definition import (
     ScdType,
 )
 from cdc_lakehouse.flows.tables import FlowTable
-from lakehouse.durations import seconds
+from lakehouse.durations import to_seconds
 from silver.storage.row_columns import all_of, column
 
 Source: TypeAlias = DataFrame | str
@@ -60,37 +60,37 @@ def auto_cdc(
         AutoCdcError: the options contradict each other or the target, or a row is refused.
     """
     retention = options.get("tombstone_retention")
-    kept = None if retention is None else seconds(retention)
-    into = FlowTarget(spark, target, Definition.of(keys, sequence_by, options), kept)
+    kept = None if retention is None else to_seconds(retention)
+    into = FlowTarget(spark, target, Definition.from_options(keys, sequence_by, options), kept)
     rows = FlowTable(spark, source).read() if isinstance(source, str) else source
     if rows.isStreaming:
-        return _start(rows, into, options)
+        return _start_stream(rows, into, options)
     if not options.get("once"):
-        return _apply(into, rows, options)
+        return _apply_rows(into, rows, options)
     done = f"{PREFIX}once.{options.get('name') or target}"
     if into.state.table.exists and done in into.state.properties:
         return AutoCdcResult()
-    result = _apply(into, rows, options)
+    result = _apply_rows(into, rows, options)
     into.state.table.set_properties({done: "true"})
     return result
 
 
-def _apply(into: FlowTarget, rows: DataFrame, options: FlowOptions) -> AutoCdcResult:
+def _apply_rows(into: FlowTarget, rows: DataFrame, options: FlowOptions) -> AutoCdcResult:
     return into.apply(rows, options.get("on_invalid", "dead_letters"), options.get("name"))
 
 
-def _start(rows: DataFrame, into: FlowTarget, options: FlowOptions) -> StreamingQuery:
+def _start_stream(rows: DataFrame, into: FlowTarget, options: FlowOptions) -> StreamingQuery:
     """Starts a stream; a batch that comes again after a crash is known by its changes."""
     place, definition, name = into.target.place, into.definition, options.get("name")
     retention = into.state.retention
 
     def take(part: DataFrame, _number: int) -> None:
-        _apply(FlowTarget(part.sparkSession, place, definition, retention), part, options)
+        _apply_rows(FlowTarget(part.sparkSession, place, definition, retention), part, options)
 
     write = rows.writeStream.foreachBatch(take)
     write = write.queryName(name) if name else write
     write = write.trigger(availableNow=True) if options.get("once") else write
-    return write.option("checkpointLocation", _checkpoint(into, options)).start()
+    return write.option("checkpointLocation", _find_checkpoint(into, options)).start()
 
 
 def auto_cdc_from_snapshot(
@@ -125,25 +125,25 @@ def auto_cdc_from_snapshot(
     if options.get("column_list") is None:
         left_out = [*(options.pop("except_column_list", None) or ()), _VERSION, _GONE]
         options["except_column_list"] = left_out
-    own = {"apply_as_deletes": _GONE, "stored_as_scd_type": stored_as_scd_type}
-    into = FlowTarget(spark, target, Definition.of(keys, _VERSION, {**options, **own}))
+    fixed = {"apply_as_deletes": _GONE, "stored_as_scd_type": stored_as_scd_type}
+    into = FlowTarget(spark, target, Definition.from_options(keys, _VERSION, {**options, **fixed}))
     return [
-        into.apply(_changes(into, version, rows, mode))
-        for version, rows in _snapshots(source, into)
+        into.apply(_find_changes(into, version, rows, mode))
+        for version, rows in _list_new_snapshots(source, into)
     ]
 
 
-def _checkpoint(into: FlowTarget, options: FlowOptions) -> str:
+def _find_checkpoint(into: FlowTarget, options: FlowOptions) -> str:
     given = options.get("checkpoint_location")
     if given is not None:
         return given
     if into.target.is_path:
-        return f"{into.target.beside('_checkpoint').place}"
+        return f"{into.target.table_beside('_checkpoint').place}"
     text = "a stream into a table of a catalog needs checkpoint_location, a folder of its own."
     raise AutoCdcError("AUTOCDC_NO_CHECKPOINT", text)
 
 
-def _snapshots(source: Snapshots, into: FlowTarget) -> Iterator[tuple[Any, DataFrame]]:
+def _list_new_snapshots(source: Snapshots, into: FlowTarget) -> Iterator[tuple[Any, DataFrame]]:
     """The snapshots that are newer than what was applied, oldest first."""
     newest = into.newest_sequence()
     if not callable(source):
@@ -153,12 +153,12 @@ def _snapshots(source: Snapshots, into: FlowTarget) -> Iterator[tuple[Any, DataF
             if newest is None or shown > newest:
                 yield version, rows
         return
-    while (found := source(newest)) is not None:
-        rows, newest = found
+    while (snapshot := source(newest)) is not None:
+        rows, newest = snapshot
         yield newest, rows
 
 
-def _changes(into: FlowTarget, version: object, rows: DataFrame, mode: str) -> DataFrame:
+def _find_changes(into: FlowTarget, version: object, rows: DataFrame, mode: str) -> DataFrame:
     """The rows of a snapshot that are new or differ, and the keys that it lacks."""
     keys = [*into.definition.keys]
     given = rows.withColumns({_VERSION: F.lit(version), _GONE: F.lit(False)})
@@ -166,11 +166,11 @@ def _changes(into: FlowTarget, version: object, rows: DataFrame, mode: str) -> D
     if live is None:
         return given
     compared = into.definition.columns_of(given)
-    known = {field.name: field.dataType for field in live.schema.fields}
-    comparable = {f.name: f.dataType for f in compared} == known
-    if comparable and not any("map<" in kind.simpleString() for kind in known.values()):
-        there = live.select(*[column(c).alias(f"__{at}") for at, c in enumerate(known)])
-        equal = [column(c).eqNullSafe(F.col(f"__{at}")) for at, c in enumerate(known)]
+    live_types = {field.name: field.dataType for field in live.schema.fields}
+    comparable = {f.name: f.dataType for f in compared} == live_types
+    if comparable and not any("map<" in kind.simpleString() for kind in live_types.values()):
+        there = live.select(*[column(c).alias(f"__{at}") for at, c in enumerate(live_types)])
+        equal = [column(c).eqNullSafe(F.col(f"__{at}")) for at, c in enumerate(live_types)]
         given = given.join(there, all_of(equal), "left_anti")
     if mode == "delta":
         return given

@@ -10,17 +10,17 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from cdc_lakehouse.flows.definition import PREFIX, AutoCdcError, Definition, expression
-from cdc_lakehouse.flows.publication import publish
+from cdc_lakehouse.flows.definition import PREFIX, AutoCdcError, Definition, to_column
+from cdc_lakehouse.flows.publication import publish_batch
 from cdc_lakehouse.flows.sequences import sections_sql, value_sql
 from cdc_lakehouse.flows.state import FlowState
 from cdc_lakehouse.flows.tables import FlowTable
 from silver.contract import DELETE, TRUNCATE, UPSERT
-from silver.decode.types import parse_type, widens
+from silver.decode.types import can_widen, parse_type
 from silver.fold.arrow import FoldPlan
 from silver.fold.rules import Cutoff, FoldRules
 from silver.fold.spark import Counts, fold, observe
-from silver.storage.row_columns import FEW, all_of, column, digest
+from silver.storage.row_columns import FEW, all_of, column, hash_change
 
 _CONDITION = "AUTOCDC_MICROBATCH_VALIDATION."
 _LETTER_COLUMNS = (
@@ -64,12 +64,12 @@ class FlowTarget:
     def __init__(
         self, spark: SparkSession, place: str, definition: Definition, retention: int | None = None
     ) -> None:
-        """Takes the target's name or path, what its flows are told, and how long deletes count."""
+        """Takes the target's name or path, its flows' options, and for how long deletes count."""
         self.spark, self.definition = spark, definition
-        self.target = FlowTable(spark, place)
-        own = self.target if definition.tombstones_in_target else self.target.beside("_auto_cdc")
-        self.state = FlowState(own, definition, retention)
-        self.letters = self.target.beside("_dead_letters")
+        self.target = target = FlowTable(spark, place)
+        table = target if definition.tombstones_in_target else target.table_beside("_auto_cdc")
+        self.state = FlowState(table, definition, retention)
+        self.letters = target.table_beside("_dead_letters")
 
     def apply(
         self, source: DataFrame, on_invalid: str = "dead_letters", name: str | None = None
@@ -79,40 +79,40 @@ class FlowTarget:
         Raises:
             AutoCdcError: the flow contradicts the target, or a row is refused (`on_invalid`).
         """
-        batch = self._begin(source)
-        with _kept(batch.judged):
+        batch = self._begin_batch(source)
+        with _keep_computed(batch.judged):
             if on_invalid == "fail":
                 batch.refuse_invalid()
-            seen, counts = batch.seen, batch.fold()
+            seen, counts = batch.row_counts, batch.fold()
             newest = batch.number if counts.rows else batch.number - 1
             if not self.definition.tombstones_in_target:
-                publish(self, batch.sequence, newest)
+                publish_batch(self, batch.sequence, newest)
             if seen["rejected"]:
                 self._keep_letters(batch.judged, name)
         if counts.rows:
-            self.state.pack(newest)
-        known = {n: count for n, count in counts.outcomes.items() if n in AutoCdcResult._fields}
-        return AutoCdcResult(**known, **{n: seen[n] for n in ("truncates", "rejected")})
+            self.state.remove_outdated(newest)
+        outcomes = {n: count for n, count in counts.outcomes.items() if n in AutoCdcResult._fields}
+        return AutoCdcResult(**outcomes, **{n: seen[n] for n in ("truncates", "rejected")})
 
     def live_rows(self) -> DataFrame | None:
         """Keys and values as they are now; None before the first batch."""
         state = self.state
         if not state.table.exists:
             return None
-        live = "_shown AND _is_current" if self.definition.history else "NOT _deleted"
+        live = "_shown AND _is_current" if self.definition.keeps_history else "NOT _deleted"
         shown = [column(f.name) for f in state.fields]
-        return state.counting(state.table.read()).where(live).select(*shown)
+        return state.select_counting(state.table.read()).where(live).select(*shown)
 
     def newest_sequence(self) -> object:
         """The highest order of all changes so far; None before the first."""
         table = self.state.table
         if not table.exists:
             return None
-        text = table.properties()[f"{PREFIX}sequence_by"]
+        text = table.read_properties()[f"{PREFIX}sequence_by"]
         value = value_sql("max(_order)", parse_type(text))
         return self.spark.sql(f"SELECT {value} FROM {table.name}").collect()[0][0]
 
-    def _begin(self, source: DataFrame) -> "FlowBatch":
+    def _begin_batch(self, source: DataFrame) -> "FlowBatch":
         definition = self.definition
         fields, sequence = definition.columns_of(source), definition.sequence_type(source)
         state = self.state = FlowState(self.state.table, definition, self.state.retention)
@@ -120,7 +120,7 @@ class FlowTarget:
             self._refuse_foreign()
             state.create(fields, sequence, f"what AUTO CDC knows of {self.target.place}")
         definition.check_drift(state.properties, sequence)
-        state.grow(fields)
+        state.add_columns(fields)
         return FlowBatch(self, source, sequence)
 
     def _refuse_foreign(self) -> None:
@@ -128,8 +128,8 @@ class FlowTarget:
         target = self.target
         if not target.exists:
             return
-        marked = any(name.startswith(PREFIX) for name in target.properties())
-        if marked or target.beside("_auto_cdc").exists or not target.read().isEmpty():
+        marked = any(name.startswith(PREFIX) for name in target.read_properties())
+        if marked or target.table_beside("_auto_cdc").exists or not target.read().isEmpty():
             text = (
                 f"{target.place} has rows that no flow wrote, or flows with the other"
                 " tombstones_in_target wrote it; name another target."
@@ -159,61 +159,62 @@ class FlowBatch:
     """
 
     def __init__(self, into: FlowTarget, source: DataFrame, sequence: T.DataType) -> None:
-        self.into, self.sequence, self.number = into, sequence, into.state.number
+        self.into, self.sequence, self.number = into, sequence, into.state.next_batch
         self._values = into.state.values
-        self.judged = self._judge(source)
+        self.judged = self._judge_rows(source)
 
     def refuse_invalid(self) -> None:
         """Raises an `AutoCdcError` for the first row that is rejected, if there is one."""
-        found = self.judged.where("_reason IS NOT NULL").select("_reason", "_row").head(1)
-        if found:
-            raise AutoCdcError(_CONDITION + found[0]["_reason"], f"the row {found[0]['_row']}")
+        rows = self.judged.where("_reason IS NOT NULL").select("_reason", "_row").head(1)
+        if rows:
+            raise AutoCdcError(_CONDITION + rows[0]["_reason"], f"the row {rows[0]['_row']}")
 
     def fold(self) -> Counts:
-        """Folds the rows that are no truncates into the state; their outcomes.
+        """Folds the rows that are no truncates into the state; counts their outcomes.
 
         A new truncate may lie between the changes of one row. Such rows are folded once more.
         """
-        into, changes = self.into, self.judged.where(F.col("_reason").isNull() & ~_is(TRUNCATE))
-        few, parted = self.seen["changes"] <= FEW, into.state.parted(self.number)
-        if not self.seen["changes"] and parted is None:
+        into, definition = self.into, self.into.definition
+        changes = self.judged.where(F.col("_reason").isNull() & ~_is_operation(TRUNCATE))
+        few, parted = self.row_counts["changes"] <= FEW, into.state.find_parted(self.number)
+        if not self.row_counts["changes"] and parted is None:
             return Counts({}, 0, 0)
-        stored = into.state.stored(changes, few, parted) if self.number > 1 else None
+        stored = into.state.read_stored(changes, few, parted) if self.number > 1 else None
         rules = FoldRules(
             columns=tuple(self._values),
-            tracked=into.definition.tracked(self._values) if into.definition.history else (),
+            tracked=definition.list_tracked(self._values) if definition.keeps_history else (),
             cutoffs=(Cutoff(into.state.cutoff),) if into.state.cutoff else (),
         )
-        plan = FoldPlan(rules, tuple(into.definition.keys), into.definition.history)
+        plan = FoldPlan(rules, tuple(definition.keys), definition.keeps_history)
         folded = observe(fold(changes.withColumn("_new", F.lit(True)), stored, plan))
-        if not into.definition.history:
+        if not definition.keeps_history:
             live = {v: F.when(~F.col("_deleted"), column(v)) for v in self._values}
             folded = folded._replace(rows=folded.rows.withColumns(live))
-        return into.state.write(folded, self.number)
+        return into.state.write_batch(folded, self.number)
 
     @cached_property
-    def seen(self) -> Mapping[str, int]:
-        """How many rows are changes, truncates and rejected; a newer cut-off is remembered."""
-        sound, cuts = F.col("_reason").isNull(), F.col("_reason").isNull() & _is(TRUNCATE)
-        found = self.judged.agg(
-            F.count_if(sound & ~_is(TRUNCATE)).alias("changes"),
+    def row_counts(self) -> Mapping[str, int]:
+        """Counts changes, truncates and rejected rows; the state records a newer truncate."""
+        sound, cuts = F.col("_reason").isNull(), F.col("_reason").isNull() & _is_operation(TRUNCATE)
+        counted = self.judged.agg(
+            F.count_if(sound & ~_is_operation(TRUNCATE)).alias("changes"),
             F.count_if(cuts).alias("truncates"),
             F.count_if(~sound).alias("rejected"),
             F.max(F.when(cuts, F.col("_order"))).alias("newest"),
         ).collect()[0]
-        self.into.state.cut(bytes(found["newest"] or b""), self.number)
-        return {name: int(found[name]) for name in ("changes", "truncates", "rejected")}
+        self.into.state.record_truncate(bytes(counted["newest"] or b""), self.number)
+        return {name: int(counted[name]) for name in ("changes", "truncates", "rejected")}
 
-    def _judge(self, source: DataFrame) -> DataFrame:
+    def _judge_rows(self, source: DataFrame) -> DataFrame:
         definition, fields = self.into.definition, self.into.state.fields
         given = {f.name: f.dataType for f in source.schema.fields}
-        values = {f.name: _typed(f, given.get(f.name)) for f in fields}
+        values = {f.name: _cast_column(f, given.get(f.name)) for f in fields}
         misfits = [column(f.name).isNotNull() & values[f.name].isNull() for f in fields
-                   if f.name in given and not _fits(given[f.name], f.dataType)]  # fmt: skip
-        absent = definition.absent(source, self._values)
-        told = source.select(
+                   if f.name in given and not _fits_type(given[f.name], f.dataType)]  # fmt: skip
+        absent = definition.build_absent(source, self._values)
+        prepared = source.select(
             *[value.alias(name) for name, value in values.items()],
-            _operation(definition, source).alias("_operation"),
+            _build_operation(definition, source).alias("_operation"),
             (F.lit(None) if absent is None else absent).cast("array<string>").alias("_absent"),
             definition.sequence_of(source).alias("_value"),
             all_of([~misfit for misfit in misfits]).alias("_fits"),
@@ -224,51 +225,56 @@ class FlowBatch:
         has_key = all_of([column(key).isNotNull() for key in definition.keys])
         reason = (
             F.when(~F.col("_fits"), "BAD_VALUE")
-            .when(~has_key & ~_is(TRUNCATE), "NULL_KEY")
+            .when(~has_key & ~_is_operation(TRUNCATE), "NULL_KEY")
             .when(sections.isNull(), "NULL_SEQUENCE")
         )
-        judged = told.withColumns(
+        judged = prepared.withColumns(
             {
-                "_absent": F.when(_is(UPSERT) & (F.size("_absent") > 0), F.col("_absent")),
+                "_absent": F.when(
+                    _is_operation(UPSERT) & (F.size("_absent") > 0), F.col("_absent")
+                ),
                 "_order": F.unhex(F.concat(sections, F.lit("00"), arrival)),
                 "_source_time": F.current_timestamp(),
                 "_reason": reason,
             }
         )
         rejected = F.when(F.col("_reason").isNotNull(), F.col("_row"))
-        own = {"_row": rejected, "_digest": digest([*definition.keys, *self._values])}
-        return judged.withColumns(own).drop("_value", "_fits")
+        added = {
+            "_row": rejected,
+            "_digest": hash_change([*definition.keys, *self._values]),
+        }
+        return judged.withColumns(added).drop("_value", "_fits")
 
 
-def _operation(definition: Definition, source: DataFrame) -> Column:
+def _build_operation(definition: Definition, source: DataFrame) -> Column:
     marks = {DELETE: definition.apply_as_deletes, TRUNCATE: definition.apply_as_truncates}
     operation = F.lit(UPSERT)
     for name, given in marks.items():
         if given is not None:
-            applies = F.coalesce(expression(given, source), F.lit(False))
+            applies = F.coalesce(to_column(given, source), F.lit(False))
             operation = F.when(applies, name).otherwise(operation)
     return operation
 
 
-def _is(operation: str) -> Column:
+def _is_operation(operation: str) -> Column:
     return F.col("_operation") == operation
 
 
-def _fits(given: T.DataType, kept: T.DataType) -> bool:
-    return given == kept or widens(given, kept)
+def _fits_type(given: T.DataType, kept: T.DataType) -> bool:
+    return given == kept or can_widen(given, kept)
 
 
-def _typed(field: T.StructField, given: T.DataType | None) -> Column:
+def _cast_column(field: T.StructField, given: T.DataType | None) -> Column:
     """A column of the source with the type that the state has for it."""
     if given is None:
         return F.lit(None).cast(field.dataType)
-    if _fits(given, field.dataType):
+    if _fits_type(given, field.dataType):
         return column(field.name).cast(field.dataType)
     return column(field.name).try_cast(field.dataType)
 
 
 @contextmanager
-def _kept(rows: DataFrame) -> Iterator[None]:
+def _keep_computed(rows: DataFrame) -> Iterator[None]:
     """Has Spark compute rows once, where it can keep them (serverless Spark cannot)."""
     try:
         rows.persist()

@@ -87,9 +87,9 @@ def _as_bronze(df: DataFrame) -> DataFrame:
         ]
     )
     arrival = F.format_string("%032X", F.monotonically_increasing_id())
-    told = {
+    arrived = {
         "_arrival": arrival,
         "_arrived_at": F.current_timestamp(),
         "_batch": F.lit(1).cast("bigint"),
     }
-    return raw.withColumns({**told, "_feed": F.lit("records"), "_line": F.lit(0).cast("bigint")})
+    return raw.withColumns({**arrived, "_feed": F.lit("records"), "_line": F.lit(0).cast("bigint")})

@@ -1,4 +1,4 @@
-"""What a flow of AUTO CDC is told: its options, checked before Spark works, and its errors."""
+"""The options of an AUTO CDC flow, checked before Spark works, and its errors."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -125,8 +125,8 @@ class Definition:
         if not self.keys:
             raise AutoCdcError("AUTOCDC_EMPTY_KEYS", "keys names no column; name at least one.")
         if str(self.stored_as_scd_type) not in ("1", "2"):
-            found = repr(self.stored_as_scd_type)
-            raise AutoCdcError("AUTOCDC_SCD_TYPE", f"stored_as_scd_type is {found}; say 1 or 2.")
+            value = repr(self.stored_as_scd_type)
+            raise AutoCdcError("AUTOCDC_SCD_TYPE", f"stored_as_scd_type is {value}; say 1 or 2.")
         for (one, other), condition in _APART.items():
             if getattr(self, one) and getattr(self, other):
                 raise AutoCdcError(condition, f"{one} and {other} are both given; leave out one.")
@@ -137,32 +137,32 @@ class Definition:
                 raise AutoCdcError("CANNOT_SET_TOGETHER", text)
 
     @classmethod
-    def of(
+    def from_options(
         cls,
         keys: Sequence[Condition],
         sequence_by: Condition | Sequence[Condition],
         options: Mapping[str, object],
     ) -> "Definition":
-        """The definition of a table among all options of a call."""
+        """The definition, from all options of a call."""
         names = {field.name for field in fields(cls)}
         given: dict[str, Any] = {"keys": keys, **options}
-        own: dict[str, Any] = {
-            name: value and [*map(_name, value)] if name in _LISTS else value
+        chosen: dict[str, Any] = {
+            name: value and [*map(_column_name, value)] if name in _LISTS else value
             for name, value in given.items()
             if name in names
         }
-        return cls(sequence_by=sequence_by, **own)
+        return cls(sequence_by=sequence_by, **chosen)
 
     @property
-    def history(self) -> bool:
+    def keeps_history(self) -> bool:
         """Whether the target keeps every version."""
         return str(self.stored_as_scd_type) == "2"
 
     def sequence_of(self, source: DataFrame) -> Column:
         """The order of the source's rows; several columns are a struct of them."""
         if isinstance(self.sequence_by, (str, Column)):
-            return expression(self.sequence_by, source)
-        return F.struct(*[expression(each, source) for each in self.sequence_by])
+            return to_column(self.sequence_by, source)
+        return F.struct(*[to_column(each, source) for each in self.sequence_by])
 
     def sequence_type(self, source: DataFrame) -> T.DataType:
         """The type of the order.
@@ -170,14 +170,14 @@ class Definition:
         Raises:
             AutoCdcError: values of the type have no order that survives storage.
         """
-        found = source.select(self.sequence_of(source).alias("s")).schema["s"].dataType
-        if not is_sortable(found):
+        order_type = source.select(self.sequence_of(source).alias("s")).schema["s"].dataType
+        if not is_sortable(order_type):
             raise AutoCdcError(
                 "AUTOCDC_MICROBATCH_VALIDATION.NON_ORDERABLE_SEQUENCE",
-                f"sequence_by is {found.simpleString()}; cast it to a whole number, a decimal,"
+                f"sequence_by is {order_type.simpleString()}; cast it to a whole number, a decimal,"
                 " a date, a timestamp, a text, or a struct of these.",
             )
-        return found
+        return order_type
 
     def columns_of(self, source: DataFrame) -> list[T.StructField]:
         """The columns that the target gets, keys first.
@@ -197,13 +197,13 @@ class Definition:
         names = dict.fromkeys([*self.keys, *(name for name in chosen if name not in left_out)])
         return [fields[name] for name in names]
 
-    def tracked(self, values: Sequence[str]) -> tuple[str, ...]:
+    def list_tracked(self, values: Sequence[str]) -> tuple[str, ...]:
         """The columns whose change opens a version."""
         if self.track_history_column_list is not None:
             return tuple(v for v in values if v in self.track_history_column_list)
         return tuple(v for v in values if v not in (self.track_history_except_column_list or ()))
 
-    def absent(self, source: DataFrame, values: Sequence[str]) -> Column | None:
+    def build_absent(self, source: DataFrame, values: Sequence[str]) -> Column | None:
         """Which of the columns a row does not carry; None where each row carries all."""
         kept: Sequence[str] = ()
         if self.ignore_null_updates or self.ignore_null_updates_except_column_list is not None:
@@ -216,11 +216,11 @@ class Definition:
         ).cast("array<string>")
         if self.columns_to_update is None:
             return nulls if kept else None
-        named = expression(self.columns_to_update, source)
+        named = to_column(self.columns_to_update, source)
         others = F.array_except(F.array(*map(F.lit, values)).cast("array<string>"), named)
         return F.array_union(nulls, F.coalesce(others, F.array().cast("array<string>")))
 
-    def properties(self, sequence: T.DataType) -> dict[str, str]:
+    def to_properties(self, sequence: T.DataType) -> dict[str, str]:
         """What the state's table remembers, so that a later flow into it is the same kind."""
         tracked = (self.track_history_column_list, self.track_history_except_column_list)
         said = {
@@ -231,15 +231,15 @@ class Definition:
         }
         return {PREFIX + name: text for name, text in said.items()}
 
-    def check_drift(self, known: Mapping[str, str], sequence: T.DataType) -> None:
+    def check_drift(self, stored: Mapping[str, str], sequence: T.DataType) -> None:
         """Refuses a flow that contradicts what the target was built with.
 
         Raises:
             AutoCdcError: with the condition of Spark's AUTO CDC.
         """
-        now = self.properties(sequence)
+        now = self.to_properties(sequence)
         for name, condition in _DRIFTS.items():
-            before, after = known.get(PREFIX + name), now[PREFIX + name]
+            before, after = stored.get(PREFIX + name), now[PREFIX + name]
             if before is not None and before != after:
                 raise AutoCdcError(
                     condition,
@@ -249,12 +249,12 @@ class Definition:
                 )
 
 
-def _name(given: Condition) -> str:
+def _column_name(given: Condition) -> str:
     """A column's name, which Spark shows of a Column."""
     return given if isinstance(given, str) else str(given).removeprefix("Column<'")[:-2]
 
 
-def expression(given: Condition, source: DataFrame) -> Column:
+def to_column(given: Condition, source: DataFrame) -> Column:
     """A column of the source by its name, or an expression over it."""
     if isinstance(given, Column):
         return given

@@ -56,16 +56,16 @@ def sections_sql(value: str, type: T.DataType) -> str:
 
 def value_sql(order: str, type: T.DataType) -> str:
     """SQL of the value whose sections an order key (binary) begins with; null for null."""
-    found, _ = _read(f"hex({order})", type)
-    return found
+    value, _ = _read_value_sql(f"hex({order})", type)
+    return value
 
 
-def _read(digits: str, type: T.DataType) -> tuple[str, str]:
+def _read_value_sql(digits: str, type: T.DataType) -> tuple[str, str]:
     """SQL of the value at the beginning of hex digits, and of the digits after it."""
     if isinstance(type, T.StructType):
         parts = []
         for field in type.fields:
-            value, digits = _read(digits, field.dataType)
+            value, digits = _read_value_sql(digits, field.dataType)
             parts.append(f"'{field.name}', {value}")
         built = f"named_struct({', '.join(parts)})"
         return f"if({digits} IS NULL, NULL, {built})", digits
@@ -75,7 +75,7 @@ def _read(digits: str, type: T.DataType) -> tuple[str, str]:
             f"regexp_replace(regexp_replace({sections}, '01([0-9A-F]{{16}})', '$1'), '(00)+$', '')"
         )
         text = f"decode(unhex({plain}), 'UTF-8')"
-        value = text if isinstance(type, T.StringType) else _decimal(text, type)
+        value = text if isinstance(type, T.StringType) else _decimal_sql(text, type)
         return value, f"substr({digits}, length({sections}) + 1)"
     number = f"(CAST(conv(substr({digits}, 3, 16), 16, -10) AS BIGINT) ^ {_SIGN})"
     return _WHOLE[_class_of(type)][1].format(number), f"substr({digits}, 19)"
@@ -90,7 +90,7 @@ def _text_sections(text: str) -> str:
     return f"if(instr({text}, '\\0') > 0, NULL, {sections})"
 
 
-def _decimal(text: str, type: T.DecimalType) -> str:
+def _decimal_sql(text: str, type: T.DecimalType) -> str:
     digits = f"substr({text}, 2)"
     plain = f"if({text} LIKE '0%', concat('-', translate({digits}, {_TO}, {_FROM})), {digits})"
     if type.scale:

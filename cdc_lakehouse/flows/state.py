@@ -18,13 +18,13 @@ from pyspark.sql import types as T
 from cdc_lakehouse.flows.definition import PREFIX, AutoCdcError, Definition
 from cdc_lakehouse.flows.tables import FlowTable
 from lakehouse.spark.spark_failures import SPARK_FAILURES
-from lakehouse.storage.names import same
-from lakehouse.storage.statements import execute, inserting
+from lakehouse.storage.names import agree_on
+from lakehouse.storage.statements import execute_with_rows, render_insert
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, UPSERT
 from silver.fold.arrow import CURRENT_FACTS, HISTORY_CHANGE, HISTORY_FACTS
 from silver.fold.order_key import order_literal, sequence_sql
 from silver.fold.spark import Counts, Observed
-from silver.merge.counted import confirmed
+from silver.merge.counted import correct_counts
 from silver.merge.current import merge_sql
 from silver.storage import layout
 from silver.storage.row_columns import absent_before, column, to_all
@@ -48,15 +48,15 @@ class FlowState:
         """
         self.table, self.definition = table, definition
         self.in_target = definition.tombstones_in_target
-        self.layer = HISTORY_COLUMNS if definition.history else CURRENT_COLUMNS
-        self.retention = None if definition.history else retention
+        self.layer = HISTORY_COLUMNS if definition.keeps_history else CURRENT_COLUMNS
+        self.retention = None if definition.keeps_history else retention
 
     @property
     def fields(self) -> list[T.StructField]:
         """The columns of the source that the state has."""
-        own = {each.name for each in self.layer}
+        state_columns = {each.name for each in self.layer}
         there = self.table.schema or T.StructType()
-        return [field for field in there.fields if field.name not in own]
+        return [field for field in there.fields if field.name not in state_columns]
 
     @property
     def values(self) -> list[str]:
@@ -66,7 +66,7 @@ class FlowState:
     @cached_property
     def properties(self) -> dict[str, str]:
         """The table's properties."""
-        return self.table.properties()
+        return self.table.read_properties()
 
     @property
     def is_known(self) -> bool:
@@ -74,15 +74,15 @@ class FlowState:
         return self.table.exists and f"{PREFIX}keys" in self.properties
 
     @property
-    def number(self) -> int:
+    def next_batch(self) -> int:
         """The number of the next batch, which no rows have."""
-        return max(self.newest + 1, self.cutoff_batch)
+        return max(self.newest_batch + 1, self.cutoff_batch)
 
     @cached_property
-    def newest(self) -> int:
+    def newest_batch(self) -> int:
         """The highest batch that rows have; 0 without rows."""
-        found = self.table.spark.sql(f"SELECT max(_batch) FROM {self.table.name}").collect()
-        return int(found[0][0] or 0)
+        rows = self.table.spark.sql(f"SELECT max(_batch) FROM {self.table.name}").collect()
+        return int(rows[0][0] or 0)
 
     @property
     def cutoff(self) -> bytes:
@@ -100,66 +100,66 @@ class FlowState:
         The rows of `TARGET_auto_cdc` are never updated, so it needs no deletion vectors.
         """
         if self.in_target:
-            self._settle(fields, sequence)
+            self._prepare_target(fields, sequence)
             return
         kept = layout.properties_of(self.layer).items() - layout.OF_UPDATED_TABLES.items()
-        properties = dict(kept) | self.definition.properties(sequence)
+        properties = dict(kept) | self.definition.to_properties(sequence)
         self.table.create(layout.columns_sql(fields, self.layer), comment, properties)
 
-    def _settle(self, fields: list[T.StructField], sequence: T.DataType) -> None:
+    def _prepare_target(self, fields: list[T.StructField], sequence: T.DataType) -> None:
         """Gives the target, created if missing, the columns and properties of the state."""
         if not self.table.exists:
             self.table.create(layout.columns_sql(fields, ()), "", {})
         there = (self.table.schema or T.StructType()).names
         if new := tuple(each for each in self.layer if each.name not in there):
-            self.table.add(layout.columns_sql([], new))
-        self.table.set_properties(self.definition.properties(sequence))
+            self.table.add_columns(layout.columns_sql([], new))
+        self.table.set_properties(self.definition.to_properties(sequence))
         self.__dict__.pop("properties", None)
 
-    def grow(self, fields: list[T.StructField]) -> None:
+    def add_columns(self, fields: list[T.StructField]) -> None:
         """Adds the columns that the table lacks, and widens types, for the batch that begins."""
         name, spark = self.table.name, self.table.spark
         there = self.table.schema or T.StructType()
-        growth = layout.growth_sql(name, there, fields, self.number)
+        growth = layout.growth_sql(name, there, fields, self.next_batch)
         common = [field for field in fields if field.name in there.names]
         if self.in_target and layout.growth_sql(name, there, common):
             self.table.set_properties(_WIDENING)
         for text in growth:
             spark.sql(text)
         if growth:
-            self.table.forget()
+            self.table.forget_schema()
 
-    def cut(self, order: bytes, batch: int) -> None:
+    def record_truncate(self, order: bytes, batch: int) -> None:
         """Remembers the newest truncate; deletes older rows of a target that keeps tombstones."""
         if order > self.cutoff:
-            told = {_CUTOFF: order.hex(), _CUTOFF_BATCH: str(batch)}
-            self.table.set_properties(told)
-            self.properties.update(told)
-        if self.in_target and self.cuts(batch):
-            self.table.remove(f"_order < {order_literal(self.cutoff)}")
+            properties = {_CUTOFF: order.hex(), _CUTOFF_BATCH: str(batch)}
+            self.table.set_properties(properties)
+            self.properties.update(properties)
+        if self.in_target and self.has_truncate_of(batch):
+            self.table.delete_where(f"_order < {order_literal(self.cutoff)}")
 
-    def cuts(self, batch: int) -> bool:
+    def has_truncate_of(self, batch: int) -> bool:
         """Whether a batch brought the newest truncate."""
         return self.cutoff_batch == batch
 
-    def counting(self, found: DataFrame, spared: int = 0) -> DataFrame:
+    def select_counting(self, rows: DataFrame, spared: int = 0) -> DataFrame:
         """Of rows of the table those that count; and all of the batch `spared`.
 
-        Whoever asks for some keys gives all of their rows.
+        `rows` must hold all rows of each key that it has.
         """
-        history = self.definition.history
+        history = self.definition.keeps_history
         identity = [*map(column, self.definition.keys), *([F.col("_order")] if history else [])]
         last = Window.partitionBy(*identity).orderBy(F.desc("_batch"))
-        counts = f"NOT ({self._forgotten})"
+        counts = f"NOT ({self._forgotten_sql})"
         if self.cutoff:
             counts += f" AND _order >= {order_literal(self.cutoff)}"
         if self.in_target:
-            return found.where(counts)
-        newest = found.withColumn("__place", F.row_number().over(last)).where("__place = 1")
+            return rows.where(counts)
+        newest = rows.withColumn("__place", F.row_number().over(last)).where("__place = 1")
         return newest.where(f"({counts}) OR _batch = {spared}").drop("__place")
 
     @property
-    def _forgotten(self) -> str:
+    def _forgotten_sql(self) -> str:
         """SQL of whether a row is a tombstone that counts no more."""
         if self.retention is None:
             return "false"
@@ -167,57 +167,61 @@ class FlowState:
             f"_deleted AND _source_time < current_timestamp() - INTERVAL '{self.retention}' SECOND"
         )
 
-    def parted(self, number: int) -> DataFrame | None:
-        """The rows whose values a truncate of this batch may cut in two; None without any.
+    def find_parted(self, number: int) -> DataFrame | None:
+        """The rows whose values may lie on both sides of this batch's truncate; None without any.
 
         Some of their values are of earlier changes than others.
         """
-        if number == 1 or not self.cuts(number):
+        if number == 1 or not self.has_truncate_of(number):
             return None
-        found = self.counting(self._held()).where("_facts.columns IS NOT NULL")
-        return None if found.isEmpty() else found
+        rows = self.select_counting(self._read_rows()).where("_facts.columns IS NOT NULL")
+        return None if rows.isEmpty() else rows
 
-    def _held(self) -> DataFrame:
+    def _read_rows(self) -> DataFrame:
         """All rows, with the columns that the fold takes."""
-        history, held = self.definition.history, self.table.read()
+        history, held = self.definition.keeps_history, self.table.read()
         facts = (*HISTORY_FACTS, *HISTORY_CHANGE) if history else CURRENT_FACTS
-        own = dict.fromkeys(["_batch", *(name for name, _ in facts)])
-        late = layout.late(held.schema)
+        state_columns = dict.fromkeys(["_batch", *(name for name, _ in facts)])
+        late = layout.find_late_columns(held.schema)
         if late:
             operation = F.col("_operation") if history else F.lit(UPSERT)
             absent = F.col("_absent") if history else F.lit(None)
-            own["_absent"] = None
+            state_columns["_absent"] = None
             held = held.withColumn("_absent", absent_before(late, operation, absent))
-        return held.select(*[column(f.name) for f in self.fields], *own)
+        return held.select(*[column(f.name) for f in self.fields], *state_columns)
 
-    def stored(self, changes: DataFrame, few: bool, parted: DataFrame | None = None) -> DataFrame:
+    def read_stored(
+        self, changes: DataFrame, few: bool, parted: DataFrame | None = None
+    ) -> DataFrame:
         """The rows that the fold needs: of the changes' keys; of a history from the first on.
 
         `few` says that every task can hold the changes' keys; `parted` are rows to be folded also.
         """
-        keys, wanted = [*map(column, self.definition.keys)], self._held()
-        if not self.definition.history:
+        keys, wanted = [*map(column, self.definition.keys)], self._read_rows()
+        if not self.definition.keeps_history:
             own_keys = to_all(changes.select(*keys), few)
-            own = self.counting(wanted.join(own_keys, [*self.definition.keys], "left_semi"))
+            rows_of_keys = self.select_counting(
+                wanted.join(own_keys, [*self.definition.keys], "left_semi")
+            )
             if parted is None:
-                return own
-            return own.where("_facts.columns IS NULL").unionByName(parted)
+                return rows_of_keys
+            return rows_of_keys.where("_facts.columns IS NULL").unionByName(parted)
         first = changes.groupBy(*keys).agg(F.min("_order").alias("__first"))
-        found = self.counting(wanted.join(to_all(first, few), [*self.definition.keys]))
+        rows = self.select_counting(wanted.join(to_all(first, few), [*self.definition.keys]))
         begins = F.expr(sequence_sql("__first"))
         needed = F.col("_next_order").isNull() | (F.col("_next_order") >= begins)
-        return found.where(needed).drop("__first")
+        return rows.where(needed).drop("__first")
 
-    def pack(self, newest: int) -> None:
+    def remove_outdated(self, newest: int) -> None:
         """Removes the rows that count no more; those of the newest batch keep its number known."""
         if newest % PACKED_EVERY:
             return
         if self.in_target:
-            self.table.remove(f"{self._forgotten} AND _batch <> {newest}")
+            self.table.delete_where(f"{self._forgotten_sql} AND _batch <> {newest}")
         else:
-            self.table.replace(self.counting(self.table.read(), spared=newest))
+            self.table.replace_rows(self.select_counting(self.table.read(), spared=newest))
 
-    def write(self, written: Observed, number: int) -> Counts:
+    def write_batch(self, written: Observed, number: int) -> Counts:
         """Adds the folded rows of a batch, or puts them in place of the target's.
 
         The MERGE fails where another call writes while it runs. A call that has written a batch of
@@ -235,23 +239,23 @@ class FlowState:
         text = (
             f"MERGE INTO {self.table.name} t USING {{rows}} s"
             f" ON t._batch = s._batch AND t._batch = {number}"
-            f" WHEN NOT MATCHED THEN {inserting(names)}"
+            f" WHEN NOT MATCHED THEN {render_insert(names)}"
         )
         if self.in_target:
-            own = same("t", "s", self.definition.keys, ())
+            same_key = agree_on("t", "s", self.definition.keys, ())
             free = f"if(t._batch < {number}, true, CAST(raise_error('{_TAKEN}') AS BOOLEAN))"
             columns = ([*self.definition.keys], self.values)
-            text = merge_sql(self.table.name, f"{own} AND {free}", columns, None)
+            text = merge_sql(self.table.name, f"{same_key} AND {free}", columns, None)
         try:
-            result = execute(self.table.spark, text, rows).collect()[0].asDict()
+            result = execute_with_rows(self.table.spark, text, rows).collect()[0].asDict()
         except SPARK_FAILURES as error:
             if _TAKEN not in str(error):
                 raise
-            raise _taken(number) from None
+            raise _build_taken_error(number) from None
         if written.counts.rows and not result["num_affected_rows"]:
-            raise _taken(number)
-        return confirmed(written.counts, result)
+            raise _build_taken_error(number)
+        return correct_counts(written.counts, result)
 
 
-def _taken(number: int) -> AutoCdcError:
+def _build_taken_error(number: int) -> AutoCdcError:
     return AutoCdcError("AUTOCDC_CONCURRENT_BATCH", f"{_TAKEN} {number}; call again.")

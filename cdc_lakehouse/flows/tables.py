@@ -30,7 +30,7 @@ class FlowTable:
     spark: SparkSession
     place: str
 
-    def beside(self, suffix: str) -> "FlowTable":
+    def table_beside(self, suffix: str) -> "FlowTable":
         """The table beside it, whose name ends in `suffix`."""
         return FlowTable(self.spark, self.place.rstrip("/") + suffix)
 
@@ -67,7 +67,7 @@ class FlowTable:
         """Whether there is such a table."""
         return self.schema is not None
 
-    def forget(self) -> None:
+    def forget_schema(self) -> None:
         """Has the schema looked at again."""
         self.__dict__.pop("schema", None)
 
@@ -75,51 +75,51 @@ class FlowTable:
         """All rows."""
         return self.spark.table(self.name)
 
-    def properties(self) -> dict[str, str]:
+    def read_properties(self) -> dict[str, str]:
         """The table's properties."""
         rows = self.spark.sql(f"SHOW TBLPROPERTIES {self.name}").collect()
         return {row["key"]: row["value"] for row in rows}
 
     def set_properties(self, properties: Mapping[str, str]) -> None:
         """Sets properties, in a commit of its own."""
-        self.spark.sql(f"ALTER TABLE {self.name} SET TBLPROPERTIES ({_listed(properties)})")
+        self.spark.sql(f"ALTER TABLE {self.name} SET TBLPROPERTIES ({_pairs_sql(properties)})")
 
     def create(self, columns: str, comment: str, properties: Mapping[str, str]) -> None:
         """Creates the table, whose columns are SQL."""
-        told = f" TBLPROPERTIES ({_listed(properties)})" if properties else ""
+        clause = f" TBLPROPERTIES ({_pairs_sql(properties)})" if properties else ""
         self.spark.sql(
             f"CREATE TABLE IF NOT EXISTS {self.name} ({columns}) USING delta"
-            f" COMMENT {literal(comment)}{told}"
+            f" COMMENT {literal(comment)}{clause}"
         )
-        self.forget()
+        self.forget_schema()
 
     def append(self, rows: DataFrame) -> None:
         """Adds rows by the names of their columns."""
         rows.writeTo(self.name).append()
 
-    def remove(self, condition: str) -> None:
+    def delete_where(self, condition: str) -> None:
         """Deletes the rows of which SQL says so."""
         self.spark.sql(f"DELETE FROM {self.name} WHERE {condition}")
 
-    def add(self, columns: str) -> None:
+    def add_columns(self, columns: str) -> None:
         """Adds columns, which are SQL."""
         self.spark.sql(f"ALTER TABLE {self.name} ADD COLUMNS ({columns})")
-        self.forget()
+        self.forget_schema()
 
-    def replace(self, rows: DataFrame, retyped: bool = False) -> None:
+    def replace_rows(self, rows: DataFrame, retyped: bool = False) -> None:
         """Puts rows in place of the table's; `retyped` ones with whatever columns they have."""
         write = rows.write.format("delta").mode("overwrite").option("overwriteSchema", retyped)
         if self.is_path:
             write.save(self.location)
         else:
             write.saveAsTable(self.name)
-        self.forget()
+        self.forget_schema()
 
     def last_notes(self) -> set[str]:
-        """What writers noted on the newest commits."""
+        """The user metadata of the newest commits."""
         rows = self.spark.sql(f"DESCRIBE HISTORY {self.name} LIMIT 20").select("userMetadata")
         return {row[0] for row in rows.collect() if row[0]}
 
 
-def _listed(properties: Mapping[str, str]) -> str:
+def _pairs_sql(properties: Mapping[str, str]) -> str:
     return ", ".join(f"{literal(k)} = {literal(v)}" for k, v in properties.items())

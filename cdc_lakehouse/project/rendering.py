@@ -47,14 +47,14 @@ def render_project(answers: ProjectAnswers) -> dict[str, str]:
     """Every file of a project, by its path below the project's folder."""
     given = answers._asdict()
     skipped: list[str] = []
-    _render(_read(TEMPLATE / f"{PREAMBLE}{SUFFIX}"), given, skipped.append)
+    _render_text(_read_text(TEMPLATE / f"{PREAMBLE}{SUFFIX}"), given, skipped.append)
     texts = {"conf/table.schema.json": table_schema()}
     for file in sorted(file for file in TEMPLATE.rglob("*") if file.is_file()):
         path = file.relative_to(TEMPLATE).as_posix()
         name = path.removesuffix(SUFFIX)
         if "__pycache__" not in path and not any(fnmatch(name, each) for each in skipped):
-            text = _read(file)
-            texts[name] = _render(text, given, skipped.append) if name != path else text
+            text = _read_text(file)
+            texts[name] = _render_text(text, given, skipped.append) if name != path else text
     return texts
 
 
@@ -63,11 +63,11 @@ def is_example(path: str) -> bool:
     return any(fnmatch(path, pattern) for pattern in EXAMPLE)
 
 
-def _read(file: Path) -> str:
+def _read_text(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def _render(text: str, given: Mapping[str, str], skip: Callable[[str], None]) -> str:
+def _render_text(text: str, given: Mapping[str, str], skip: Callable[[str], None]) -> str:
     def skipping(pattern: str) -> str:
         skip(pattern)
         return ""
@@ -77,10 +77,10 @@ def _render(text: str, given: Mapping[str, str], skip: Callable[[str], None]) ->
     environment = Environment(
         undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
     )
-    return environment.from_string(_ACTION.sub(_translated, text)).render(given, skip=skipping)
+    return environment.from_string(_ACTION.sub(_translate, text)).render(given, skip=skipping)
 
 
-def _translated(action: re.Match[str]) -> str:
+def _translate(action: re.Match[str]) -> str:
     """An action of a Go template as Jinja writes it.
 
     Raises:

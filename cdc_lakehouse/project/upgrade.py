@@ -48,8 +48,8 @@ def read_record(folder: Path) -> ProjectRecord:
     """
     file = folder / RECORD
     try:
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return ProjectRecord(ProjectAnswers(**found["answers"]), found["files"])
+        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return ProjectRecord(ProjectAnswers(**document["answers"]), document["files"])
     except FileNotFoundError:
         action = "go to the project's folder, or make one: `lakehouse init --bundle`"
         expected = "a project made by `lakehouse init --bundle`"
@@ -73,13 +73,13 @@ def find_changes(folder: Path, base: Mapping[str, str], new: Mapping[str, str]) 
 
     The example's files are the user's from the first day: an upgrade leaves them alone.
     """
-    found: list[FileChange] = []
+    changes: list[FileChange] = []
     for path in sorted(path for path in {*base, *new} if not is_example(path)):
         file = folder / path
         mine = file.read_text(encoding="utf-8") if file.is_file() else None
-        change = _change(path, mine, base.get(path), new.get(path))
-        found += [change] if change else []
-    return found
+        change = _find_change(path, mine, base.get(path), new.get(path))
+        changes += [change] if change else []
+    return changes
 
 
 def apply_change(folder: Path, change: FileChange) -> None:
@@ -92,7 +92,9 @@ def apply_change(folder: Path, change: FileChange) -> None:
         file.write_text(change.after, encoding="utf-8")
 
 
-def _change(path: str, mine: str | None, base: str | None, new: str | None) -> FileChange | None:
+def _find_change(
+    path: str, mine: str | None, base: str | None, new: str | None
+) -> FileChange | None:
     if new in (base, mine):
         return None
     if new is None:
@@ -103,10 +105,10 @@ def _change(path: str, mine: str | None, base: str | None, new: str | None) -> F
         return FileChange(path, "added", None, new) if base is None else None
     if mine == base:
         return FileChange(path, "updated", mine, new)
-    return _merged(path, mine, base, new)
+    return _merge_texts(path, mine, base, new)
 
 
-def _merged(path: str, mine: str, base: str | None, new: str) -> FileChange:
+def _merge_texts(path: str, mine: str, base: str | None, new: str) -> FileChange:
     """Both sides' changes; without git, or without a text that both began with, yours stays."""
     git = shutil.which("git")
     if git is None or base is None:

@@ -41,16 +41,16 @@ def json_lines(frame: DataFrame) -> Iterator[str]:
 def csv_lines(frame: DataFrame) -> Iterator[str]:
     """A header and one line per row; null is an empty field."""
     yield _csv_line(frame.columns)
-    for row in texts(frame):
+    for row in row_texts(frame):
         yield _csv_line(row)
 
 
-def texts(frame: DataFrame) -> Iterator[list[str | None]]:
+def row_texts(frame: DataFrame) -> Iterator[list[str | None]]:
     """Every row as texts, nested values as JSON."""
     if frame.columns:
         fields = frame.schema.fields
         numbered = frame.toDF(*[f"c{index}" for index in range(len(fields))])
-        columns = [_text(F.col(f"c{at}"), field.dataType) for at, field in enumerate(fields)]
+        columns = [_to_text(F.col(f"c{at}"), field.dataType) for at, field in enumerate(fields)]
         for row in numbered.select(*columns).toLocalIterator():
             yield list(row)
 
@@ -65,7 +65,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return list(unique.values())
 
 
-def _text(column: Column, kind: DataType) -> Column:
+def _to_text(column: Column, kind: DataType) -> Column:
     if isinstance(kind, (ArrayType, MapType, StructType, VariantType)):
         return F.to_json(column, JSON_OPTIONS)
     if isinstance(kind, BinaryType):

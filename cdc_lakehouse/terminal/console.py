@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from rich.console import Console
 from rich.text import Text
 
-from cdc_lakehouse.terminal.grid import Row, cut, lay_out
-from cdc_lakehouse.terminal.verbosity import Level, is_json, level
+from cdc_lakehouse.terminal.grid import Row, cut_to_width, lay_out
+from cdc_lakehouse.terminal.verbosity import Level, current_level, is_json
 from lakehouse.config.target import Target
 from lakehouse.storage.names import short_names
 
@@ -44,11 +44,8 @@ _CODES = {"bad": "31", "hint": "33", "good": "32"}
 _LABEL = re.compile(r" *(?:found|expected|do): +")
 
 
-def width() -> int | None:
-    """Columns of the terminal, or of the variable COLUMNS; None where lines may be of any length.
-
-    The second is the case in a file or a pipe.
-    """
+def get_width() -> int | None:
+    """Columns of the terminal, or the variable COLUMNS; None, so no limit, in a file or pipe."""
     given = os.environ.get("COLUMNS", "")
     if given.isdigit() and int(given):
         return max(int(given), SHORTEST)
@@ -62,7 +59,7 @@ class LiveStep(NamedTuple):
 
     def __str__(self) -> str:
         """The step with its whole seconds."""
-        return f"{doing() or ''} ({time.monotonic() - self.began:.0f} s)"
+        return f"{current_step() or ''} ({time.monotonic() - self.began:.0f} s)"
 
     def __rich__(self) -> Text:
         """The same, as it is when the terminal's line is drawn."""
@@ -70,10 +67,10 @@ class LiveStep(NamedTuple):
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Progress]:
-    """Say what is being done, and for how long: a live line, elsewhere a line every few seconds.
+def show_progress(title: str) -> Iterator[Progress]:
+    """Shows the present step and its seconds: a live line, elsewhere a line every few seconds.
 
-    Call what it gives with the present step. With `--quiet` nothing is said.
+    Yields a function that takes the text of the step. With `--quiet` nothing is printed.
     """
     _doing.append(title)
     console, step = Console(stderr=True), LiveStep(time.monotonic())
@@ -83,16 +80,16 @@ def progress(title: str) -> Iterator[Progress]:
         _doing[:] = [line or title] if named else [f"{title}: {line}"]
 
     try:
-        if level() is Level.QUIET:
+        if current_level() is Level.QUIET:
             yield note
         elif console.is_terminal and not is_json():
             with console.status(step):
                 yield note
         else:
-            with _heartbeat(step):
+            with _show_heartbeat(step):
                 yield note
     except KeyboardInterrupt:
-        raise  # `doing` is to tell the step that was interrupted
+        raise  # `current_step` still names the step that was interrupted
     except BaseException:
         _doing.clear()
         raise
@@ -100,33 +97,33 @@ def progress(title: str) -> Iterator[Progress]:
         _doing.clear()
 
 
-def awaited(title: str, rows: Iterable[Item]) -> Iterator[Item]:
-    """Passes the rows on once the first one is there; shows progress until then."""
+def wait_for_first(title: str, rows: Iterable[Item]) -> Iterator[Item]:
+    """Shows progress until the first row is there; returns an iterator over all rows."""
     rest = iter(rows)
-    with progress(title):
+    with show_progress(title):
         first = list(itertools.islice(rest, 1))
     return itertools.chain(first, rest)
 
 
-def doing() -> str | None:
+def current_step() -> str | None:
     """The step that is being done, or that an interrupt broke off; None between two steps."""
     return _doing[-1] if _doing else None
 
 
 def say(line: str) -> None:
-    """A line on stdout that is news and no answer: left out with `--quiet`."""
-    if level() is not Level.QUIET:
-        print(log_line("info", line) if is_json() else coloured(fitted(line)), flush=True)
+    """Prints a line of news on stdout, which `--quiet` leaves out."""
+    if current_level() is not Level.QUIET:
+        print(log_line("info", line) if is_json() else add_colours(fit_line(line)), flush=True)
 
 
 def say_aside(line: str) -> None:
-    """A line on stderr that is news of what is being done."""
+    """Prints a line of progress on stderr."""
     print(log_line("progress", line) if is_json() else line, file=sys.stderr, flush=True)
 
 
 def warn(line: str) -> None:
-    """A warning on stderr."""
-    text = coloured("\n".join(wrapped(f"warning: {line}")), to_stderr=True)
+    """Prints a warning on stderr."""
+    text = add_colours("\n".join(wrap_line(f"warning: {line}")), to_stderr=True)
     print(log_line("warning", line) if is_json() else text, file=sys.stderr, flush=True)
 
 
@@ -136,35 +133,35 @@ def log_line(kind: str, message: str | None, **more: object) -> str:
     return json.dumps({"at": at, "level": kind, "message": message, **more}, ensure_ascii=False)
 
 
-def tell_of(target: Target, news: bool = False) -> Progress:
+def make_line_printer(target: Target, news: bool = False) -> Progress:
     """A function that prints a line of an answer: tables by short names, broken at the width.
 
     Lines that are `news` are left out with `--quiet`.
     """
 
     def tell(line: str) -> None:
-        if news and level() is Level.QUIET:
+        if news and current_level() is Level.QUIET:
             return
-        print("\n".join(wrapped(short_names(target, line))), flush=True)
+        print("\n".join(wrap_line(short_names(target, line))), flush=True)
 
     return tell
 
 
-def fitted(line: str) -> str:
+def fit_line(line: str) -> str:
     """The line, cut to the width of the terminal where there is one."""
-    room = width()
-    return line if room is None else cut(line, room)
+    room = get_width()
+    return line if room is None else cut_to_width(line, room)
 
 
-def wrapped(line: str) -> list[str]:
+def wrap_line(line: str) -> list[str]:
     """The line, broken at the width of the terminal where there is one, its rest indented."""
-    return _broken(line, "    ")
+    return _break_line(line, "    ")
 
 
 def show_error(text: str) -> None:
     """A message of several lines on stderr; on a terminal each line is broken at its width.
 
-    The rest of a line begins where the text of the line does: under `found:`, say.
+    The rest of a broken line is indented to the text after its label, such as `found:`.
     """
     if is_json():
         print(log_line("error", text), file=sys.stderr, flush=True)
@@ -172,24 +169,24 @@ def show_error(text: str) -> None:
     for line in f"error: {text}".splitlines():
         label = _LABEL.match(line)
         indent = label.end() if label else len(line) - len(line.lstrip()) + 4
-        shown = _broken(line, " " * indent) if sys.stderr.isatty() else [line]
-        print(coloured("\n".join(shown), to_stderr=True), file=sys.stderr, flush=True)
+        shown = _break_line(line, " " * indent) if sys.stderr.isatty() else [line]
+        print(add_colours("\n".join(shown), to_stderr=True), file=sys.stderr, flush=True)
 
 
-def _broken(line: str, indent: str) -> list[str]:
-    """The line in parts that fit the terminal; what is to be done begins a line of its own.
+def _break_line(line: str, indent: str) -> list[str]:
+    """The line in parts that fit the terminal; `do: …` begins a line of its own.
 
     Names such as `dead-letters`, and commands in backticks, are never broken.
     """
-    room = width() or shutil.get_terminal_size().columns
-    told, do, action = line.partition("; do: ") if len(line) > room else (line, "", "")
-    held = [told, f"{indent}do: {action}"] if do else [line]
-    parts = [_COMMAND.sub(lambda found: found[0].replace(" ", _HELD), text) for text in held]
-    broken = [text for part in parts for text in _filled(part, room, indent)]
+    room = get_width() or shutil.get_terminal_size().columns
+    message, do, action = line.partition("; do: ") if len(line) > room else (line, "", "")
+    held = [message, f"{indent}do: {action}"] if do else [line]
+    parts = [_COMMAND.sub(lambda match: match[0].replace(" ", _HELD), text) for text in held]
+    broken = [text for part in parts for text in _fill_lines(part, room, indent)]
     return [text.replace(_HELD, " ") for text in broken]
 
 
-def _filled(text: str, room: int, indent: str) -> list[str]:
+def _fill_lines(text: str, room: int, indent: str) -> list[str]:
     """The text in lines; a command that is longer than a line stays whole."""
     breaks = all(len(word) + len(indent) <= room for word in text.split() if _HELD in word)
     return textwrap.wrap(
@@ -197,7 +194,7 @@ def _filled(text: str, room: int, indent: str) -> list[str]:
     )
 
 
-def coloured(text: str, to_stderr: bool = False) -> str:
+def add_colours(text: str, to_stderr: bool = False) -> str:
     """The text with its verdicts in colours, where it goes to a terminal and NO_COLOR is not set.
 
     Red says that something failed, yellow that it wants looking at, green that it is well.
@@ -206,16 +203,16 @@ def coloured(text: str, to_stderr: bool = False) -> str:
     if os.environ.get("NO_COLOR") or not stream.isatty():
         return text
     return _VERDICT.sub(
-        lambda found: f"\x1b[{_CODES[found.lastgroup or '']}m{found[0]}\x1b[0m", text
+        lambda match: f"\x1b[{_CODES[match.lastgroup or '']}m{match[0]}\x1b[0m", text
     )
 
 
-def summary(entry: "Entry") -> str:
+def entry_line(entry: "Entry") -> str:
     """The line of one table in one layer: layer, table, status, seconds, counts."""
     counted = ", ".join(f"{count:,} {name}" for name, count in entry.counts.items() if count)
-    told = entry.message if entry.status == "failed" else counted or "nothing new"
+    outcome = entry.message if entry.status == "failed" else counted or "nothing new"
     seconds = entry.duration_ms / 1000
-    return f"{entry.layer:<7} {entry.table:<24} {entry.status:<7} {seconds:6.1f} s  {told}"
+    return f"{entry.layer:<7} {entry.table:<24} {entry.status:<7} {seconds:6.1f} s  {outcome}"
 
 
 def show_grid(
@@ -224,18 +221,18 @@ def show_grid(
     rest: str = "",
     shown: Callable[[str], str] = str,
 ) -> None:
-    """Rows under their columns; blocks where the terminal is too narrow, all of it in a file.
+    """Prints rows under their columns; as blocks where the terminal is too narrow.
 
     On a terminal at most `TALLEST` lines are shown, then a line says that there is more; `rest`
     says how to see the rest, `shown` gives a line its colours. Only as many rows are read as can be
     shown.
     """
-    room = width()
+    room = get_width()
     if room is None:
         lines = lay_out(columns, list(rows), None)
     else:
         some = [row for row, _ in zip(rows, range(TALLEST), strict=False)]
-        lines = _shortened(lay_out(columns, some, room), room, rest)
+        lines = _shorten_grid(lay_out(columns, some, room), room, rest)
     for line in lines:
         print(shown(line))
 
@@ -245,11 +242,11 @@ def page_grid(columns: Sequence[str], rows: Iterable[Row]) -> None:
 
     Then at most `MOST_PAGED` rows are shown, and a line says that there is more.
     """
-    room = width()
+    room = get_width()
     some = list(itertools.islice(rows, None if room is None else MOST_PAGED + 1))
     lines = lay_out(columns, some[:MOST_PAGED] if room else some, room)
     if room and len(some) > MOST_PAGED:
-        lines.append(cut(f"… there is more than {MOST_PAGED:,} rows", room))
+        lines.append(cut_to_width(f"… there is more than {MOST_PAGED:,} rows", room))
     if sys.stdout.isatty() and len(lines) >= shutil.get_terminal_size().lines:
         from pydoc import pager
 
@@ -264,20 +261,20 @@ def show_records(records: Sequence[Mapping[str, object]], as_json: bool) -> None
         for record in records:
             print(json.dumps(record, default=str, ensure_ascii=False))
     elif records:
-        rows = [[_shown(value) for value in record.values()] for record in records]
-        show_grid(list(records[0]), rows, "--format json shows all", coloured)
+        rows = [[_to_text(value) for value in record.values()] for record in records]
+        show_grid(list(records[0]), rows, "--format json shows all", add_colours)
 
 
-def _shortened(lines: list[str], room: int, rest: str) -> list[str]:
+def _shorten_grid(lines: list[str], room: int, rest: str) -> list[str]:
     if len(lines) < TALLEST:
         return lines
     more = f"… there is more{': ' if rest else ''}{rest}"
-    return [*lines[: TALLEST - 2], cut(more, room)]
+    return [*lines[: TALLEST - 2], cut_to_width(more, room)]
 
 
 @contextmanager
-def _heartbeat(step: LiveStep) -> Iterator[None]:
-    """Meanwhile a line on stderr every few seconds says what is being done, and for how long."""
+def _show_heartbeat(step: LiveStep) -> Iterator[None]:
+    """Within, prints the step and its seconds on stderr every few seconds."""
     ended = threading.Event()
 
     def beat() -> None:
@@ -293,5 +290,5 @@ def _heartbeat(step: LiveStep) -> Iterator[None]:
         thread.join()
 
 
-def _shown(value: object) -> str | None:
+def _to_text(value: object) -> str | None:
     return None if value in (None, "") else str(value)

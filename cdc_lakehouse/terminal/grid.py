@@ -36,16 +36,18 @@ def lay_out(columns: Sequence[str], rows: Sequence[Row], width: int | None) -> l
     second's fractions, and columns in WRAPPED go on in the lines below. Control characters are
     replaced, so that a value cannot move the cursor or break a line.
     """
-    names = [_plain(name) for name in columns]
-    texts = [["" if v is None else _plain(v) or '""' for v in row] for row in rows]
+    names = [_replace_controls(name) for name in columns]
+    texts = [["" if v is None else _replace_controls(v) or '""' for v in row] for row in rows]
     texts = texts if width is None else _without_zeros(texts)
     if not names:
         return []
-    sizes = _sizes(names, texts, width)
-    return _blocks(names, texts, width or 80) if sizes is None else _grid(names, texts, sizes)
+    sizes = _find_widths(names, texts, width)
+    if sizes is None:
+        return _render_blocks(names, texts, width or 80)
+    return _render_grid(names, texts, sizes)
 
 
-def cut(text: str, width: int) -> str:
+def cut_to_width(text: str, width: int) -> str:
     """The text in at most `width` cells, with `…` in place of what does not fit."""
     if cell_len(text) <= width:
         return text
@@ -61,11 +63,11 @@ def _without_zeros(texts: Sequence[Sequence[str]]) -> list[list[str]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _plain(text: str) -> str:
+def _replace_controls(text: str) -> str:
     return text.translate(_CONTROL)
 
 
-def _sizes(
+def _find_widths(
     names: Sequence[str], texts: Sequence[Sequence[str]], width: int | None
 ) -> list[int] | None:
     """A width per column; None where the columns do not fit side by side."""
@@ -90,7 +92,9 @@ def _is_rigid(values: Sequence[str]) -> bool:
     return all(_NUMBER.fullmatch(v) or _TIME.fullmatch(v) for v in given) and bool(given)
 
 
-def _grid(names: Sequence[str], texts: Sequence[Sequence[str]], sizes: Sequence[int]) -> list[str]:
+def _render_grid(
+    names: Sequence[str], texts: Sequence[Sequence[str]], sizes: Sequence[int]
+) -> list[str]:
     right = [
         bool(texts) and all(_NUMBER.fullmatch(row[at]) for row in texts if row[at])
         for at in range(len(names))
@@ -98,16 +102,16 @@ def _grid(names: Sequence[str], texts: Sequence[Sequence[str]], sizes: Sequence[
 
     def line(row: Sequence[str]) -> str:
         cells = [
-            _placed(text, size, to_right)
+            _pad_cell(text, size, to_right)
             for text, size, to_right in zip(row, sizes, right, strict=True)
         ]
         return (" " * GAP).join(cells).rstrip()
 
     head = [line(names), (" " * GAP).join("─" * size for size in sizes)]
-    return [*head, *(line(part) for row in texts for part in _wrapped(names, row, sizes))]
+    return [*head, *(line(part) for row in texts for part in _wrap_row(names, row, sizes))]
 
 
-def _wrapped(
+def _wrap_row(
     names: Sequence[str], row: Sequence[str], sizes: Sequence[int]
 ) -> list[tuple[str, ...]]:
     """A row in lines: cells of columns in WRAPPED are broken at their width."""
@@ -118,19 +122,19 @@ def _wrapped(
     return list(itertools.zip_longest(*cells, fillvalue=""))
 
 
-def _placed(text: str, size: int, to_right: bool) -> str:
-    fitted = cut(text, size)
+def _pad_cell(text: str, size: int, to_right: bool) -> str:
+    fitted = cut_to_width(text, size)
     space = " " * (size - cell_len(fitted))
     return space + fitted if to_right else fitted + space
 
 
-def _blocks(names: Sequence[str], texts: Sequence[Sequence[str]], width: int) -> list[str]:
+def _render_blocks(names: Sequence[str], texts: Sequence[Sequence[str]], width: int) -> list[str]:
     longest = min(LONGEST_NAME, width // 2, max(map(cell_len, names)))
     lines: list[str] = []
     for number, row in enumerate(texts, 1):
         head = f"── {number} "
         lines.append(head + "─" * (width - cell_len(head)))
         for name, text in zip(names, row, strict=True):
-            said = _placed(name, longest, False) + " " * GAP + text
-            lines.append(cut(said.rstrip(), width))
+            said = _pad_cell(name, longest, False) + " " * GAP + text
+            lines.append(cut_to_width(said.rstrip(), width))
     return lines

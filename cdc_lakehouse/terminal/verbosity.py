@@ -23,7 +23,7 @@ def set_level(quiet: bool, verbose: bool) -> None:
     _level[0] = Level.VERBOSE if verbose else Level.QUIET if quiet else Level.NORMAL
 
 
-def level() -> Level:
+def current_level() -> Level:
     """The level of this process."""
     return _level[0]
 

@@ -34,9 +34,9 @@ class QualityRun(NamedTuple):
 
 
 class CheckedRule(NamedTuple):
-    """An expectation and what was found: counts of rows or a value, and values that break it.
+    """An expectation and its result: counts of rows or a value, and values that break it.
 
-    `observed` is why it could not be evaluated, where it could not.
+    `observed` is the error message if it could not be evaluated.
     """
 
     rule: str
@@ -48,10 +48,10 @@ class CheckedRule(NamedTuple):
     examples: list[str]
 
 
-def write_docs(folder: str, run: QualityRun, table: Table, found: Sequence[dict[str, Any]]) -> None:
+def write_docs(folder: str, run: QualityRun, table: Table, given: Sequence[dict[str, Any]]) -> None:
     """Writes the page of a table's results, as Great Expectations gives them, and the index."""
     docs = Path(folder, "docs")
-    rules = [_rule(table, rule, of) for rule, of in zip(table.expectations, found, strict=True)]
+    rules = [_to_rule(table, rule, of) for rule, of in zip(table.expectations, given, strict=True)]
     page = {
         "run": run.name,
         "at": run.at.strftime("%Y-%m-%d %H:%M"),
@@ -62,22 +62,22 @@ def write_docs(folder: str, run: QualityRun, table: Table, found: Sequence[dict[
         "failed": any(rule.severity == "critical" and not rule.success for rule in rules),
     }
     (docs / run.name).mkdir(parents=True, exist_ok=True)
-    pages = [page, *_pages(docs)][:MOST_PAGES]
+    pages = [page, *_read_pages(docs)][:MOST_PAGES]
     _write(docs / run.name / f"{table.table}.html", _render(page=page, rules=rules, pages=None))
     _write(docs / PAGES, json.dumps(pages))
     _write(docs / INDEX, _render(page=None, rules=None, pages=pages))
 
 
-def exception_message(found: dict[str, Any]) -> str | None:
+def exception_message(result: dict[str, Any]) -> str | None:
     """Why an expectation could not be evaluated; None where it could."""
-    information = found.get("exception_info") or {}
+    information = result.get("exception_info") or {}
     each = [information, *[value for value in information.values() if isinstance(value, dict)]]
     return next(
         (entry["exception_message"] for entry in each if entry.get("exception_message")), None
     )
 
 
-def _pages(docs: Path) -> list[dict[str, Any]]:
+def _read_pages(docs: Path) -> list[dict[str, Any]]:
     """The pages that are there, newest first."""
     with suppress(OSError, ValueError):
         return list(json.loads((docs / PAGES).read_text(encoding="utf-8")))
@@ -97,29 +97,29 @@ def _render(**given: object) -> str:
     return environment.from_string(template).render(style=style, **given)
 
 
-def _rule(table: Table, rule: Expectation, found: dict[str, Any]) -> CheckedRule:
-    counts = found["result"]
+def _to_rule(table: Table, rule: Expectation, result: dict[str, Any]) -> CheckedRule:
+    counts = result["result"]
     unexpected, percent = counts.get("unexpected_count"), counts.get("unexpected_percent") or 0.0
     elements = f"{counts.get('element_count') or 0:,} ({percent:.3g} %)"
-    observed = exception_message(found) or counts.get("observed_value")
+    observed = exception_message(result) or counts.get("observed_value")
     return CheckedRule(
         rule=rule.type.removeprefix("expect_").replace("_", " "),
         arguments=", ".join(f"{name}: {value}" for name, value in rule.arguments.items()),
         severity=rule.severity,
-        success=found["success"],
+        success=result["success"],
         unexpected="" if unexpected is None else f"{unexpected:,} of {elements}",
         observed="" if observed is None else str(observed),
-        examples=[] if _is_sensitive(table, rule) else _examples(counts),
+        examples=[] if _is_sensitive(table, rule) else _list_examples(counts),
     )
 
 
 def _is_sensitive(table: Table, rule: Expectation) -> bool:
     """Whether the expectation is about a column whose values gold does not show."""
-    told = str(rule.arguments)
-    return any(column.sensitive and name in told for name, column in table.columns.items())
+    arguments = str(rule.arguments)
+    return any(column.sensitive and name in arguments for name, column in table.columns.items())
 
 
-def _examples(counts: dict[str, Any]) -> list[str]:
+def _list_examples(counts: dict[str, Any]) -> list[str]:
     """Values that break the expectation, each once."""
     values = map(str, counts.get("partial_unexpected_list") or ())
     return list(dict.fromkeys(values))[:MOST_EXAMPLES]

@@ -1,6 +1,6 @@
 """The four LIKE expectations for Great Expectations on Spark, where it has them for SQL only.
 
-The classes are what Great Expectations asks for; it leaves nulls out by itself.
+Great Expectations needs a class for each; it leaves nulls out by itself.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 
-def _define(name: str, keys: tuple[str, ...], condition: Callable[..., Column]) -> None:
+def _define_metric(name: str, keys: tuple[str, ...], condition: Callable[..., Column]) -> None:
     """Makes the class of a metric, by which Great Expectations finds its condition."""
 
     def _spark(cls: type, column: Column, **given: object) -> Column:
@@ -29,22 +29,24 @@ def _define(name: str, keys: tuple[str, ...], condition: Callable[..., Column]) 
     type(name, (ColumnMapMetricProvider,), {**named, "__module__": __name__, "_spark": decorated})
 
 
-def _like_one(
+def _match_like_list(
     column: Column, like_pattern_list: list[str], escape: str | None, match_on: str | None = None
 ) -> Column:
-    """Any of the patterns, or all."""
+    """Whether the value matches any of the patterns, or with `match_on=all` every one."""
     combine = and_ if match_on == "all" else or_
-    return reduce(combine, [_like(column, like, escape) for like in like_pattern_list])
+    return reduce(combine, [_match_like(column, like, escape) for like in like_pattern_list])
 
 
-def _like(column: Column, like_pattern: str, escape: str | None) -> Column:
+def _match_like(column: Column, like_pattern: str, escape: str | None) -> Column:
     return (
         F.like(column, F.lit(like_pattern), F.lit(escape)) if escape else column.like(like_pattern)
     )
 
 
-_define("match_like_pattern", ("like_pattern", "escape"), _like)
-_define("not_match_like_pattern", ("like_pattern", "escape"), lambda *of, **by: ~_like(*of, **by))
+_define_metric("match_like_pattern", ("like_pattern", "escape"), _match_like)
+_define_metric(
+    "not_match_like_pattern", ("like_pattern", "escape"), lambda *of, **by: ~_match_like(*of, **by)
+)
 _LIST = ("like_pattern_list", "escape")
-_define("match_like_pattern_list", (*_LIST, "match_on"), _like_one)
-_define("not_match_like_pattern_list", _LIST, lambda *of, **by: ~_like_one(*of, **by))
+_define_metric("match_like_pattern_list", (*_LIST, "match_on"), _match_like_list)
+_define_metric("not_match_like_pattern_list", _LIST, lambda *of, **by: ~_match_like_list(*of, **by))

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from gold.quality.run import Result
 from lakehouse.config.table import Expectation, Table
 from lakehouse.config.target import Target
-from lakehouse.storage.names import exists, name
+from lakehouse.storage.names import table_exists, table_name
 from lakehouse.storage.writing import DeclaredTable
 
 TABLE, COMMENT = "pipeline_quality", "what every run of the expectations found"
@@ -40,7 +40,7 @@ COLUMNS = (
 
 
 class RuleChanges(NamedTuple):
-    """Rules of a table that the last run had not, and those that only it had, as JSON."""
+    """Rules of a table that are new since its last run, and rules that are gone, as JSON."""
 
     table: str
     added: list[str]
@@ -53,13 +53,13 @@ def rule_text(expectation: Expectation) -> str:
     return json.dumps(given, sort_keys=True, default=str, ensure_ascii=False)
 
 
-def digest(table: Table) -> str:
+def digest_rules(table: Table) -> str:
     """A digest of the table's rules, whatever their order."""
     texts = sorted(map(rule_text, table.expectations))
     return sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
-def append(
+def append_results(
     spark: SparkSession,
     target: Target,
     table: Table,
@@ -69,7 +69,7 @@ def append(
 ) -> None:
     """Keeps the results of one table, which are in the order of its expectations."""
     at = datetime.now(timezone.utc)
-    about = {"run_id": run_id, "at": at, "checked": checked, "rules": digest(table)}
+    about = {"run_id": run_id, "at": at, "checked": checked, "rules": digest_rules(table)}
     rows = [
         {**result.model_dump(), **about, "rule": rule_text(expectation)}
         for result, expectation in zip(results, table.expectations, strict=True)
@@ -77,22 +77,24 @@ def append(
     DeclaredTable("gold", TABLE, COMMENT, COLUMNS).append(spark, target, rows)
 
 
-def drifts(spark: SparkSession, target: Target, tables: Iterable[Table]) -> list[RuleChanges]:
-    """The tables whose rules are others than in their last run; asked before the new results."""
-    known = _last_rules(spark, target)
-    found = []
+def find_rule_changes(
+    spark: SparkSession, target: Target, tables: Iterable[Table]
+) -> list[RuleChanges]:
+    """The tables whose rules differ from their last run's; to be called before `append_results`."""
+    last_rules = _last_rules(spark, target)
+    changes = []
     for table in tables:
         rules = set(map(rule_text, table.expectations))
-        before = known.get(table.table, rules)
+        before = last_rules.get(table.table, rules)
         if rules != before:
-            found.append(RuleChanges(table.table, sorted(rules - before), sorted(before - rules)))
-    return found
+            changes.append(RuleChanges(table.table, sorted(rules - before), sorted(before - rules)))
+    return changes
 
 
 def _last_rules(spark: SparkSession, target: Target) -> dict[str, set[str]]:
-    if not exists(spark, target, "gold", TABLE):
+    if not table_exists(spark, target, "gold", TABLE):
         return {}
-    rows = spark.table(name(target, "gold", TABLE))
+    rows = spark.table(table_name(target, "gold", TABLE))
     last = rows.groupBy("table", "run_id").agg(
         F.max("at").alias("at"), F.collect_set("rule").alias("rules")
     )

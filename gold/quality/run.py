@@ -1,7 +1,7 @@
-"""Quality: a table's expectations, unchanged, through Great Expectations over what gold shows.
+"""Quality: Great Expectations checks a table's expectations, unchanged, on what gold shows.
 
-The gate in silver decides which rows get in; this says whether what got in keeps the promises,
-those about the whole table included.
+The gate in silver decides which rows get in. This checks all rows that got in, also by expectations
+about the whole table.
 """
 
 import warnings
@@ -22,7 +22,7 @@ _FORMAT = {"result_format": "SUMMARY"}
 
 
 class Result(BaseModel):
-    """What became of one expectation.
+    """The result of one expectation.
 
     Counts are null for an expectation that is not about rows; `observed` is then what was found.
     `message` says why an expectation could not be evaluated at all, which counts as a failure.
@@ -41,38 +41,38 @@ class Result(BaseModel):
     message: str | None = None
 
 
-def check(table: Table, rows: DataFrame, folder: str, run: QualityRun) -> list[Result]:
+def check_expectations(table: Table, rows: DataFrame, folder: str, run: QualityRun) -> list[Result]:
     """Checks these rows (the gold table's, or a batch's): one result per expectation, in order.
 
     FOLDER/results gets the full results as JSON and FOLDER/docs/index.html the Data Docs.
     """
     if not table.expectations:
         return []
-    found = evaluate(table, rows, folder, _FORMAT, run.name)
-    write_docs(folder, run, table, found)
-    return [_result(table, each) for each in found]
+    results = evaluate_expectations(table, rows, folder, _FORMAT, run.name)
+    write_docs(folder, run, table, results)
+    return [_parse_result(table, each) for each in results]
 
 
 def newest_batch(spark: SparkSession, target: Target, table: Table) -> DataFrame | None:
     """The rows that the newest batch brought, as they were accepted; None before the first one."""
-    if not names.exists(spark, target, "silver", f"{table.table}_changes"):
+    if not names.table_exists(spark, target, "silver", f"{table.table}_changes"):
         return None
-    log = spark.table(names.name(target, "silver", f"{table.table}_changes"))
+    log = spark.table(names.table_name(target, "silver", f"{table.table}_changes"))
     newest = log.agg(F.max("_batch").alias("_newest"))
     rows = log.join(F.broadcast(newest), F.col("_batch") == F.col("_newest"), "left_semi")
     columns = [F.col(names.quote(c)) for c in log.columns if not c.startswith("_")]
     return rows.where(F.col("_operation") == UPSERT).select(*columns)
 
 
-def evaluate(
+def evaluate_expectations(
     table: Table, rows: DataFrame, folder: str, result_format: dict[str, Any], run: str
 ) -> list[dict[str, Any]]:
-    """What Great Expectations says of each expectation, in the table's order, as it says it."""
+    """Great Expectations' own result of each expectation, in the table's order."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from gold.quality.validation import validate
+        from gold.quality.validation import validate_rows
 
-        return validate(table, rows, folder, result_format, run)
+        return validate_rows(table, rows, folder, result_format, run)
 
 
 def critical_failures(results: Iterable[Result]) -> list[Result]:
@@ -80,9 +80,9 @@ def critical_failures(results: Iterable[Result]) -> list[Result]:
     return [result for result in results if result.severity == "critical" and not result.success]
 
 
-def _result(table: Table, found: dict[str, Any]) -> Result:
-    expectation = table.expectations[found["expectation_config"]["meta"]["position"]]
-    given, counts = expectation.arguments, found["result"]
+def _parse_result(table: Table, result: dict[str, Any]) -> Result:
+    expectation = table.expectations[result["expectation_config"]["meta"]["position"]]
+    given, counts = expectation.arguments, result["result"]
     single = [given[name] for name in ("column", "column_A", "column_B") if name in given]
     observed = counts.get("observed_value")
     return Result(
@@ -90,9 +90,9 @@ def _result(table: Table, found: dict[str, Any]) -> Result:
         expectation=expectation.type,
         columns=tuple(single or given.get("column_list", [])),
         severity=expectation.severity,
-        success=found["success"],
+        success=result["success"],
         unexpected_count=counts.get("unexpected_count"),
         element_count=counts.get("element_count"),
         observed=None if observed is None else str(observed),
-        message=exception_message(found),
+        message=exception_message(result),
     )

@@ -1,8 +1,8 @@
-"""Great Expectations at work: a context without a project of its own, a suite, a checkpoint.
+"""Runs Great Expectations: a context in memory, a suite and a checkpoint.
 
-Importing this module imports Great Expectations, an optional package that warns when it is imported
-and of its own doings: `quality` imports and calls it where warnings go no further. Nothing is sent
-anywhere, and no DataFrame is persisted (serverless Spark refuses that).
+Importing this module imports Great Expectations, an optional package that emits many warnings:
+`gold.quality.run` imports and calls it with warnings ignored. Nothing is sent anywhere, and no
+DataFrame is persisted (serverless Spark refuses that).
 """
 
 from datetime import datetime, timezone
@@ -29,26 +29,28 @@ _ISO_DAY = len("2024-01-31")
 _BOUNDS = ("min_value", "max_value")
 
 
-def validate(
+def validate_rows(
     table: Table, rows: DataFrame, folder: str, result_format: dict[str, Any], run: str
 ) -> list[dict[str, Any]]:
     """One result of Great Expectations per expectation of the table, in the table's order.
 
     Results are kept as JSON in FOLDER/results, under the name of the run.
     """
-    checkpoint = _checkpoint(table, folder, result_format)
+    checkpoint = _build_checkpoint(table, folder, result_format)
     outcome = checkpoint.run({"dataframe": rows}, run_id=RunIdentifier(run_name=run))
     results = [result for run in outcome.run_results.values() for result in run.results]
-    return sorted((result.to_json_dict() for result in results), key=_position)
+    return sorted((result.to_json_dict() for result in results), key=_read_position)
 
 
-def _position(result: dict[str, Any]) -> int:
+def _read_position(result: dict[str, Any]) -> int:
     return int(result["expectation_config"]["meta"]["position"])
 
 
-def _checkpoint(table: Table, folder: str, result_format: dict[str, Any]) -> gx.Checkpoint:
-    context = _context(folder)
-    suite = context.suites.add(gx.ExpectationSuite(name=table.table, expectations=_suite(table)))
+def _build_checkpoint(table: Table, folder: str, result_format: dict[str, Any]) -> gx.Checkpoint:
+    context = _build_context(folder)
+    suite = context.suites.add(
+        gx.ExpectationSuite(name=table.table, expectations=_build_suite(table))
+    )
     source = context.data_sources.add_spark(name="gold", persist=False)
     asset = source.add_dataframe_asset(name=table.table)
     batch = asset.add_batch_definition_whole_dataframe("rows")
@@ -62,7 +64,7 @@ def _checkpoint(table: Table, folder: str, result_format: dict[str, Any]) -> gx.
     )
 
 
-def _context(folder: str) -> EphemeralDataContext:
+def _build_context(folder: str) -> EphemeralDataContext:
     config = DataContextConfig(
         store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
         analytics_enabled=False,
@@ -79,19 +81,19 @@ def _context(folder: str) -> EphemeralDataContext:
     return gx.get_context(mode="ephemeral", project_config=config)
 
 
-def _suite(table: Table) -> list[Written]:
+def _build_suite(table: Table) -> list[Written]:
     return [
         ExpectationConfiguration(
             type=expectation.type,
             severity=FailureSeverity(expectation.severity),
-            kwargs=_arguments(expectation),
+            kwargs=_read_arguments(expectation),
             meta={**(expectation.arguments.get("meta") or {}), "position": place},
         ).to_domain_obj()
         for place, expectation in enumerate(table.expectations)
     ]
 
 
-def _arguments(expectation: Expectation) -> dict[str, Any]:
+def _read_arguments(expectation: Expectation) -> dict[str, Any]:
     """The arguments as they are written, but for timestamps without a zone: they are in UTC."""
     given = {name: value for name, value in expectation.arguments.items() if name != "meta"}
     return {name: _in_utc(value) if name in _BOUNDS else value for name, value in given.items()}

@@ -59,13 +59,13 @@ class Bar(NamedTuple):
 
 
 class PowerAxis:
-    """An axis of seconds by powers, from one second to a round number at or above the longest."""
+    """A logarithmic axis of seconds, from one to a round number at or above the longest."""
 
     MARKS = (1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800, 2_592_000)
     MARK_HEIGHT = 5.0
 
     def __init__(self, longest: float) -> None:
-        """Take the longest that has to find room, in seconds."""
+        """Take the longest time that has to fit, in seconds."""
         self.top = next((m for m in self.MARKS[2:] if m >= longest), longest)
         every = [mark for mark in self.MARKS if mark < self.top]
         self.marks = [*every[:: math.ceil(len(every) / 4)], self.top]
@@ -81,23 +81,23 @@ class PowerAxis:
         return "".join(f"M{at + 0.05} {top:.1f}h.9v{high}h-.9z" for at, top in tops)
 
 
-def flow(kinds: Sequence[RecordClass], counts: Mapping[str, int]) -> Flow:
+def draw_flow(kinds: Sequence[RecordClass], counts: Mapping[str, int]) -> Flow:
     """A Sankey diagram in three columns; thickness is the number of records."""
     total = sum(counts[kind.name] for kind in kinds)
     scale = HEIGHT / max(total, 1)
-    middle = _column([(k.name, k.label, counts[k.name]) for k in kinds], scale)
+    middle = _stack_nodes([(k.name, k.label, counts[k.name]) for k in kinds], scale)
     ends = [
         (name, label, sum(counts[k.name] for k in kinds if k.outcome == name))
         for name, label in OUTCOMES.items()
     ]
-    right = _column([end for end in ends if end[2]], scale, 2 * SLOT)
-    height = max(_bottom(middle), _bottom(right), HEIGHT)
-    middle, right = _centred(middle, height), _centred(right, height)
+    right = _stack_nodes([end for end in ends if end[2]], scale, 2 * SLOT)
+    height = max(_find_bottom(middle), _find_bottom(right), HEIGHT)
+    middle, right = _centre_nodes(middle, height), _centre_nodes(right, height)
     source = Node("records", "records", total, (height - total * scale) / 2, total * scale)
-    return Flow(source, middle, right, _bands(source, middle, right, kinds, scale), height)
+    return Flow(source, middle, right, _draw_bands(source, middle, right, kinds, scale), height)
 
 
-def stacked(
+def stack_bars(
     buckets: Sequence[Mapping[str, int]], kinds: Sequence[RecordClass], height: float
 ) -> list[Bar]:
     """Stacked bars, the highest of which fills the height."""
@@ -114,14 +114,16 @@ def stacked(
     return bars
 
 
-def marks(highest: float) -> list[int]:
+def choose_marks(highest: float) -> list[int]:
     """Round numbers for an axis that ends at `highest`, about four of them, from 0."""
     power = 10 ** max(math.floor(math.log10(max(highest, 1) / 4)), 0)
     step = next(power * n for n in (1, 2, 5, 10) if power * n * 4 >= highest)
     return list(range(0, int(highest) + 1, step))
 
 
-def _column(parts: Sequence[tuple[str, str, int]], scale: float, slot: float = SLOT) -> list[Node]:
+def _stack_nodes(
+    parts: Sequence[tuple[str, str, int]], scale: float, slot: float = SLOT
+) -> list[Node]:
     """Bars below each other, each with room for its label."""
     nodes, top = [], 0.0
     for name, label, count in parts:
@@ -132,11 +134,11 @@ def _column(parts: Sequence[tuple[str, str, int]], scale: float, slot: float = S
     return nodes
 
 
-def _bottom(nodes: Sequence[Node]) -> float:
+def _find_bottom(nodes: Sequence[Node]) -> float:
     return max((node.top + node.height for node in nodes), default=0.0) + SLOT / 2
 
 
-def _centred(nodes: Sequence[Node], height: float) -> list[Node]:
+def _centre_nodes(nodes: Sequence[Node], height: float) -> list[Node]:
     if not nodes:
         return []
     first, last = nodes[0].top, nodes[-1].top + nodes[-1].height
@@ -144,7 +146,7 @@ def _centred(nodes: Sequence[Node], height: float) -> list[Node]:
     return [node._replace(top=node.top + shift) for node in nodes]
 
 
-def _bands(
+def _draw_bands(
     source: Node,
     middle: Sequence[Node],
     right: Sequence[Node],
@@ -158,15 +160,15 @@ def _bands(
         thick = node.number * scale
         end = right_at[outcome[node.name]]
         label = f"{node.number:,} {node.label}"
-        into = _band(LEFT + BAR, left_at, MIDDLE, node.top, thick, node.height)
-        out = _band(MIDDLE + BAR, node.top, RIGHT, end, node.height, thick)
+        into = _draw_band(LEFT + BAR, left_at, MIDDLE, node.top, thick, node.height)
+        out = _draw_band(MIDDLE + BAR, node.top, RIGHT, end, node.height, thick)
         bands += [Band(node.name, label, into), Band(node.name, label, out)]
         left_at += thick
         right_at[outcome[node.name]] += thick
     return bands
 
 
-def _band(x0: float, y0: float, x1: float, y1: float, thick0: float, thick1: float) -> str:
+def _draw_band(x0: float, y0: float, x1: float, y1: float, thick0: float, thick1: float) -> str:
     """The outline of a band that leaves and arrives level."""
     turn = (x0 + x1) / 2
     there = f"M{x0:.2f} {y0:.2f}C{turn:.2f} {y0:.2f} {turn:.2f} {y1:.2f} {x1:.2f} {y1:.2f}"

@@ -25,7 +25,7 @@ from gold.report.tables import TableLines, describe_tables
 from gold.status.trouble import PipelineStatus, name_state, worst_first
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.durations import spoken
+from lakehouse.durations import render_duration
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import names
@@ -57,38 +57,38 @@ class Report(NamedTuple):
     docs: str | None = None
 
 
-def write(
+def write_report(
     spark: SparkSession,
     target: Target,
     tables: list[Table],
     file: Path,
-    told: PipelineStatus,
+    status: PipelineStatus,
     docs: Path | None = None,
 ) -> None:
     """Writes the report about these tables, in place of the one that lies there.
 
-    It shows the status as it was told, and the runs of the last `DAYS` days: the newest
+    It shows the given status, and the runs of the last `DAYS` days: the newest
     `MOST_ENTRIES` entries of the ledger. It links the Data Docs in the folder `docs`, if they are
     there.
     """
     names_ = [table.table for table in tables]
-    results = checked(spark, target, names_)
+    results = read_last_results(spark, target, names_)
     report = Report(
         target=target.name,
         moment=datetime.now(timezone.utc),
-        told=told,
-        entries=recent(spark, target, names_),
+        told=status,
+        entries=read_recent_entries(spark, target, names_),
         results=results,
         tables=describe_tables(target, tables, results),
-        docs=_link(docs, file),
+        docs=_link_docs(docs, file),
     )
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_name(f".{file.name}.part")
-    fresh.write_text(render(report), encoding="utf-8")
+    fresh.write_text(render_page(report), encoding="utf-8")
     fresh.replace(file)
 
 
-def _link(docs: Path | None, file: Path) -> str | None:
+def _link_docs(docs: Path | None, file: Path) -> str | None:
     """The way from the page to the index of the Data Docs, as a URL."""
     index = docs and docs / "docs" / "index.html"
     if index is None or not index.is_file():
@@ -96,37 +96,37 @@ def _link(docs: Path | None, file: Path) -> str | None:
     return quote(os.path.relpath(index, file.parent).replace(os.sep, "/"))
 
 
-def recent(spark: SparkSession, target: Target, tables: list[str]) -> list[Entry]:
+def read_recent_entries(spark: SparkSession, target: Target, tables: list[str]) -> list[Entry]:
     """The ledger's newest entries about these tables."""
-    rows = ledger.read(spark, target).where(F.col("table").isin(tables))
+    rows = ledger.read_entries(spark, target).where(F.col("table").isin(tables))
     rows = rows.where(
         f"status <> 'begun' AND started_at > current_timestamp() - INTERVAL {DAYS} DAYS"
     )
     newest = rows.drop(ledger.STATE, "positions").orderBy(F.desc("ended_at")).limit(MOST_ENTRIES)
-    return [_entry(row.asDict()) for row in newest.collect()]
+    return [_parse_entry(row.asDict()) for row in newest.collect()]
 
 
-def checked(spark: SparkSession, target: Target, tables: list[str]) -> list[Record]:
+def read_last_results(spark: SparkSession, target: Target, tables: list[str]) -> list[Record]:
     """What the last run of `lakehouse quality` found in gold, of each of these tables."""
-    if not names.exists(spark, target, "gold", QUALITY_RESULTS):
+    if not names.table_exists(spark, target, "gold", QUALITY_RESULTS):
         return []
-    rows = spark.table(names.name(target, "gold", QUALITY_RESULTS))
+    rows = spark.table(names.table_name(target, "gold", QUALITY_RESULTS))
     mine = rows.where((F.col("checked") == "gold") & F.col("table").isin(tables))
     last = mine.groupBy("table").agg(F.max_by("run_id", "at").alias("run_id"))
     newest = mine.join(last, ["table", "run_id"], "left_semi").orderBy("table", "rule")
     return [row.asDict(recursive=True) for row in newest.collect()]
 
 
-def render(report: Report) -> str:
+def render_page(report: Report) -> str:
     """The page's text."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=False)
-    environment.filters["code"] = _code
+    environment.filters["code"] = _mark_code
     folder = files("gold.report")
     template = environment.from_string(folder.joinpath("report.html.j2").read_text("utf-8"))
     script = folder.joinpath("report.js").read_text("utf-8")
     digest = b64encode(sha256(f"\n{script}\n".encode()).digest()).decode()
     return template.render(
-        **_parts(report),
+        **_collect_parts(report),
         target=report.target,
         moment=report.moment.isoformat(),
         docs=report.docs,
@@ -136,59 +136,60 @@ def render(report: Report) -> str:
         script_digest=digest,
         coloured=COLOURED,
         buckets=story.BUCKETS,
-        size=_size,
-        spoken=spoken,
+        size=_describe_size,
+        spoken=render_duration,
     )
 
 
-def _code(text: str) -> Markup:
+def _mark_code(text: str) -> Markup:
     """A sentence whose commands, which stand between backticks, are code."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
-def _parts(report: Report) -> dict[str, Any]:
+def _collect_parts(report: Report) -> dict[str, Any]:
     records, entries, results = worst_first(report.told.records), report.entries, report.results
-    over, runs = story.span(entries), list_runs(entries)
-    drift, gaps = page.notes(records, "drift", "at"), page.notes(records, "gaps", "found_at")
+    over, runs = story.find_span(entries), list_runs(entries)
+    drift = page.list_newest(records, "drift", "at")
+    gaps = page.list_newest(records, "gaps", "found_at")
     return {
         "records": records,
         "states": {record["table"]: name_state(record) for record in records},
-        "verdict": page.judge(report.told),
+        "verdict": page.judge_status(report.told),
         "unread": report.told.unread,
         "described": {each.table: each for each in report.tables},
         "runs": runs,
         "runs_shown": RUNS_SHOWN,
-        "tiles": page.tiles(records),
+        "tiles": page.build_tiles(records),
         "rows": sum(map(itemgetter("rows"), records)),
-        "flow": page.flow(records),
-        "freshness": page.freshness(records, entries, over),
+        "flow": page.build_flow(records),
+        "freshness": page.build_freshness(records, entries, over),
         "over": over,
-        "moments": page.moments(over) if over else [],
-        "step": _step(over.step) if over else "",
-        "volumes": page.volumes(entries, over) if over else None,
-        "letters": page.letters(records),
+        "moments": page.label_moments(over) if over else [],
+        "step": _describe_step(over.step) if over else "",
+        "volumes": page.build_volumes(entries, over) if over else None,
+        "letters": page.count_letters(records),
         "results": results,
         "passed": sum(map(itemgetter("success"), results)),
         "checked": max((str(result.get("at") or "") for result in results), default=""),
         "drift": drift,
-        "drift_keys": _keys(drift),
+        "drift_keys": _list_keys(drift),
         "gaps": gaps,
-        "gap_keys": _keys(gaps),
+        "gap_keys": _list_keys(gaps),
         "most_bytes": max((record["bytes"] or 0 for record in records), default=0) or 1,
     }
 
 
-def _keys(notes: Sequence[Record]) -> list[str]:
-    """The columns of a list of notes, but for the table and what only machines read."""
+def _list_keys(notes: Sequence[Record]) -> list[str]:
+    """The columns of a list of entries, without the table and what only machines read."""
     left_out = ("table", "run_id", "feed", "transaction", "resolved_at")
     return [key for key in (notes[0] if notes else {}) if key not in left_out]
 
 
-def _step(step: timedelta) -> str:
-    return spoken(max(round(step.total_seconds()), 1))
+def _describe_step(step: timedelta) -> str:
+    return render_duration(max(round(step.total_seconds()), 1))
 
 
-def _size(count: int | None) -> str:
+def _describe_size(count: int | None) -> str:
     """Bytes as a person reads them."""
     if count is None:
         return "unknown size"
@@ -198,7 +199,7 @@ def _size(count: int | None) -> str:
     return f"{size:.1f} {units[0]}" if size % 1 and size < 100 else f"{size:.0f} {units[0]}"
 
 
-def _entry(row: dict[str, Any]) -> Entry:
+def _parse_entry(row: dict[str, Any]) -> Entry:
     """Spark's times come without a zone and are UTC."""
     times = {key: row[key].replace(tzinfo=timezone.utc) for key in ("started_at", "ended_at")}
     return Entry.model_validate(row | times)

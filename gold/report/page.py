@@ -9,7 +9,7 @@ from gold.report import drawing, story
 from gold.report.drawing import Bar, Flow
 from gold.report.story import RecordClass, Span, Wait
 from gold.status.trouble import PipelineStatus, list_lines
-from lakehouse.durations import spoken
+from lakehouse.durations import render_duration
 from lakehouse.run.ledger import Entry
 
 VOLUME_HEIGHT = 100.0
@@ -68,7 +68,7 @@ class Freshness(NamedTuple):
 
 
 class FreshnessCharts(NamedTuple):
-    """A chart per table over one axis: marks as (label, percent) on a scale by powers."""
+    """A chart per table over one axis: marks as (label, percent) on a logarithmic scale."""
 
     charts: list[Freshness]
     marks: list[tuple[str, float]]
@@ -83,33 +83,33 @@ class Letters(NamedTuple):
     tables: str
 
 
-def judge(told: PipelineStatus) -> Headline:
+def judge_status(status: PipelineStatus) -> Headline:
     """The verdict on the whole: all is well only where something is promised, and kept."""
-    lines = list_lines(told)
+    lines = list_lines(status)
     serious, others = sum(line[2] for line in lines), sum(not line[2] for line in lines)
     if serious:
-        return Headline("bad", _asks(serious, "asks", "ask", "for attention"), "", lines)
+        return Headline("bad", _count_things(serious, "asks", "ask", "for attention"), "", lines)
     if others:
-        return Headline("look", _asks(others, "is", "are", "worth a look"), "", lines)
-    if not any(record["counts"].get("records") for record in told.records):
+        return Headline("look", _count_things(others, "is", "are", "worth a look"), "", lines)
+    if not any(record["counts"].get("records") for record in status.records):
         text = "The lake is empty: drop files of events into the landing folder, then run"
         return Headline("empty", "Nothing has arrived yet", f"{text} `lakehouse run`.", lines)
-    promised = sum(record["max_staleness_seconds"] is not None for record in told.records)
+    promised = sum(record["max_staleness_seconds"] is not None for record in status.records)
     if not promised:
         text = "Every change that arrived is accounted for. No table promises a freshness"
         text = f"{text} (`max_staleness`), so none can be late."
         return Headline("unpromised", "Nothing asks for attention", text, lines)
     text = "Every change that arrived is accounted for, and the promise of freshness is kept"
     return Headline(
-        "good", "All is well", f"{text} by {promised} of {len(told.records)} tables.", lines
+        "good", "All is well", f"{text} by {promised} of {len(status.records)} tables.", lines
     )
 
 
-def _asks(number: int, one: str, many: str, rest: str) -> str:
+def _count_things(number: int, one: str, many: str, rest: str) -> str:
     return f"{number} {'thing' if number == 1 else 'things'} {one if number == 1 else many} {rest}"
 
 
-def tiles(records: Sequence[Record]) -> list[Tile]:
+def build_tiles(records: Sequence[Record]) -> list[Tile]:
     """The big numbers, over all tables."""
 
     def total(key: str) -> int:
@@ -133,67 +133,69 @@ def tiles(records: Sequence[Record]) -> list[Tile]:
     ]
 
 
-def flow(records: Iterable[Record]) -> Flow | None:
+def build_flow(records: Iterable[Record]) -> Flow | None:
     """What became of all records; None before there are any."""
     counts: Counter[str] = Counter()
     for record in records:
-        counts.update(story.classes(record["counts"]))
-    return drawing.flow(story.kinds(counts), counts) if counts else None
+        counts.update(story.count_classes(record["counts"]))
+    return drawing.draw_flow(story.list_kinds(counts), counts) if counts else None
 
 
-def volumes(entries: Sequence[Entry], over: Span) -> Volumes:
+def build_volumes(entries: Sequence[Entry], over: Span) -> Volumes:
     """Silver's records by class over time."""
-    buckets = story.volumes(entries, over)
+    buckets = story.count_by_bucket(entries, over)
     totals: Counter[str] = Counter()
     for bucket in buckets:
         totals.update(bucket)
-    kinds = story.kinds(totals)
+    kinds = story.list_kinds(totals)
     highest = max(sum(bucket.values()) for bucket in buckets)
-    marks = [(mark, mark / highest * 100 if highest else 0.0) for mark in drawing.marks(highest)]
-    return Volumes(drawing.stacked(buckets, kinds, VOLUME_HEIGHT), kinds, totals, marks)
+    marks = [(at, at / highest * 100 if highest else 0.0) for at in drawing.choose_marks(highest)]
+    return Volumes(drawing.stack_bars(buckets, kinds, VOLUME_HEIGHT), kinds, totals, marks)
 
 
-def freshness(
+def build_freshness(
     records: Sequence[Record], entries: Sequence[Entry], over: Span | None
 ) -> FreshnessCharts:
-    """One small chart per table, all over one axis; by powers, as promises differ by powers."""
-    waited = story.waits(entries)
+    """One small chart per table, all over one logarithmic axis."""
+    waits = story.find_waits(entries)
     promises = [record["max_staleness_seconds"] or 0 for record in records]
-    longest = [wait.seconds for record in records for wait in waited.get(record["table"], [])]
+    longest = [wait.seconds for record in records for wait in waits.get(record["table"], [])]
     axis = drawing.PowerAxis(max([*longest, *promises], default=0))
-    charts = [_freshness(record, waited.get(record["table"], []), over, axis) for record in records]
-    return FreshnessCharts(charts, [(spoken(at), axis.percent(at)) for at in axis.marks])
+    charts = [
+        _chart_table(record, waits.get(record["table"], []), over, axis) for record in records
+    ]
+    return FreshnessCharts(charts, [(render_duration(at), axis.percent(at)) for at in axis.marks])
 
 
-def _freshness(
+def _chart_table(
     record: Record, waits: Sequence[Wait], over: Span | None, axis: drawing.PowerAxis
 ) -> Freshness:
     promised = record["max_staleness_seconds"]
     recommended = record["recommended_max_staleness_minutes"]
-    buckets = list(enumerate(story.longest(waits, over) if over else []))
-    found = [(place, long) for place, long in buckets if long is not None]
-    kept = [each for each in found if not promised or each[1] <= promised]
+    buckets = list(enumerate(story.find_longest(waits, over) if over else []))
+    marks = [(place, long) for place, long in buckets if long is not None]
+    kept = [each for each in marks if not promised or each[1] <= promised]
     return Freshness(
         table=record["table"],
-        now=spoken(record["staleness_seconds"]),
-        latest=spoken(waits[-1].seconds if waits else None),
-        longest=spoken(max((wait.seconds for wait in waits), default=None)),
-        promised=spoken(promised),
+        now=render_duration(record["staleness_seconds"]),
+        latest=render_duration(waits[-1].seconds if waits else None),
+        longest=render_duration(max((wait.seconds for wait in waits), default=None)),
+        promised=render_duration(promised),
         recommended="" if recommended is None else f"{recommended} min",
         line=axis.percent(promised) if promised else None,
         kept=axis.outline(kept),
-        broken=axis.outline([each for each in found if each not in kept]),
+        broken=axis.outline([each for each in marks if each not in kept]),
         stale=record["stale"],
     )
 
 
-def letters(records: Iterable[Record]) -> list[Letters]:
+def count_letters(records: Iterable[Record]) -> list[Letters]:
     """Unresolved dead letters, the most frequent reason first."""
-    found: dict[str, dict[str, int]] = defaultdict(dict)
+    counts: dict[str, dict[str, int]] = defaultdict(dict)
     for record in records:
         for reason, count in record["dead_letters"].items():
-            found[reason][record["table"]] = count
-    totals = {reason: sum(by_table.values()) for reason, by_table in found.items()}
+            counts[reason][record["table"]] = count
+    totals = {reason: sum(by_table.values()) for reason, by_table in counts.items()}
     most = max(totals.values(), default=1)
     return [
         Letters(
@@ -202,22 +204,22 @@ def letters(records: Iterable[Record]) -> list[Letters]:
             totals[reason] / most * 100,
             ", ".join(f"{table} {count:,}" for table, count in sorted(by_table.items())),
         )
-        for reason, by_table in sorted(found.items(), key=lambda item: (-totals[item[0]], item[0]))
+        for reason, by_table in sorted(counts.items(), key=lambda item: (-totals[item[0]], item[0]))
     ]
 
 
-def notes(records: Iterable[Record], key: str, time: str) -> list[dict[str, Any]]:
-    """The newest notes of drift or gaps over all tables, by their column `time`, newest first."""
-    found = [{"table": record["table"], **note} for record in records for note in record[key]]
-    return sorted(found, key=lambda note: str(note[time]), reverse=True)[:NOTES_SHOWN]
+def list_newest(records: Iterable[Record], key: str, time: str) -> list[dict[str, Any]]:
+    """The newest entries of drift or gaps over all tables, by their column `time`, newest first."""
+    entries = [{"table": record["table"], **note} for record in records for note in record[key]]
+    return sorted(entries, key=lambda note: str(note[time]), reverse=True)[:NOTES_SHOWN]
 
 
-def moments(over: Span) -> list[str]:
+def label_moments(over: Span) -> list[str]:
     """Five labels for an axis of time, as short as they can be."""
     long = (over.end - over.begin).total_seconds()
     pattern = "%d %b" if long > 5 * 86_400 else "%d %b %H:%M" if long > 7_200 else "%H:%M:%S"
-    return [_moment(over, quarter).strftime(pattern) for quarter in range(5)]
+    return [_find_moment(over, quarter).strftime(pattern) for quarter in range(5)]
 
 
-def _moment(over: Span, quarter: int) -> datetime:
+def _find_moment(over: Span, quarter: int) -> datetime:
     return over.begin + (over.end - over.begin) * quarter / 4

@@ -38,18 +38,18 @@ def list_runs(entries: Iterable[Entry]) -> list[RunLine]:
     by_run: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         by_run[entry.run_id].append(entry)
-    runs = [(_began(of_run), _run(of_run)) for of_run in by_run.values()]
+    runs = [(_find_begin(of_run), _summarise_run(of_run)) for of_run in by_run.values()]
     return [line for _, line in sorted(runs, key=lambda run: run[0], reverse=True)]
 
 
-def _began(entries: Sequence[Entry]) -> datetime:
+def _find_begin(entries: Sequence[Entry]) -> datetime:
     return min(entry.started_at for entry in entries)
 
 
-def _run(entries: Sequence[Entry]) -> RunLine:
-    began, ended = _began(entries), max(entry.ended_at for entry in entries)
+def _summarise_run(entries: Sequence[Entry]) -> RunLine:
+    began, ended = _find_begin(entries), max(entry.ended_at for entry in entries)
     failures = [entry for entry in entries if entry.status == "failed"]
-    records = {layer: _records(entries, layer) for layer in LAYERS}
+    records = {layer: _count_records(entries, layer) for layer in LAYERS}
     named = [f"{each.table} ({each.layer}): {_first_line(each)}" for each in failures[:MOST_NAMED]]
     more = [f"and {len(failures) - MOST_NAMED} more"] if len(failures) > MOST_NAMED else []
     layers = {entry.layer for entry in entries}
@@ -64,7 +64,7 @@ def _run(entries: Sequence[Entry]) -> RunLine:
     )
 
 
-def _records(entries: Iterable[Entry], layer: str) -> int:
+def _count_records(entries: Iterable[Entry], layer: str) -> int:
     return sum(entry.counts.get("records", 0) for entry in entries if entry.layer == layer)
 
 

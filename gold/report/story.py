@@ -1,4 +1,4 @@
-"""What the ledger tells over time: what became of the records, and how long each one waited."""
+"""The ledger over time: what became of the records, and how long they waited."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -72,7 +72,7 @@ class Wait(NamedTuple):
     seconds: float
 
 
-def span(entries: Sequence[Entry]) -> Span | None:
+def find_span(entries: Sequence[Entry]) -> Span | None:
     """From the first run to the last, at least a minute; None without any."""
     if not entries:
         return None
@@ -80,41 +80,41 @@ def span(entries: Sequence[Entry]) -> Span | None:
     return Span(min(begin, end - timedelta(minutes=1)), end)
 
 
-def classes(counts: Mapping[str, int]) -> dict[str, int]:
-    """The classes of a ledger entry without its notes, all dead letters as one."""
-    found: Counter[str] = Counter()
+def count_classes(counts: Mapping[str, int]) -> dict[str, int]:
+    """A ledger entry's records by class, without other counts; all dead letters as one class."""
+    totals: Counter[str] = Counter()
     for name, count in counts.items():
         if name not in NOT_CLASSES and count:
-            found[name.partition(":")[0]] += count
-    return dict(found)
+            totals[name.partition(":")[0]] += count
+    return dict(totals)
 
 
-def kinds(counted: Iterable[str]) -> list[RecordClass]:
+def list_kinds(counted: Iterable[str]) -> list[RecordClass]:
     """The kinds of these classes in the order of KINDS; one it does not know comes last."""
     names = set(counted)
     unknown = sorted(names - KNOWN.keys())
-    known = [kind for kind in KINDS if kind.name in names]
-    return known + [RecordClass(name, name.replace("_", " "), "covered") for name in unknown]
+    listed = [kind for kind in KINDS if kind.name in names]
+    return listed + [RecordClass(name, name.replace("_", " "), "covered") for name in unknown]
 
 
-def volumes(entries: Iterable[Entry], over: Span) -> list[dict[str, int]]:
+def count_by_bucket(entries: Iterable[Entry], over: Span) -> list[dict[str, int]]:
     """Silver's classes of records, per bucket."""
     buckets: list[Counter[str]] = [Counter() for _ in range(over.buckets)]
     for entry in entries:
         if entry.layer == "silver":
-            buckets[over.bucket(entry.ended_at)].update(classes(entry.counts))
+            buckets[over.bucket(entry.ended_at)].update(count_classes(entry.counts))
     return [dict(bucket) for bucket in buckets]
 
 
-def waits(entries: Iterable[Entry]) -> dict[str, list[Wait]]:
+def find_waits(entries: Iterable[Entry]) -> dict[str, list[Wait]]:
     """The waits of every table's runs, oldest first."""
     by_table: dict[str, list[Entry]] = defaultdict(list)
     for entry in sorted(entries, key=lambda e: e.ended_at):
         by_table[entry.table].append(entry)
-    return {table: list(_waits(of_table)) for table, of_table in by_table.items()}
+    return {table: list(_measure_waits(of_table)) for table, of_table in by_table.items()}
 
 
-def _waits(entries: Sequence[Entry]) -> Iterator[Wait]:
+def _measure_waits(entries: Sequence[Entry]) -> Iterator[Wait]:
     since: datetime | None = None
     for entry in entries:
         if not entry.counts.get("records"):
@@ -127,10 +127,10 @@ def _waits(entries: Sequence[Entry]) -> Iterator[Wait]:
             since = None
 
 
-def longest(waits_of_table: Iterable[Wait], over: Span) -> list[float | None]:
+def find_longest(waits_of_table: Iterable[Wait], over: Span) -> list[float | None]:
     """The longest wait per bucket; None where nothing was applied."""
-    found: list[float | None] = [None] * over.buckets
+    longest: list[float | None] = [None] * over.buckets
     for wait in waits_of_table:
         place = over.bucket(wait.at)
-        found[place] = max(found[place] or 0.0, wait.seconds)
-    return found
+        longest[place] = max(longest[place] or 0.0, wait.seconds)
+    return longest

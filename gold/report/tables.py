@@ -7,7 +7,7 @@ from gold.quality.results import rule_text
 from lakehouse.config.table import Expectation, Table
 from lakehouse.config.target import Target
 from lakehouse.storage.delta_log import read_table_log
-from lakehouse.storage.views import View, stored
+from lakehouse.storage.views import View, load_views
 
 Record = Mapping[str, Any]
 
@@ -30,7 +30,7 @@ class RuleLine(NamedTuple):
 
 
 class TableLines(NamedTuple):
-    """What is told of a table besides its status."""
+    """What the report shows of a table besides its status."""
 
     table: str
     comment: str
@@ -42,8 +42,8 @@ class TableLines(NamedTuple):
 def describe_tables(
     target: Target, tables: Sequence[Table], results: Sequence[Record]
 ) -> list[TableLines]:
-    """What the report tells of each table; a lake of this machine tells its columns itself."""
-    views = {} if target.catalog else stored(target, "gold")
+    """The report's part about each table; without a catalog its columns are those of the views."""
+    views = {} if target.catalog else load_views(target, "gold")
     verdicts: dict[str, dict[str, bool]] = {}
     for each in results:
         verdicts.setdefault(each["table"], {})[each.get("rule") or ""] = each["success"]
@@ -52,32 +52,32 @@ def describe_tables(
             table.table,
             table.comment or "",
             ", ".join(table.keys) or "none",
-            _columns(table, views.get(table.table), _types(target, table)),
-            [_rule(rule, verdicts.get(table.table, {})) for rule in table.expectations],
+            _list_columns(table, views.get(table.table), _read_types(target, table)),
+            [_describe_rule(rule, verdicts.get(table.table, {})) for rule in table.expectations],
         )
         for table in tables
     ]
 
 
-def _types(target: Target, table: Table) -> dict[str, str]:
-    """The columns' types in silver; none where no log of this machine tells them."""
+def _read_types(target: Target, table: Table) -> dict[str, str]:
+    """The columns' types in silver; none where there is a catalog, or no log."""
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     log = None if target.catalog else read_table_log(target, "silver", kept)
     return log.columns if log is not None else {}
 
 
-def _columns(table: Table, view: View | None, types: Mapping[str, str]) -> list[ColumnLine]:
+def _list_columns(table: Table, view: View | None, types: Mapping[str, str]) -> list[ColumnLine]:
     shown = view.columns if view is not None else dict.fromkeys([*table.keys, *table.columns])
-    found = []
+    lines = []
     for name, comment in shown.items():
         declared = table.columns.get(name)
         kind = declared.type if declared is not None else types.get(name, "")
         text = comment or (declared.comment if declared is not None else None) or ""
-        found.append(ColumnLine(name, kind, text, _marks(table, name)))
-    return found
+        lines.append(ColumnLine(name, kind, text, _describe_marks(table, name)))
+    return lines
 
 
-def _marks(table: Table, name: str) -> str:
+def _describe_marks(table: Table, name: str) -> str:
     declared = table.columns.get(name)
     marks = ["key"] if name in table.keys else []
     if declared is not None:
@@ -85,7 +85,7 @@ def _marks(table: Table, name: str) -> str:
     return ", ".join(marks)
 
 
-def _rule(rule: Expectation, verdicts: Mapping[str, bool]) -> RuleLine:
+def _describe_rule(rule: Expectation, verdicts: Mapping[str, bool]) -> RuleLine:
     words = rule.type.removeprefix("expect_").replace("_", " ")
     given = ", ".join(f"{name}: {value}" for name, value in rule.arguments.items())
     return RuleLine(

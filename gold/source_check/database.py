@@ -32,8 +32,8 @@ ENVIRONMENT, SECRET = "env:", "secret:"
 SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "mysql", "performance_schema", "sys")
 
 
-def checked_url(url: str) -> URL:
-    """The URL with a driver that is here, and with its password out of the environment.
+def check_url(url: str) -> URL:
+    """The URL with an installed driver, and with its password from the environment.
 
     Raises:
         ConfigurationError: it is not an SQLAlchemy URL, its driver is not installed, or the
@@ -43,26 +43,26 @@ def checked_url(url: str) -> URL:
         given = make_url(url)
         named = given.set(drivername=DRIVERS.get(given.drivername, given.drivername))
     except (ArgumentError, ValueError) as wrong:
-        raise _wrong(url, "correct it") from wrong
+        raise _build_url_error(url, "correct it") from wrong
     try:
         named.get_dialect().import_dbapi()
     except NoSuchModuleError as wrong:
-        raise _wrong(url, "correct it") from wrong
+        raise _build_url_error(url, "correct it") from wrong
     except ImportError as wrong:
         package = EXTRAS.get(named.drivername)
         action = install_extra(package) if package else f"install {wrong.name}"
-        raise _wrong(url, f"install the driver: {action}") from wrong
+        raise _build_url_error(url, f"install the driver: {action}") from wrong
     return _with_password(named)
 
 
 def with_secret(spark: "SparkSession", url: str) -> str:
-    """The URL with its password out of Databricks' secrets, where `secret:SCOPE/KEY` names it."""
+    """The URL with its password from Databricks' secrets, where `secret:SCOPE/KEY` names it."""
     given = make_url(url)
     password = str(given.password or "")
     if not password.startswith(SECRET):
         return url
-    known = read_secret(spark, password.removeprefix(SECRET), "--source")
-    return given.set(password=known).render_as_string(hide_password=False)
+    secret = read_secret(spark, password.removeprefix(SECRET), "--source")
+    return given.set(password=secret).render_as_string(hide_password=False)
 
 
 def without_password(url: str) -> str:
@@ -83,7 +83,7 @@ def _with_password(url: URL) -> URL:
     return url.set(password=os.environ[name])
 
 
-def _wrong(url: str, action: str) -> ConfigurationError:
+def _build_url_error(url: str, action: str) -> ConfigurationError:
     expected = "an SQLAlchemy URL, such as postgresql://user:env:PASSWORD@host:5432/database"
     return ConfigurationError("command line", "--source", without_password(url), expected, action)
 
@@ -96,17 +96,17 @@ class FoundTable(NamedTuple):
     types: Mapping[str, str]
 
 
-def checked(url: str) -> str:
-    """The URL with a driver that is here, its password out of the environment.
+def resolve_url(url: str) -> str:
+    """`check_url`'s URL as text, with the password in it.
 
     Raises:
-        ConfigurationError: see `gold.source_check.database`.
+        ConfigurationError: as of `check_url`.
     """
-    return checked_url(url).render_as_string(hide_password=False)
+    return check_url(url).render_as_string(hide_password=False)
 
 
 @contextmanager
-def connected(url: str, table: str) -> Iterator[Connection]:
+def connect_to_source(url: str, table: str) -> Iterator[Connection]:
     """A connection in one transaction that sees one state of the database and changes nothing.
 
     Raises:
@@ -115,8 +115,8 @@ def connected(url: str, table: str) -> Iterator[Connection]:
     """
     engine = create_engine(url)
     try:
-        with _connection(engine) as connection:
-            side_of(connection).steady(connection)
+        with _open_connection(engine) as connection:
+            side_of(connection).pin_state(connection)
             yield connection
             connection.rollback()
     except SQLAlchemyError as failure:
@@ -126,7 +126,7 @@ def connected(url: str, table: str) -> Iterator[Connection]:
         engine.dispose()
 
 
-def _connection(engine: Engine) -> Connection:
+def _open_connection(engine: Engine) -> Connection:
     """A new connection.
 
     Raises:
@@ -144,7 +144,7 @@ def side_of(connection: Connection) -> ModuleType:
     return postgres if connection.dialect.name == "postgresql" else rows
 
 
-def find(connection: Connection, table: Table, named: str | None) -> FoundTable:
+def find_table(connection: Connection, table: Table, named: str | None) -> FoundTable:
     """The source's table: the one `named` (schema.table), else the one that the topics name.
 
     Raises:
@@ -153,8 +153,8 @@ def find(connection: Connection, table: Table, named: str | None) -> FoundTable:
     seen = inspect(connection)
     schemas = [s for s in seen.get_schema_names() if s not in SYSTEM_SCHEMAS]
     there = [(s, name) for s in schemas for name in seen.get_table_names(schema=s)]
-    wanted = [named] if named else _wanted(table)
-    chosen = next((found for w in wanted if (found := _matching(w, there))), [])
+    wanted = [named] if named else _list_candidates(table)
+    chosen = next((matching for w in wanted if (matching := _match_tables(w, there))), [])
     if len(chosen) != 1:
         listed = ", ".join(f"{s}.{name}" for s, name in chosen or there) or "nothing"
         raise TableFailed(
@@ -164,17 +164,17 @@ def find(connection: Connection, table: Table, named: str | None) -> FoundTable:
         )
     ((schema, name),) = chosen
     side, quote = side_of(connection), connection.dialect.identifier_preparer.quote
-    types = side.columns(connection, schema, name)
+    types = side.read_columns(connection, schema, name)
     return FoundTable(side, f"{quote(schema)}.{quote(name)}", types)
 
 
-def _wanted(table: Table) -> list[str]:
+def _list_candidates(table: Table) -> list[str]:
     """`schema.table` of each topic, then the table's own name."""
     topics = [s.topic or (s.kafka.topic if s.kafka else s.path) or "" for s in table.feeds]
     return [*[".".join(t.rsplit(".", 2)[-2:]) for t in topics if t.count(".")], table.table]
 
 
-def _matching(wanted: str, there: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _match_tables(wanted: str, there: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Tables of that name, written as Debezium writes it in a topic's name or as it is."""
 
     def plain(text: str) -> str:

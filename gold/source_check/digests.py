@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from sqlalchemy import Connection
 
 from gold.source_check.plan import ComparisonPlan, gold_texts
-from gold.source_check.texts import same
+from gold.source_check.texts import is_equal
 
 BUCKETS, BUCKETS_AT_ONCE, KEYS_AT_ONCE = 1024, 128, 500
 Row = tuple[str | None, ...]
@@ -65,12 +65,12 @@ def bucket_parts(parts: int) -> list[range]:
 
 def digest_gold(rows: DataFrame, plan: ComparisonPlan, parts: Sequence[range]) -> GoldDigests:
     """Digests gold's rows of these parts of the buckets, in one reading."""
-    digested = _digested(rows, plan)
+    digested = _digest_rows(rows, plan)
     ranges = [f"bucket BETWEEN {part[0]} AND {part[-1]}" for part in parts]
-    return GoldDigests(digested, _buckets(digested.where(" OR ".join(ranges) or "false")))
+    return GoldDigests(digested, _sum_buckets(digested.where(" OR ".join(ranges) or "false")))
 
 
-def compare(
+def compare_buckets(
     gold: GoldDigests,
     connection: Connection,
     side: ModuleType,
@@ -87,19 +87,19 @@ def compare(
         part: the buckets.
     """
     ours = {bucket: gold.buckets[bucket] for bucket in part if bucket in gold.buckets}
-    theirs = side.digests(connection, plan, BUCKETS, part)
+    theirs = side.read_bucket_digests(connection, plan, BUCKETS, part)
     differ = sorted(b for b in {*ours, *theirs} if ours.get(b) != theirs.get(b))
     ids: list[str] = []
-    for chosen in _parts(differ, BUCKETS_AT_ONCE):
+    for chosen in _split_items(differ, BUCKETS_AT_ONCE):
         listed = ", ".join(map(str, chosen))
         near = gold.rows.where(f"bucket IN ({listed})").select("k", "d").toLocalIterator()
         held = Counter((row["k"], row["d"]) for row in near)
-        there = Counter(side.row_digests(connection, plan, BUCKETS, chosen))
+        there = Counter(side.read_row_digests(connection, plan, BUCKETS, chosen))
         ids += sorted({k for k, _ in (held - there) + (there - held)})
-    return Comparison(_total(ours), _total(theirs), ids)
+    return Comparison(_count_rows(ours), _count_rows(theirs), ids)
 
 
-def differences(
+def find_differences(
     rows: DataFrame,
     connection: Connection,
     side: ModuleType,
@@ -107,24 +107,24 @@ def differences(
     ids: Sequence[str],
 ) -> Iterator[Difference]:
     """The rows of these keys that really differ, value by value."""
-    for chosen in _parts(list(ids), KEYS_AT_ONCE):
+    for chosen in _split_items(list(ids), KEYS_AT_ONCE):
         ours: dict[str, list[Row]] = {}
-        for row in _exact(rows, plan, chosen):
+        for row in _read_exact(rows, plan, chosen):
             ours.setdefault(row[0], []).append(tuple(row[1:]))
         theirs: dict[str, list[tuple[Row, str | None]]] = {}
-        for key, texts, by in side.exact(connection, plan, chosen):
+        for key, texts, by in side.read_exact(connection, plan, chosen):
             theirs.setdefault(key, []).append((texts, by))
         for key in chosen:
-            yield from _unequal(key, ours.get(key, []), theirs.get(key, []), plan)
+            yield from _compare_key(key, ours.get(key, []), theirs.get(key, []), plan)
 
 
-def _unequal(
+def _compare_key(
     key: str, ours: list[Row], theirs: list[tuple[Row, str | None]], plan: ComparisonPlan
 ) -> Iterator[Difference]:
     left = list(theirs)
     alone = []
     for row in ours:
-        twin = next((t for t in left if _same(row, t[0], plan)), None)
+        twin = next((t for t in left if _is_same_row(row, t[0], plan)), None)
         if twin is None:
             alone.append(row)
         else:
@@ -132,14 +132,14 @@ def _unequal(
     for at in range(max(len(alone), len(left))):
         mine = alone[at] if at < len(alone) else None
         other, by = left[at] if at < len(left) else (None, None)
-        yield _difference(key, mine, other, by, plan)
+        yield _build_difference(key, mine, other, by, plan)
 
 
-def _same(ours: Row, theirs: Row, plan: ComparisonPlan) -> bool:
-    return all(same(a, b, c.kind) for a, b, c in zip(ours, theirs, plan.columns, strict=True))
+def _is_same_row(ours: Row, theirs: Row, plan: ComparisonPlan) -> bool:
+    return all(is_equal(a, b, c.kind) for a, b, c in zip(ours, theirs, plan.columns, strict=True))
 
 
-def _difference(
+def _build_difference(
     key: str, ours: Row | None, theirs: Row | None, by: str | None, plan: ComparisonPlan
 ) -> Difference:
     row = ours or theirs or ()
@@ -147,29 +147,29 @@ def _difference(
     differ = [
         at
         for at, c in enumerate(plan.columns)
-        if ours is None or theirs is None or not same(ours[at], theirs[at], c.kind)
+        if ours is None or theirs is None or not is_equal(ours[at], theirs[at], c.kind)
     ]
 
     def shown(side: Row | None) -> dict[str, str | None] | None:
         return None if side is None else {plan.columns[at].name: side[at] for at in differ}
 
-    found = {c.name: row[at] for at, c in enumerate(named)}
-    return Difference(key, found, shown(ours), shown(theirs), by)
+    key_values = {c.name: row[at] for at, c in enumerate(named)}
+    return Difference(key, key_values, shown(ours), shown(theirs), by)
 
 
-def _digested(rows: DataFrame, plan: ComparisonPlan) -> DataFrame:
+def _digest_rows(rows: DataFrame, plan: ComparisonPlan) -> DataFrame:
     texts = gold_texts(rows, plan)
     number = F.conv(F.substring("k", 1, 8), 16, 10).cast("bigint")
-    keyed = texts.select(_key(plan).alias("k"), _digest(len(plan.columns)).alias("d"))
+    keyed = texts.select(_digest_key(plan).alias("k"), _digest_first(len(plan.columns)).alias("d"))
     return keyed.withColumn("bucket", (number % BUCKETS).cast("int"))
 
 
-def _key(plan: ComparisonPlan) -> Column:
-    return _digest(plan.keys or len(plan.columns))
+def _digest_key(plan: ComparisonPlan) -> Column:
+    return _digest_first(plan.keys or len(plan.columns))
 
 
-def _digest(columns: int) -> Column:
-    """As in `source_rows.digest`, of the first columns."""
+def _digest_first(columns: int) -> Column:
+    """As in `rows.digest_texts`, of the first columns."""
     texts = [F.col(f"c{at}") for at in range(columns)]
     marked = [
         F.coalesce(F.concat(F.lit("v"), F.length(t).cast("string"), F.lit(":"), t), F.lit("n"))
@@ -178,21 +178,25 @@ def _digest(columns: int) -> Column:
     return F.md5(F.concat(*marked))
 
 
-def _buckets(digested: DataFrame) -> dict[int, tuple[int, int]]:
+def _sum_buckets(digested: DataFrame) -> dict[int, tuple[int, int]]:
     number = F.conv(F.substring("d", 1, 15), 16, 10).cast("decimal(38,0)")
-    found = digested.groupBy("bucket").agg(F.count("*").alias("n"), F.sum(number).alias("total"))
-    return {row["bucket"]: (row["n"], int(row["total"])) for row in found.collect()}
+    sums = digested.groupBy("bucket").agg(F.count("*").alias("n"), F.sum(number).alias("total"))
+    return {row["bucket"]: (row["n"], int(row["total"])) for row in sums.collect()}
 
 
-def _exact(rows: DataFrame, plan: ComparisonPlan, ids: Sequence[str]) -> Sequence[Sequence[str]]:
+def _read_exact(
+    rows: DataFrame, plan: ComparisonPlan, ids: Sequence[str]
+) -> Sequence[Sequence[str]]:
     """Key digest and exact texts of gold's rows of these keys."""
-    keyed = gold_texts(rows, plan).withColumn("k", _key(plan)).where(F.col("k").isin(list(ids)))
+    keyed = (
+        gold_texts(rows, plan).withColumn("k", _digest_key(plan)).where(F.col("k").isin(list(ids)))
+    )
     return keyed.select("k", *[f"e{at}" for at in range(len(plan.columns))]).collect()
 
 
-def _parts(items: list[Item], size: int) -> Iterable[list[Item]]:
+def _split_items(items: list[Item], size: int) -> Iterable[list[Item]]:
     return (items[at : at + size] for at in range(0, len(items), size))
 
 
-def _total(buckets: dict[int, tuple[int, int]]) -> int:
+def _count_rows(buckets: dict[int, tuple[int, int]]) -> int:
     return sum(count for count, _ in buckets.values())

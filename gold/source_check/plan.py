@@ -1,4 +1,4 @@
-"""What of a table is compared with its source database, and by which texts on gold's side."""
+"""Which columns are compared with the source database, and gold's values as texts."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from gold.source_check.texts import Kind, comparable, kind_of, short_seconds
+from gold.source_check.texts import Kind, has_short_seconds, is_comparable, kind_of
 from lakehouse.config.table import Table
 from lakehouse.storage.names import quote
 
@@ -35,7 +35,7 @@ class ComparisonPlan(NamedTuple):
     left_out: tuple[str, ...]
 
 
-def planned(
+def plan_comparison(
     table: Table, source: str, types: Mapping[str, str], shown: Sequence[str]
 ) -> ComparisonPlan:
     """The comparison of a table.
@@ -48,7 +48,7 @@ def planned(
     """
     called = {name: name_at_source(table, name, types) for name in (*table.keys, *shown)}
     both = [c for c in shown if called[c] in types and not table.is_sensitive(c)]
-    both = [c for c in both if c not in table.keys and comparable(types[called[c]])]
+    both = [c for c in both if c not in table.keys and is_comparable(types[called[c]])]
     fields = [(c, called[c], types[called[c]]) for c in (*table.keys, *both)]
     columns = tuple(ComparedColumn(*field, kind_of(field[-1])) for field in fields)
     compared = {name for name, *_ in fields} | {name for _, name, _ in fields}
@@ -57,29 +57,31 @@ def planned(
 
 
 def name_at_source(table: Table, name: str, types: Mapping[str, str]) -> str:
-    """What the source calls a column now, by the names of its columns."""
+    """The source's name of a column: its name in gold, or one that it was renamed from."""
     declared = table.columns.get(name)
     names = (name, *(declared.renamed_from if declared else ()))
     return next((each for each in names if each in types), name)
 
 
 def gold_texts(rows: DataFrame, plan: ComparisonPlan) -> DataFrame:
-    """Gold's rows as texts `c0`, `c1` and so on, and `e0`, `e1`: these lose no digit of a float."""
+    """Gold's values as texts `c0`, `c1` and so on, and `e0`, `e1` with all digits of floats."""
     types = {field.name: field.dataType for field in rows.schema.fields}
     texts = [
-        _text(F.col(quote(c.name)), types[c.name], c, exact).alias(f"{'e' if exact else 'c'}{at}")
+        _render_text(F.col(quote(c.name)), types[c.name], c, exact).alias(
+            f"{'e' if exact else 'c'}{at}"
+        )
         for exact in (False, True)
         for at, c in enumerate(plan.columns)
     ]
     return rows.select(*texts)
 
 
-def _text(value: Column, type: T.DataType, column: ComparedColumn, exact: bool) -> Column:
+def _render_text(value: Column, type: T.DataType, column: ComparedColumn, exact: bool) -> Column:
     kind, text = column.kind, value.try_cast("string")
     if isinstance(type, T.ArrayType | T.MapType | T.StructType | T.VariantType):
         return F.to_json(value)
     if isinstance(type, T.BinaryType):
-        return _bits(value) if kind == "bits" else F.lower(F.hex(value))
+        return _render_bits(value) if kind == "bits" else F.lower(F.hex(value))
     if kind == "number":
         digits = value.cast("int").cast("string") if isinstance(type, T.BooleanType) else text
         plain = F.rtrim(F.rtrim(digits, F.lit("0")), F.lit("."))
@@ -89,18 +91,18 @@ def _text(value: Column, type: T.DataType, column: ComparedColumn, exact: bool) 
         return F.when(value.isNotNull(), F.format_string("%.14e", number.try_cast("double")))
     if kind == "padded":
         return F.rtrim(text)
-    return _time(value, type, column)
+    return _render_time(value, type, column)
 
 
-def _bits(value: Column) -> Column:
+def _render_bits(value: Column) -> Column:
     """Binary digits; Debezium's bytes begin with the lowest."""
     pairs = F.reverse(F.regexp_extract_all(F.hex(value), F.lit("(..)"), F.lit(1)))
     return F.ltrim(F.conv(F.concat_ws("", pairs), 16, 2), F.lit("0"))
 
 
-def _time(value: Column, type: T.DataType, column: ComparedColumn) -> Column:
+def _render_time(value: Column, type: T.DataType, column: ComparedColumn) -> Column:
     kind, numeric = column.kind, isinstance(type, T.IntegralType)
-    text, short = value.try_cast("string"), short_seconds(column.type)
+    text, short = value.try_cast("string"), has_short_seconds(column.type)
     if kind == "date":
         day = F.date_from_unix_date(value.cast("int")) if numeric else value
         return F.substring(day.try_cast("string"), 1, 10)
@@ -110,12 +112,12 @@ def _time(value: Column, type: T.DataType, column: ComparedColumn) -> Column:
         return F.date_format(counted if numeric else value.try_cast(zone), _MOMENT)
     if kind not in ("time", "timetz"):
         return text
-    # A text column holds Debezium's count as it came where no schema block told it to be a time.
+    # Without a schema block Debezium's count of a time came into a text column as it is.
     counted = (text.try_cast("bigint") * (1000 if short else 1)).cast("string")
-    return counted if numeric else F.coalesce(counted, _clock(text))
+    return counted if numeric else F.coalesce(counted, _parse_clock(text))
 
 
-def _clock(text: Column) -> Column:
+def _parse_clock(text: Column) -> Column:
     """µs since midnight of HH:MM:SS, of MySQL with a sign."""
     parts = F.split(F.regexp_replace(text, "^-|Z$", ""), ":")
     minutes = parts[0].try_cast("bigint") * 60 + F.get(parts, F.lit(1)).try_cast("bigint")

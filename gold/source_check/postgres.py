@@ -8,7 +8,7 @@ from gold.source_check.plan import ComparedColumn, ComparisonPlan
 from gold.source_check.texts import Kind
 
 PARTS = 8
-"""How many queries digest the table, one part of the keys each: what one has found is kept."""
+"""How many queries digest the table, one part of the keys each; each one's result is kept."""
 Exact = tuple[str, tuple[str | None, ...], str | None]
 
 _MOMENT = "'YYYY-MM-DD\"T\"HH24:MI:SS.US'"
@@ -43,9 +43,9 @@ _TEXTS: dict[Kind, str] = {
 }
 
 
-def columns(connection: Connection, schema: str, table: str) -> dict[str, str]:
+def read_columns(connection: Connection, schema: str, table: str) -> dict[str, str]:
     """The table's columns and their types as PostgreSQL writes them."""
-    found = connection.execute(
+    listed = connection.execute(
         text(
             "SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a"
             " JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -54,51 +54,55 @@ def columns(connection: Connection, schema: str, table: str) -> dict[str, str]:
         ),
         {"schema": schema, "table": table},
     )
-    return {row[0]: row[1] for row in found}
+    return {row[0]: row[1] for row in listed}
 
 
-def steady(connection: Connection) -> None:
+def pin_state(connection: Connection) -> None:
     """Makes everything that is read from now on one state of the database."""
     connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
     for setting in ("datestyle = 'ISO'", "timezone = 'UTC'", "extra_float_digits = 1"):
         connection.execute(text(f"SET LOCAL {setting}"))
 
 
-def digests(
+def read_bucket_digests(
     connection: Connection, plan: ComparisonPlan, buckets: int, part: range
 ) -> dict[int, tuple[int, int]]:
     """Of each bucket of a part the number of rows and the sum of their digests."""
-    found = connection.execute(
+    sums = connection.execute(
         text(
-            f"SELECT {_bucket(buckets)} AS b, count(*), sum({_number('d', 15, 60)})"
-            f" FROM ({_rows(plan)}) r WHERE {_bucket(buckets)} BETWEEN :first AND :last GROUP BY 1"
+            f"SELECT {_render_bucket(buckets)} AS b, count(*), sum({_render_number('d', 15, 60)})"
+            f" FROM ({_select_digests(plan)}) r"
+            f" WHERE {_render_bucket(buckets)} BETWEEN :first AND :last GROUP BY 1"
         ),
         {"first": part[0], "last": part[-1]},
     )
-    return {row[0]: (row[1], int(row[2])) for row in found}
+    return {row[0]: (row[1], int(row[2])) for row in sums}
 
 
-def row_digests(
+def read_row_digests(
     connection: Connection, plan: ComparisonPlan, buckets: int, chosen: Sequence[int]
 ) -> Iterator[tuple[str, str]]:
     """Key and content of each row in the chosen buckets, as digests."""
-    query = text(f"SELECT k, d FROM ({_rows(plan)}) r WHERE {_bucket(buckets)} = ANY(:chosen)")
+    query = text(
+        f"SELECT k, d FROM ({_select_digests(plan)}) r"
+        f" WHERE {_render_bucket(buckets)} = ANY(:chosen)"
+    )
     for row in connection.execute(query, {"chosen": list(chosen)}):
         yield row[0], row[1]
 
 
-def exact(connection: Connection, plan: ComparisonPlan, ids: Sequence[str]) -> Iterator[Exact]:
+def read_exact(connection: Connection, plan: ComparisonPlan, ids: Sequence[str]) -> Iterator[Exact]:
     """The rows of these keys: digest of the key, exact texts, and the transaction that wrote it."""
     chosen = ", ".join(_exact_text(c) for c in plan.columns)
     query = text(
-        f"SELECT {_key(plan)}, xmin::text, {chosen} FROM {plan.source} t"
-        f" WHERE {_key(plan)} = ANY(:ids)"
+        f"SELECT {_digest_key(plan)}, xmin::text, {chosen} FROM {plan.source} t"
+        f" WHERE {_digest_key(plan)} = ANY(:ids)"
     )
     for row in connection.execute(query, {"ids": list(ids)}):
         yield row[0], tuple(row[2:]), row[1]
 
 
-def position(connection: Connection) -> int:
+def read_position(connection: Connection) -> int:
     """How far the write-ahead log has come: every change that is visible lies before it."""
     return int(
         connection.execute(
@@ -112,43 +116,44 @@ def position_text(place: int) -> str:
     return f"{place >> 32:X}/{place & 0xFFFFFFFF:X}"
 
 
-def _rows(plan: ComparisonPlan) -> str:
-    return f"SELECT {_key(plan)} AS k, md5({_joined(plan.columns)}) AS d FROM {plan.source} t"
+def _select_digests(plan: ComparisonPlan) -> str:
+    digests = f"{_digest_key(plan)} AS k, md5({_join_texts(plan.columns)}) AS d"
+    return f"SELECT {digests} FROM {plan.source} t"
 
 
-def _key(plan: ComparisonPlan) -> str:
-    """The digest that tells rows apart; of a table without a key, of the whole row."""
-    return f"md5({_joined(plan.columns[: plan.keys] or plan.columns)})"
+def _digest_key(plan: ComparisonPlan) -> str:
+    """The digest that identifies a row; of a table without a key, of the whole row."""
+    return f"md5({_join_texts(plan.columns[: plan.keys] or plan.columns)})"
 
 
-def _joined(columns: Sequence[ComparedColumn]) -> str:
+def _join_texts(columns: Sequence[ComparedColumn]) -> str:
     """The texts with their lengths, so that no two rows give the same."""
     marked = [
         f"coalesce('v' || length({value}) || ':' || {value}, 'n')"
-        for value in (_text(c) for c in columns)
+        for value in (_render_text(c) for c in columns)
     ]
     return " || ".join(marked)
 
 
-def _text(column: ComparedColumn) -> str:
-    q = _quoted(column.field)
+def _render_text(column: ComparedColumn) -> str:
+    q = _quote_column(column.field)
     return f"(CASE WHEN {q} IS NOT NULL THEN {_TEXTS[column.kind].format(q=q)} END)"
 
 
 def _exact_text(column: ComparedColumn) -> str:
     if column.kind in ("float", "real"):
-        return f"{_quoted(column.field)}::text"
-    return _text(column)
+        return f"{_quote_column(column.field)}::text"
+    return _render_text(column)
 
 
-def _quoted(name: str) -> str:
+def _quote_column(name: str) -> str:
     doubled = name.replace('"', '""')
     return f't."{doubled}"'.replace(":", "\\:")
 
 
-def _bucket(buckets: int) -> str:
-    return f"({_number('k', 8, 32)} % {buckets})"
+def _render_bucket(buckets: int) -> str:
+    return f"({_render_number('k', 8, 32)} % {buckets})"
 
 
-def _number(of: str, digits: int, bits: int) -> str:
+def _render_number(of: str, digits: int, bits: int) -> str:
     return f"('x' || substr({of}, 1, {digits}))::bit({bits})::bigint"

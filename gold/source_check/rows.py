@@ -1,7 +1,7 @@
-"""Any other database's side of a comparison: rows are read once a step, digests computed here.
+"""Any other database's side of a comparison: each step reads all rows, and digests them here.
 
-MySQL and MariaDB write some values in a way that loses digits or tells their type by nothing: these
-are selected by an expression.
+Some values of MySQL and MariaDB would come without all digits or without their type: these are
+selected by an expression.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from gold.source_check.plan import ComparedColumn, ComparisonPlan
 from gold.source_check.texts import Kind, text_of
 
 PARTS = 1
-"""A reading brings every row, so there is only one."""
+"""Every query reads all rows, so there is only one part."""
 Row = tuple[str | None, ...]
 Exact = tuple[str, Row, str | None]
 
@@ -24,10 +24,10 @@ _MYSQL = "mysql"
 _OF_MYSQL: dict[Kind, str] = {"bits": "BIN({q})", "bool": "{q} + 0", "real": "{q} + 0e0"}
 
 
-def columns(connection: Connection, schema: str | None, table: str) -> dict[str, str]:
+def read_columns(connection: Connection, schema: str | None, table: str) -> dict[str, str]:
     """The table's columns and their types as SQLAlchemy writes them."""
-    found = inspect(connection).get_columns(table, schema=schema)
-    return {column["name"]: type_name(column["type"]) for column in found}
+    listed = inspect(connection).get_columns(table, schema=schema)
+    return {column["name"]: type_name(column["type"]) for column in listed}
 
 
 def type_name(type: TypeEngine[Any]) -> str:
@@ -37,47 +37,47 @@ def type_name(type: TypeEngine[Any]) -> str:
     return f"BIT({type.length or 1})" if isinstance(type, mysql.BIT) else str(type)
 
 
-def steady(connection: Connection) -> None:
-    """Makes MySQL show one state in UTC; of others, what they call a transaction has to do."""
+def pin_state(connection: Connection) -> None:
+    """Makes MySQL show one state, in UTC; other databases' plain transactions have to do."""
     if connection.dialect.name == _MYSQL:
         connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
         connection.execute(text("SET time_zone = '+00:00'"))
 
 
-def digests(
+def read_bucket_digests(
     connection: Connection, plan: ComparisonPlan, buckets: int, part: range
 ) -> dict[int, tuple[int, int]]:
     """Of each bucket of a part the number of rows and the sum of their digests."""
-    found: dict[int, tuple[int, int]] = {}
-    for key, row in _digested(connection, plan):
+    sums: dict[int, tuple[int, int]] = {}
+    for key, row in _read_digests(connection, plan):
         bucket = bucket_of(key, buckets)
         if bucket not in part:
             continue
-        count, total = found.get(bucket, (0, 0))
-        found[bucket] = (count + 1, total + int(row[:15], 16))
-    return found
+        count, total = sums.get(bucket, (0, 0))
+        sums[bucket] = (count + 1, total + int(row[:15], 16))
+    return sums
 
 
-def row_digests(
+def read_row_digests(
     connection: Connection, plan: ComparisonPlan, buckets: int, chosen: Sequence[int]
 ) -> Iterator[tuple[str, str]]:
     """Key and content of each row in the chosen buckets, as digests."""
     wanted = frozenset(chosen)
-    for key, row in _digested(connection, plan):
+    for key, row in _read_digests(connection, plan):
         if bucket_of(key, buckets) in wanted:
             yield key, row
 
 
-def exact(connection: Connection, plan: ComparisonPlan, ids: Sequence[str]) -> Iterator[Exact]:
+def read_exact(connection: Connection, plan: ComparisonPlan, ids: Sequence[str]) -> Iterator[Exact]:
     """The rows of these keys: digest of the key, exact texts; who wrote it is not known."""
     wanted = frozenset(ids)
-    for values in _rows(connection, plan):
-        key = key_digest(_texts(values, plan), plan)
+    for values in _read_rows(connection, plan):
+        key = key_digest(_build_texts(values, plan), plan)
         if key in wanted:
-            yield key, _texts(values, plan, exact=True), None
+            yield key, _build_texts(values, plan, exact=True), None
 
 
-def position(connection: Connection) -> None:
+def read_position(connection: Connection) -> None:
     """Unknown."""
 
 
@@ -87,35 +87,35 @@ def bucket_of(key: str, buckets: int) -> int:
 
 
 def key_digest(texts: Row, plan: ComparisonPlan) -> str:
-    """The digest that tells rows apart; of a table without a key, of the whole row."""
-    return digest(texts[: plan.keys] or texts)
+    """The digest that identifies a row; of a table without a key, of the whole row."""
+    return digest_texts(texts[: plan.keys] or texts)
 
 
-def digest(texts: Sequence[str | None]) -> str:
+def digest_texts(texts: Sequence[str | None]) -> str:
     """The digest of texts, each with its length."""
     marked = "".join("n" if t is None else f"v{len(t)}:{t}" for t in texts)
     return md5(marked.encode(), usedforsecurity=False).hexdigest()
 
 
-def _digested(connection: Connection, plan: ComparisonPlan) -> Iterator[tuple[str, str]]:
-    for values in _rows(connection, plan):
-        texts = _texts(values, plan)
-        yield key_digest(texts, plan), digest(texts)
+def _read_digests(connection: Connection, plan: ComparisonPlan) -> Iterator[tuple[str, str]]:
+    for values in _read_rows(connection, plan):
+        texts = _build_texts(values, plan)
+        yield key_digest(texts, plan), digest_texts(texts)
 
 
-def _rows(connection: Connection, plan: ComparisonPlan) -> Iterator[Sequence[object]]:
-    listed = ", ".join(_selected(connection, column) for column in plan.columns)
+def _read_rows(connection: Connection, plan: ComparisonPlan) -> Iterator[Sequence[object]]:
+    listed = ", ".join(_select_column(connection, column) for column in plan.columns)
     query = text(f"SELECT {listed} FROM {plan.source}").execution_options(stream_results=True)
     yield from connection.execute(query)
 
 
-def _selected(connection: Connection, column: ComparedColumn) -> str:
+def _select_column(connection: Connection, column: ComparedColumn) -> str:
     quoted = connection.dialect.identifier_preparer.quote(column.field).replace(":", "\\:")
     is_mysql = connection.dialect.name == _MYSQL
     return _OF_MYSQL.get(column.kind, "{q}").format(q=quoted) if is_mysql else quoted
 
 
-def _texts(values: Sequence[object], plan: ComparisonPlan, exact: bool = False) -> Row:
+def _build_texts(values: Sequence[object], plan: ComparisonPlan, exact: bool = False) -> Row:
     return tuple(
         repr(value)
         if exact and isinstance(value, float) and column.kind in ("float", "real")

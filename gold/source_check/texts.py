@@ -1,7 +1,7 @@
 """One text per value that is the same for equal values of a source database and of gold.
 
-The texts feed digests, so that a difference may only ever be claimed too often: rows that differ by
-their texts are compared again by `same`, value by value.
+The texts feed digests. Equal values may have different texts, different values never the same one:
+rows whose texts differ are compared again by `is_equal`, value by value.
 
 | source type | text |
 |---|---|
@@ -56,12 +56,12 @@ def kind_of(type: str) -> Kind:
     return next((kind for prefix, kind in _KINDS if name.startswith(prefix)), "text")
 
 
-def comparable(type: str) -> bool:
+def is_comparable(type: str) -> bool:
     """Whether values of a source type can be compared: not arrays of times or bytes."""
     return not type.endswith("[]") or kind_of(type[:-2]) in ("number", "text", "bool", "padded")
 
 
-def short_seconds(type: str) -> bool:
+def has_short_seconds(type: str) -> bool:
     """Whether Debezium counts times of this type in milliseconds: three digits or less."""
     digits = type.partition("(")[2].partition(")")[0]
     return digits.isdigit() and int(digits) <= 3
@@ -74,7 +74,7 @@ def text_of(value: object, kind: Kind) -> str | None:
     return None if value is None else _WRITERS.get(kind, str)(value)
 
 
-def same(ours: str | None, theirs: str | None, kind: Kind) -> bool:
+def is_equal(ours: str | None, theirs: str | None, kind: Kind) -> bool:
     """Whether two exact texts of one kind say the same value."""
     if ours is None or theirs is None or ours == theirs:
         return ours == theirs
@@ -84,20 +84,20 @@ def same(ours: str | None, theirs: str | None, kind: Kind) -> bool:
         return False
 
 
-def _number(value: object) -> str:
+def _write_number(value: object) -> str:
     text = f"{Decimal(str(value)):f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _float(value: object) -> str:
+def _write_float(value: object) -> str:
     number = float(str(value))
     if math.isfinite(number):
         return f"{number:.14e}"
     return "NaN" if math.isnan(number) else f"{'-' * (number < 0)}Infinity"
 
 
-def _real(value: object) -> str:
-    return _float(_as_real(value))
+def _write_real(value: object) -> str:
+    return _write_float(_as_real(value))
 
 
 def _as_real(value: object) -> float:
@@ -106,26 +106,26 @@ def _as_real(value: object) -> float:
     return number
 
 
-def _bool(value: object) -> str:
+def _write_bool(value: object) -> str:
     return "true" if value in (True, 1, "1", "true", "t") else "false"
 
 
-def _bytes(value: object) -> str:
+def _write_bytes(value: object) -> str:
     return value.hex() if isinstance(value, bytes | bytearray | memoryview) else str(value)
 
 
-def _date(value: object) -> str:
+def _write_date(value: object) -> str:
     return value.isoformat()[:10] if isinstance(value, date) else str(value)[:10]
 
 
-def _timestamp(value: object) -> str:
+def _write_timestamp(value: object) -> str:
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     if moment.tzinfo is not None:
         moment = moment.astimezone(timezone.utc).replace(tzinfo=None)
     return moment.isoformat(timespec="microseconds")
 
 
-def _time(value: object) -> str:
+def _write_time(value: object) -> str:
     if isinstance(value, timedelta):
         return str(value // timedelta(microseconds=1))
     moment = value if isinstance(value, time) else time.fromisoformat(str(value))
@@ -134,22 +134,22 @@ def _time(value: object) -> str:
     )
 
 
-def _zoned(value: object) -> str:
+def _write_zoned_time(value: object) -> str:
     moment = value if isinstance(value, time) else time.fromisoformat(str(value))
     here = datetime.combine(MIDNIGHT, moment.replace(tzinfo=None), timezone.utc) - MIDNIGHT
     there = here - (moment.utcoffset() or timedelta())
     return str(there % timedelta(days=1) // timedelta(microseconds=1))
 
 
-def _interval(value: object) -> str:
+def _write_interval(value: object) -> str:
     return str(value // timedelta(microseconds=1)) if isinstance(value, timedelta) else str(value)
 
 
-def _json(value: object) -> str:
+def _write_json(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _array(value: object) -> str:
+def _write_array(value: object) -> str:
     compact = (",", ":")
     if isinstance(value, str):
         return value
@@ -157,15 +157,16 @@ def _array(value: object) -> str:
 
 
 _WRITERS: dict[Kind, Callable[[object], str]] = {
-    "number": _number, "float": _float, "real": _real, "bool": _bool, "bytes": _bytes,
-    "date": _date, "timestamp": _timestamp, "timestamptz": _timestamp, "time": _time,
-    "timetz": _zoned, "interval": _interval, "json": _json, "array": _array,
+    "number": _write_number, "float": _write_float, "real": _write_real, "bool": _write_bool,
+    "bytes": _write_bytes, "date": _write_date, "timestamp": _write_timestamp,
+    "timestamptz": _write_timestamp, "time": _write_time, "timetz": _write_zoned_time,
+    "interval": _write_interval, "json": _write_json, "array": _write_array,
     "padded": lambda value: str(value).rstrip(" "),
     "bits": lambda value: str(value).lstrip("0"),
 }  # fmt: skip
 
 
-def _parsed(text: str) -> object:
+def _parse_json(text: str) -> object:
     return json.loads(text, parse_float=Decimal, parse_int=Decimal)
 
 
@@ -176,12 +177,13 @@ def _either_bytes(text: str) -> bytes:
         return base64.b64decode(text, validate=True)
 
 
-def _exact(read: Callable[[str], float]) -> Callable[[str], object]:
-    """A number that is not one equals itself."""
+def _with_equal_nan(read: Callable[[str], float]) -> Callable[[str], object]:
+    """Reads a float so that NaN equals NaN."""
     return lambda text: "nan" if math.isnan(read(text)) else read(text)
 
 
 _VALUES: dict[Kind, Callable[[str], object]] = {
-    "number": Decimal, "float": _exact(float), "real": _exact(_as_real), "json": _parsed,
-    "array": _parsed, "bytes": _either_bytes, "padded": lambda text: text.rstrip(" "),
+    "number": Decimal, "float": _with_equal_nan(float), "real": _with_equal_nan(_as_real),
+    "json": _parse_json, "array": _parse_json, "bytes": _either_bytes,
+    "padded": lambda text: text.rstrip(" "),
 }  # fmt: skip

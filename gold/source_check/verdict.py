@@ -2,15 +2,15 @@
 
 Gold is read first and the source after it, so the source is never the older one. A difference is in
 flight when the source's row was written by a transaction that the table had not applied when gold
-was read (PostgreSQL names it: `xmin`). A row that gold alone has was deleted at the source: nothing
-tells by whom. It is real when the table has applied a change from beyond the place where the
-write-ahead log was when the row was found missing; as long as it has not, it is in flight. So what
-is open is compared again after a pause. Of other databases nothing tells: what still differs then
-is real. Of a source at rest, all of whose changes are applied, every difference is real.
+was read (PostgreSQL names it: `xmin`). A row that only gold has was deleted at the source, by an
+unknown transaction. It is real once the table has applied a change from beyond the log position at
+which the row was found missing; until then it is in flight. So open differences are compared again
+after a pause. Other databases do not name transactions: what still differs then is real. Of a
+source at rest, all of whose changes are applied, every difference is real.
 
-The keys are compared in parts. A part that is equal is noted, and a comparison that was broken off
-goes on after it. A table without a real difference is equal up to the position that the source had
-when its comparison began; while something is in flight, up to the last change that was applied.
+The keys are compared in parts. Equal parts are recorded, and an interrupted comparison goes on
+after them. A table without a real difference is equal up to the position that the source had when
+its comparison began; while something is in flight, up to the last change that was applied.
 """
 
 import json
@@ -24,21 +24,21 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from gold.source_check.database import connected, find, without_password
+from gold.source_check.database import connect_to_source, find_table, without_password
 from gold.source_check.digests import (
     Comparison,
     Difference,
     bucket_parts,
-    compare,
-    differences,
+    compare_buckets,
     digest_gold,
+    find_differences,
 )
-from gold.source_check.plan import ComparisonPlan, name_at_source, planned
+from gold.source_check.plan import ComparisonPlan, name_at_source, plan_comparison
 from gold.source_check.verified import (
     Unfinished,
     Verified,
-    now,
     read_verified,
+    utc_now,
     write_verified,
 )
 from gold.views import catalog
@@ -53,10 +53,10 @@ Tell = Callable[[str], None]
 
 
 class Verdict(NamedTuple):
-    """What a comparison came to: rows on both sides, and the differences of both sorts.
+    """The result of a comparison: rows on both sides, and the differences of both sorts.
 
     `through` is the position up to which the table is equal, None where it is not. `resumed` counts
-    the parts of the keys that a comparison that was broken off had found equal.
+    the parts of the keys that an interrupted comparison had found equal.
     """
 
     source: str
@@ -71,14 +71,14 @@ class Verdict(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """The part of a change log that a reading of gold can show: up to a batch."""
+    """A change log, and the newest batch of it that a reading of gold can show."""
 
     log: DataFrame | None
     batch: int
 
 
 class SourceDatabase(NamedTuple):
-    """The database to compare with; the table's name there, where the topics do not tell it.
+    """The database to compare with; the table's name there, where the topics do not name it.
 
     `at_rest` says that nothing is written there, and that everything is applied.
     """
@@ -106,11 +106,11 @@ class SourceComparison:
     side: ModuleType
     plan: ComparisonPlan
 
-    def read(self) -> AppliedRows:
+    def read_rows(self) -> AppliedRows:
         """Gold as of now."""
         return read_gold(self.spark, self.target, self.table)
 
-    def what(self) -> str:
+    def digest_plan(self) -> str:
         """A digest of what is compared; another one after a table's rows were replaced."""
         states = ledger.read_states(self.spark, self.target)
         replaced = json.loads(states.get(self.table.table, "{}")).get("replaced_at")
@@ -120,43 +120,45 @@ class SourceComparison:
     def compare_parts(
         self, rows: DataFrame, kept: Verified, going: Unfinished, tell: Tell
     ) -> "PartsCompared":
-        """Compares the parts of the keys that are left; notes each that is equal."""
+        """Compares the parts of the keys that are left; records each that is equal."""
         parts = bucket_parts(self.side.PARTS)
         left = [number for number in range(len(parts)) if number not in going.parts]
         gold = digest_gold(rows, self.plan, [parts[number] for number in left])
         done = PartsCompared(going, going, None, [])
         for number in left:
             tell(f"part {number + 1} of {len(parts)}")
-            with connected(self.given.url, self.table.table) as connection:
-                found = compare(gold, connection, self.side, self.plan, parts[number])
-                place = self.side.position(connection)
-                unequal = list(differences(rows, connection, self.side, self.plan, found.ids))
-            done = done.with_part(number, found, place, unequal)
-            write_verified(self.target, self.table.table, kept.going(done.equal))
+            with connect_to_source(self.given.url, self.table.table) as connection:
+                compared = compare_buckets(gold, connection, self.side, self.plan, parts[number])
+                place = self.side.read_position(connection)
+                unequal = list(
+                    find_differences(rows, connection, self.side, self.plan, compared.ids)
+                )
+            done = done.with_part(number, compared, place, unequal)
+            write_verified(self.target, self.table.table, kept.with_open(done.equal))
         return done
 
     def settle(
-        self, found: Sequence[Difference], before: Applied, place: int | None, pause: float
+        self, differences: Sequence[Difference], before: Applied, place: int | None, pause: float
     ) -> "Settled":
-        """Tells real differences from those in flight; looks again at what is open."""
-        real, open_ = judged(found, before, self.given.at_rest, place)
+        """Separates real differences from those in flight; compares open ones again."""
+        real, open_ = judge_differences(differences, before, self.given.at_rest, place)
         for _ in range(ROUNDS - 1 if open_ else 0):
             time.sleep(pause)
-            before, rows = self.read()
-            with connected(self.given.url, self.table.table) as connection:
+            before, rows = self.read_rows()
+            with connect_to_source(self.given.url, self.table.table) as connection:
                 ids = sorted({each.id for each in open_})
-                again = list(differences(rows, connection, self.side, self.plan, ids))
-            newly, open_ = judged(again, before, self.given.at_rest, place)
+                again = list(find_differences(rows, connection, self.side, self.plan, ids))
+            newly, open_ = judge_differences(again, before, self.given.at_rest, place)
             real = [*real, *newly]
         if place is None:
             return Settled([*real, *open_], [], before)
         return Settled(real, open_, before)
 
-    def through(self, going: Unfinished, settled: "Settled") -> str:
+    def find_equal_position(self, going: Unfinished, settled: "Settled") -> str:
         """The position up to which a table without a real difference is equal."""
         place = going.place
         if place is not None and settled.in_flight and settled.before.log is not None:
-            place = min(place, _known(settled.before.log, []).reached)
+            place = min(place, _read_log_knowledge(settled.before.log, []).reached)
         return self.side.position_text(place) if place else f"batch {going.batch}"
 
 
@@ -172,13 +174,13 @@ class PartsCompared(NamedTuple):
     differences: list[Difference]
 
     def with_part(
-        self, number: int, found: Comparison, place: int | None, unequal: list[Difference]
+        self, number: int, comparison: Comparison, place: int | None, unequal: list[Difference]
     ) -> "PartsCompared":
         """The comparison with one more part."""
-        every = self.all.with_part(number, found.gold, found.source)
+        every = self.all.with_part(number, comparison.gold, comparison.source)
         equal = self.equal
         if not unequal:
-            equal = equal.with_part(number, found.gold, found.source)
+            equal = equal.with_part(number, comparison.gold, comparison.source)
         return PartsCompared(equal, every, place, [*self.differences, *unequal])
 
 
@@ -190,7 +192,7 @@ class Settled(NamedTuple):
     before: Applied
 
 
-def verdict(
+def compare_with_source(
     spark: SparkSession,
     target: Target,
     table: Table,
@@ -198,7 +200,7 @@ def verdict(
     pause: float = PAUSE,
     tell: Tell = lambda _: None,
 ) -> Verdict:
-    """Compares gold's rows of a table with its source database, and keeps what that came to.
+    """Compares gold's rows of a table with its source database, and keeps the result.
 
     Args:
         spark: the session.
@@ -206,22 +208,22 @@ def verdict(
         table: the table's configuration.
         given: the database.
         pause: seconds before what is open is compared again.
-        tell: hears which part of the keys is compared next.
+        tell: is called with the part of the keys that is compared next.
     """
     before, rows = read_gold(spark, target, table)
-    with connected(given.url, table.table) as connection:
-        source = find(connection, table, given.named)
+    with connect_to_source(given.url, table.table) as connection:
+        source = find_table(connection, table, given.named)
         _check_keys(table, source.types)
-        place = source.side.position(connection)
-    plan = planned(table, source.name, source.types, rows.columns)
+        place = source.side.read_position(connection)
+    plan = plan_comparison(table, source.name, source.types, rows.columns)
     work = SourceComparison(spark, target, table, given, source.side, plan)
     kept = read_verified(target, table.table)
-    going = kept.resumed(Unfinished(work.what(), before.batch, place))
+    going = kept.resume(Unfinished(work.digest_plan(), before.batch, place))
     done = work.compare_parts(rows, kept, going, tell)
     settled = work.settle(done.differences, before, done.place, pause)
-    through = None if settled.real else work.through(going, settled)
-    proved = kept.going(None) if through is None else Verified(through, now(), plan.source)
-    write_verified(target, table.table, proved)
+    through = None if settled.real else work.find_equal_position(going, settled)
+    state = kept.with_open(None) if through is None else Verified(through, utc_now(), plan.source)
+    write_verified(target, table.table, state)
     return Verdict(
         plan.source,
         done.all.gold,
@@ -237,11 +239,11 @@ def verdict(
 
 def read_gold(spark: SparkSession, target: Target, table: Table) -> AppliedRows:
     """Gold's rows of a table as of now, and what was applied before."""
-    return AppliedRows(applied(spark, target, table), published(spark, target, table))
+    return AppliedRows(read_applied(spark, target, table), read_published(spark, target, table))
 
 
 def _check_keys(table: Table, types: Mapping[str, str]) -> None:
-    """Raises TableFailed where the keys of gold and of the source cannot be told to be the same."""
+    """Raises TableFailed where the keys of gold and of the source cannot be matched."""
     for key in table.keys:
         if name_at_source(table, key, types) not in types:
             raise TableFailed(table.table, f"its key {key} is no column of the source's table")
@@ -249,48 +251,49 @@ def _check_keys(table: Table, types: Mapping[str, str]) -> None:
             raise TableFailed(table.table, f"gold does not show its key {key}, which is sensitive")
 
 
-def published(spark: SparkSession, target: Target, table: Table) -> DataFrame:
+def read_published(spark: SparkSession, target: Target, table: Table) -> DataFrame:
     """Gold's rows of a table as of now.
 
     Raises:
         TableFailed: gold does not show it.
     """
-    rows = catalog.read(spark, target, table.table)
+    rows = catalog.read_view(spark, target, table.table)
     if rows is None:
         raise TableFailed(table.table, "gold does not show it yet; `lakehouse run` publishes it")
     return rows
 
 
-def applied(spark: SparkSession, target: Target, table: Table) -> Applied:
+def read_applied(spark: SparkSession, target: Target, table: Table) -> Applied:
     """The change log that gold shows now."""
-    runs = ledger.read(spark, target).where("layer = 'silver' AND status = 'ok'")
+    runs = ledger.read_entries(spark, target).where("layer = 'silver' AND status = 'ok'")
     row = runs.where(F.col("table") == table.table).agg(F.max("batch").alias("batch")).first()
     log = f"{table.table}_changes"
-    held = names.exists(spark, target, "silver", log)
-    rows = spark.table(names.name(target, "silver", log)) if held else None
+    held = names.table_exists(spark, target, "silver", log)
+    rows = spark.table(names.table_name(target, "silver", log)) if held else None
     return Applied(rows, int(row["batch"] or 0) if row else 0)
 
 
-def judged(
-    found: Sequence[Difference], before: Applied, at_rest: bool, place: int | None
+def judge_differences(
+    differences: Sequence[Difference], before: Applied, at_rest: bool, place: int | None
 ) -> tuple[list[Difference], list[Difference]]:
     """Differences that are real, and those that are still open."""
-    if at_rest or not found or before.log is None:
-        return list(found), []
+    if at_rest or not differences or before.log is None:
+        return list(differences), []
     if place is None:
-        return [], list(found)
-    writers = sorted({each.written_by for each in found if each.written_by is not None})
-    return parted(found, _known(before.log.where(F.col("_batch") <= before.batch), writers), place)
+        return [], list(differences)
+    writers = sorted({each.written_by for each in differences if each.written_by is not None})
+    log = _read_log_knowledge(before.log.where(F.col("_batch") <= before.batch), writers)
+    return split_by_log(differences, log, place)
 
 
-def parted(
-    found: Sequence[Difference], known: "LogKnowledge", place: int
+def split_by_log(
+    differences: Sequence[Difference], log: "LogKnowledge", place: int
 ) -> tuple[list[Difference], list[Difference]]:
     """Real differences, and those in flight, by the change log; `place` is the end of the WAL."""
-    if known.reached >= place:
-        return list(found), []
-    real = [each for each in found if each.written_by is not None and known.has(each.written_by)]
-    return real, [each for each in found if each not in real]
+    if log.reached >= place:
+        return list(differences), []
+    real = [d for d in differences if d.written_by is not None and log.has_changes_of(d.written_by)]
+    return real, [each for each in differences if each not in real]
 
 
 class LogKnowledge(NamedTuple):
@@ -300,12 +303,12 @@ class LogKnowledge(NamedTuple):
     writers: frozenset[str]
     snapshot: int
 
-    def has(self, writer: str) -> bool:
+    def has_changes_of(self, writer: str) -> bool:
         """Whether a transaction's changes are in there, itself or in a snapshot taken later."""
         return writer in self.writers or int(writer) < self.snapshot
 
 
-def _known(log: DataFrame, writers: Sequence[str]) -> LogKnowledge:
+def _read_log_knowledge(log: DataFrame, writers: Sequence[str]) -> LogKnowledge:
     number = F.col("_transaction").try_cast("bigint")
     row = log.agg(
         F.max(F.substring("_sequence", 1, 16)).alias("reached"),

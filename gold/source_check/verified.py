@@ -1,8 +1,8 @@
 """`verified_through`: the position up to which a table of gold was found equal to its source.
 
-A comparison runs beside the runs that write the ledger, so what is known of it lies in a file per
-table below the target's checkpoints. A comparison that is broken off is noted there too, with the
-parts that were equal: the next one leaves these out. So does a comparison of several tables.
+A comparison runs beside the runs that write the ledger, so its result is in a file per table below
+the target's checkpoints. An interrupted comparison is recorded there too, with its equal parts:
+the next one leaves these out. The same holds for a comparison of several tables.
 """
 
 import os
@@ -60,12 +60,12 @@ class Verified(msgspec.Struct, frozen=True, omit_defaults=True):
     source: str | None = None
     unfinished: Unfinished | None = None
 
-    def resumed(self, fresh: Unfinished) -> Unfinished:
-        """The comparison that goes on if it compares the same as a fresh one, else that one."""
-        known = self.unfinished
-        return known if known is not None and known.what == fresh.what else fresh
+    def resume(self, fresh: Unfinished) -> Unfinished:
+        """The unfinished comparison if it compares the same as `fresh`, else `fresh`."""
+        previous = self.unfinished
+        return previous if previous is not None and previous.what == fresh.what else fresh
 
-    def going(self, unfinished: Unfinished | None) -> "Verified":
+    def with_open(self, unfinished: Unfinished | None) -> "Verified":
         """The state with an unfinished comparison, or without one."""
         return msgspec.structs.replace(self, unfinished=unfinished)
 
@@ -78,54 +78,54 @@ class Sweep(msgspec.Struct, frozen=True):
 
 
 def read_verified(target: Target, table: str) -> Verified:
-    """What is known of a table; a file that cannot be read tells nothing."""
-    return _read(_file(target, table), Verified) or Verified()
+    """What is known of a table; nothing, if the file cannot be read."""
+    return _read_file(_locate_file(target, table), Verified) or Verified()
 
 
 def write_verified(target: Target, table: str, verified: Verified) -> None:
     """Keeps what is known of a table."""
-    _write(_file(target, table), verified)
+    _write_file(_locate_file(target, table), verified)
 
 
 def list_verified(target: Target, tables: Sequence[str]) -> dict[str, dict[str, str | None]]:
     """What `status` and the report show of each table: `verified_through`, `verified_at`."""
-    found = {table: read_verified(target, table) for table in tables}
-    return {t: {"verified_through": v.through, "verified_at": v.at} for t, v in found.items()}
+    states = {table: read_verified(target, table) for table in tables}
+    return {t: {"verified_through": v.through, "verified_at": v.at} for t, v in states.items()}
 
 
 @contextmanager
-def sweeping(target: Target, tables: Sequence[str], source: str) -> Iterator[dict[str, str]]:
-    """Compares several tables; gives those that a sweep that was broken off has found equal.
+def sweep_tables(target: Target, tables: Sequence[str], source: str) -> Iterator[dict[str, str]]:
+    """Compares several tables; yields those that an interrupted sweep has found equal, and when.
 
-    The value of each is when. The sweep ends when the block does without having been broken off.
+    The sweep ends when the block ends without an exception.
     """
-    file, what = _file(target, SWEEP), "\n".join([source, *sorted(tables)])
-    sweep = _read(file, Sweep)
+    file, what = _locate_file(target, SWEEP), "\n".join([source, *sorted(tables)])
+    sweep = _read_file(file, Sweep)
     if sweep is None or sweep.what != what:
-        sweep = Sweep(now(), what)
-        _write(file, sweep)
+        sweep = Sweep(utc_now(), what)
+        _write_file(file, sweep)
     ended = {table: read_verified(target, table).at or "" for table in tables}
     yield {table: at for table, at in ended.items() if at >= sweep.began}
     file.unlink(missing_ok=True)
 
 
-def now() -> str:
+def utc_now() -> str:
     """The time, ISO 8601 in UTC."""
     return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
 
 
-def _file(target: Target, table: str) -> Path:
+def _locate_file(target: Target, table: str) -> Path:
     return Path(target.checkpoints, FOLDER, f"{table}.json")
 
 
-def _read(file: Path, kind: type[Kept]) -> Kept | None:
+def _read_file(file: Path, kind: type[Kept]) -> Kept | None:
     try:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError):
         return None
 
 
-def _write(file: Path, kept: msgspec.Struct) -> None:
+def _write_file(file: Path, kept: msgspec.Struct) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     aside = file.with_suffix(f".{os.getpid()}")
     aside.write_bytes(msgspec.json.encode(kept))

@@ -1,7 +1,7 @@
-"""Alarms: what is wrong with the tables, told to a webhook once as it begins and once as it ends.
+"""Alarms: a webhook gets a message when trouble with a table begins, and one when it ends.
 
-What has been told lies beside the notes of bronze, `CHECKPOINTS/_alarms.json`, so that every run of
-the target goes on from there. A message is a JSON object with the key `text`, as Slack takes it.
+The alarms that were sent and last are in `CHECKPOINTS/_alarms.json`, from where every run of the
+target goes on. A message is a JSON object with the key `text`, as Slack takes it.
 """
 
 import json
@@ -13,7 +13,7 @@ from http.client import HTTPException
 
 from gold.status.trouble import Record, list_serious
 from lakehouse.config.target import Target
-from lakehouse.places.place import place, write_whole
+from lakehouse.places.place import to_place, write_whole
 
 FILE = "_alarms.json"
 ENVIRONMENT = "env:"
@@ -22,69 +22,68 @@ Alarms = Mapping[str, str]
 
 
 def raise_alarms(target: Target, records: Sequence[Record]) -> list[str]:
-    """Tells the target's webhook which alarms of these tables have begun, and which have ended.
+    """Sends the target's webhook the alarms of these tables that have begun or ended.
 
-    What the receiver does not take is told again the next time. Returns a line for each failure.
-
+    What the receiver does not take is sent again the next time. Returns a line for each failure.
     """
     if target.alarms is None:
         return []
-    url, told = _url(target.alarms.webhook), _read(target)
+    url, previous = _resolve_url(target.alarms.webhook), _read_alarms(target)
     if url is None:
         return [f"alarms.webhook: the variable of {target.alarms.webhook} is not set"]
-    failures, kept = list[str](), dict(told)
-    for alarm, message in changes(told, records):
+    failures, kept = list[str](), dict(previous)
+    for alarm, message in find_changes(previous, records):
         try:
-            _post(url, message)
+            _post_message(url, message)
         except (OSError, HTTPException, ValueError) as failure:
             failures.append(f"the webhook of the alarms does not take a message: {failure}")
             break
-        if alarm in told:
+        if alarm in previous:
             del kept[alarm]
         else:
             kept[alarm] = message
-    if kept != told:
+    if kept != previous:
         try:
-            _write(target, kept)
+            _write_alarms(target, kept)
         except OSError as failure:
             failures.append(f"the alarms that were sent cannot be recorded: {failure}")
     return failures
 
 
-def changes(told: Alarms, records: Sequence[Record]) -> list[tuple[str, str]]:
-    """The alarms that begin or end, each `TABLE: WORD`, with the message; `told` last so far."""
+def find_changes(previous: Alarms, records: Sequence[Record]) -> list[tuple[str, str]]:
+    """The alarms that begin or end since `previous`, each `TABLE: WORD`, with the message."""
     now = {
         f"{record['table']}: {each.word}": f"{record['table']}: {each.word}: {each.text}"
         for record in records
         for each in list_serious(record)
     }
     tables = {record["table"] for record in records}
-    begun = [(alarm, text) for alarm, text in now.items() if alarm not in told]
-    over = [alarm for alarm in told if alarm not in now and alarm.partition(": ")[0] in tables]
+    begun = [(alarm, text) for alarm, text in now.items() if alarm not in previous]
+    over = [alarm for alarm in previous if alarm not in now and alarm.partition(": ")[0] in tables]
     return [*begun, *((alarm, f"{alarm} is over") for alarm in over)]
 
 
-def _url(webhook: str) -> str | None:
+def _resolve_url(webhook: str) -> str | None:
     """The URL; one that is named is taken out of the environment, None where that lacks it."""
     if not webhook.startswith(ENVIRONMENT):
         return webhook
     return os.environ.get(webhook.removeprefix(ENVIRONMENT))
 
 
-def _post(url: str, message: str) -> None:
+def _post_message(url: str, message: str) -> None:
     body, headers = json.dumps({"text": message}).encode(), {"Content-Type": "application/json"}
     request = urllib.request.Request(url, body, headers)  # a URL of http(s): the target checks that
     with urllib.request.urlopen(request, timeout=PATIENCE):
         return
 
 
-def _read(target: Target) -> dict[str, str]:
-    """What has been told and lasts; nothing where the file is not there or cannot be read."""
+def _read_alarms(target: Target) -> dict[str, str]:
+    """The alarms that last; none where the file does not exist or cannot be read."""
     with suppress(OSError, ValueError):
-        found = json.loads(place(target, target.checkpoints, FILE).read_text(encoding="utf-8"))
-        return {str(alarm): str(message) for alarm, message in dict(found).items()}
+        alarms = json.loads(to_place(target, target.checkpoints, FILE).read_text(encoding="utf-8"))
+        return {str(alarm): str(message) for alarm, message in dict(alarms).items()}
     return {}
 
 
-def _write(target: Target, told: Alarms) -> None:
-    write_whole(place(target, target.checkpoints, FILE), json.dumps(told).encode())
+def _write_alarms(target: Target, alarms: Alarms) -> None:
+    write_whole(to_place(target, target.checkpoints, FILE), json.dumps(alarms).encode())

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
-from gold.status.plan import Held, plan
+from gold.status.plan import Held, plan_changes
 from gold.views.selects import added_columns, source_names
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -32,7 +32,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{2,22}={1,2}")
 def encoded_numbers(name: str, least: int, largest: int) -> tuple[str, str] | None:
     """What whole numbers between two bounds look like, and the type to declare.
 
-    None for plain numbers. Days are told by the column's name and by size together.
+    None for plain numbers. Days are recognised by the column's name and the size together.
     """
     for unit, low, high in TICKS:
         if low <= least <= largest <= high:
@@ -82,7 +82,7 @@ def _find_hints(target: Target, table: Table) -> Iterator[str]:
     if not (log and columns and log.rows):
         return
     business = {name: column for name, column in columns.items() if not name.startswith("_")}
-    planned = plan(table, Held(log.columns, (), None, None))
+    planned = plan_changes(table, Held(log.columns, (), None, None))
     if planned.effect == "rebuild":
         action = f"put the YAML back, or `lakehouse rebuild {table.table}`"
         yield f"{'; '.join(planned.why)}; do: {action}"

@@ -14,21 +14,21 @@ _ESCAPES = {"\\": "\\\\", "\n": "\\n", '"': '\\"'}
 
 
 class Family(NamedTuple):
-    """A metric: its name, what is said of it, and its value in a status record, if it has one."""
+    """A metric: its name, its help text, and its value in a status record, None for no value."""
 
     name: str
     help: str
     value: Callable[[Record], float | None]
 
 
-def _of(key: str) -> Callable[[Record], float | None]:
+def _get(key: str) -> Callable[[Record], float | None]:
     """The number or truth value of a key."""
     return lambda record: None if record.get(key) is None else float(record[key])
 
 
 def _time_of(key: str) -> Callable[[Record], float | None]:
     """The time of a key, in seconds since 1970."""
-    return lambda record: None if not record.get(key) else _seconds(record[key])
+    return lambda record: None if not record.get(key) else _to_seconds(record[key])
 
 
 def _length_of(key: str) -> Callable[[Record], float | None]:
@@ -36,40 +36,40 @@ def _length_of(key: str) -> Callable[[Record], float | None]:
 
 
 FAMILIES = (
-    Family("rows", "Live rows that are applied.", _of("rows")),
+    Family("rows", "Live rows that are applied.", _get("rows")),
     Family(
         "watermark_timestamp_seconds", "Newest commit at the source shown.", _time_of("watermark")
     ),
-    Family("lag_seconds", "Age of the newest commit at the source shown.", _of("lag_seconds")),
+    Family("lag_seconds", "Age of the newest commit at the source shown.", _get("lag_seconds")),
     Family(
-        "staleness_seconds", "How long the oldest waiting change waits.", _of("staleness_seconds")
+        "staleness_seconds", "How long the oldest waiting change waits.", _get("staleness_seconds")
     ),
-    Family("max_staleness_seconds", "The promised staleness.", _of("max_staleness_seconds")),
-    Family("stale", "1 if a change waits for longer than promised.", _of("stale")),
-    Family("pending_changes", "Decoded records that are not applied.", _of("pending_changes")),
+    Family("max_staleness_seconds", "The promised staleness.", _get("max_staleness_seconds")),
+    Family("stale", "1 if a change waits for longer than promised.", _get("stale")),
+    Family("pending_changes", "Decoded records that are not applied.", _get("pending_changes")),
     Family(
         "waiting_transactions",
         "Transactions that wait for other tables of their group.",
-        _of("waiting_transactions"),
+        _get("waiting_transactions"),
     ),
     Family(
         "dead_letters_alert",
         "1 if there are more dead letters than allowed.",
-        _of("dead_letters_alert"),
+        _get("dead_letters_alert"),
     ),
-    Family("stale_keys", "Keys whose newest change is a dead letter.", _of("stale_keys")),
+    Family("stale_keys", "Keys whose newest change is a dead letter.", _get("stale_keys")),
     Family("schema_changes", "Schema changes of the source so far.", _length_of("drift")),
     Family("gaps", "Open gaps in the source.", _length_of("gaps")),
-    Family("files", "Data files at the last publication.", _of("files")),
-    Family("bytes", "Size of the data files at the last publication.", _of("bytes")),
+    Family("files", "Data files at the last publication.", _get("files")),
+    Family("bytes", "Size of the data files at the last publication.", _get("bytes")),
     Family(
-        "deletion_vectors", "Deletion vectors at the last publication.", _of("deletion_vectors")
+        "deletion_vectors", "Deletion vectors at the last publication.", _get("deletion_vectors")
     ),
     Family(
-        "apply_p95_seconds", "95th percentile of a run's time, 7 days.", _of("apply_p95_seconds")
+        "apply_p95_seconds", "95th percentile of a run's time, 7 days.", _get("apply_p95_seconds")
     ),
     Family(
-        "applied_batch", "Newest batch of the change log that is applied.", _of("applied_batch")
+        "applied_batch", "Newest batch of the change log that is applied.", _get("applied_batch")
     ),
     Family("last_run_timestamp_seconds", "End of the last run with work.", _time_of("last_run")),
     Family(
@@ -82,33 +82,33 @@ FAMILIES = (
         "When the table was last found equal to its source.",
         _time_of("verified_at"),
     ),
-    Family("accounted", "1 if outcomes add up to the records.", _of("accounted")),
+    Family("accounted", "1 if outcomes add up to the records.", _get("accounted")),
     Family("checked_timestamp_seconds", "When these figures were asked.", _time_of("checked_at")),
 )
 
 
-def exposition(records: Sequence[Record], version: str) -> str:
+def render_metrics(records: Sequence[Record], version: str) -> str:
     """All families of the status records; a family without a value is left out."""
     build = "The version of the lakehouse."
-    lines = [*_family("build_info", build, [({"version": version}, 1.0)])]
+    lines = [*_render_family("build_info", build, [({"version": version}, 1.0)])]
     for family in FAMILIES:
         values = [(record["table"], family.value(record)) for record in records]
         samples = [({"table": table}, value) for table, value in values if value is not None]
-        lines += _family(family.name, family.help, samples)
+        lines += _render_family(family.name, family.help, samples)
     letters = [
         ({"table": record["table"], "reason": reason}, float(count))
         for record in records
         for reason, count in record.get("dead_letters", {}).items()
     ]
-    lines += _family("dead_letters", "Unresolved dead letters by reason.", letters)
+    lines += _render_family("dead_letters", "Unresolved dead letters by reason.", letters)
     through = [(r["table"], r["verified_through"]) for r in records if r["verified_through"]]
     positions = [({"table": table, "position": position}, 1.0) for table, position in through]
-    lines += _family("verified_through", "Up to which position that was.", positions)
+    lines += _render_family("verified_through", "Up to which position that was.", positions)
     return "\n".join([*lines, ""])
 
 
-def aged(record: Record, now: float) -> Record:
-    """A status record of a while ago, with the ages that have grown meanwhile."""
+def update_ages(record: Record, now: float) -> Record:
+    """An older status record with its ages brought up to `now`, in seconds since 1970."""
     gone = now - (_time_of("checked_at")(record) or now)
     lag, waits = record.get("lag_seconds"), record.get("staleness_seconds")
     promised = record.get("max_staleness_seconds")
@@ -118,20 +118,20 @@ def aged(record: Record, now: float) -> Record:
     return {**record, "lag_seconds": lag, "staleness_seconds": waits, "stale": stale}
 
 
-def _family(name: str, text: str, samples: Sequence[Sample]) -> Iterator[str]:
+def _render_family(name: str, text: str, samples: Sequence[Sample]) -> Iterator[str]:
     """The lines of one family."""
     if not samples:
         return
     yield f"# HELP {_PREFIX}{name} {text}"
     yield f"# TYPE {_PREFIX}{name} gauge"
     for labels, value in samples:
-        pairs = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+        pairs = ",".join(f'{label}="{_escape_label(text)}"' for label, text in labels.items())
         yield f"{_PREFIX}{name}{{{pairs}}} {value!r}"
 
 
-def _escaped(text: str) -> str:
-    return re.sub(r'[\\\n"]', lambda found: _ESCAPES[found[0]], text)
+def _escape_label(text: str) -> str:
+    return re.sub(r'[\\\n"]', lambda special: _ESCAPES[special[0]], text)
 
 
-def _seconds(time: str) -> float:
+def _to_seconds(time: str) -> float:
     return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()

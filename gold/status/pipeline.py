@@ -1,4 +1,4 @@
-"""The text of `gold.pipeline_runs` and `gold.pipeline_status`: how every table does, asked anew.
+"""The SQL of the views `gold.pipeline_runs` and `gold.pipeline_status`.
 
 The status is a view, so that a pipeline that has stopped looks as late as it is, and publishing it
 runs no Spark job. Only the numbers of files are those of the last publication.
@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from lakehouse.places.place import Place, list_folder, place
+from lakehouse.places.place import Place, list_folder, to_place
 from lakehouse.run import ledger
 from lakehouse.storage import names
 from lakehouse.storage.lake import AskedLake
@@ -26,33 +26,33 @@ class Files(NamedTuple):
     deletion_vectors: int | None = None
 
 
-def measure(lake: AskedLake, table: str) -> Files:
+def measure_files(lake: AskedLake, table: str) -> Files:
     """A silver table's files: from its newest checksum file, else from DESCRIBE DETAIL.
 
-    The latter knows of deletion vectors on Databricks only; what is not known is None, and so is
-    all of a table that cannot be read.
+    The latter has deletion vectors on Databricks only. Unknown numbers are None, and so are all of
+    a table that cannot be read.
     """
-    folder = names.location(lake.target, "silver", table)
-    noted = checksum(place(lake.target, folder, "_delta_log")) if folder else None
-    return noted or _described(lake, table)
+    folder = names.table_folder(lake.target, "silver", table)
+    files = read_checksum(to_place(lake.target, folder, "_delta_log")) if folder else None
+    return files or _describe_files(lake, table)
 
 
-def checksum(log: Place) -> Files | None:
-    """What Delta noted beside the newest commit of a transaction log; None if it has not yet."""
+def read_checksum(log: Place) -> Files | None:
+    """The checksum file of a transaction log's newest commit; None if there is none yet."""
     newest = max(
         (f.stem for f in list_folder(log) if f.suffix == ".json" and f.stem.isdigit()), default=""
     )
     file = log / f"{newest}.crc"
     try:
-        noted = json.loads(file.read_text(encoding="utf-8"))
+        numbers = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return Files(
-        noted.get("numFiles"), noted.get("tableSizeBytes"), noted.get("numDeletionVectorsOpt")
+        numbers.get("numFiles"), numbers.get("tableSizeBytes"), numbers.get("numDeletionVectorsOpt")
     )
 
 
-def _described(lake: AskedLake, table: str) -> Files:
+def _describe_files(lake: AskedLake, table: str) -> Files:
     from lakehouse.spark.spark_failures import SPARK_FAILURES
 
     try:
@@ -61,8 +61,8 @@ def _described(lake: AskedLake, table: str) -> Files:
         return Files()
     more = detail.get("statistics") or {}
     vectors = more.get("numDeletionVectors")
-    known = None if vectors is None else int(vectors)
-    return Files(detail.get("numFiles"), detail.get("sizeInBytes"), known)
+    vector_count = None if vectors is None else int(vectors)
+    return Files(detail.get("numFiles"), detail.get("sizeInBytes"), vector_count)
 
 
 P95_WINDOW = "INTERVAL 7 DAYS"
@@ -104,10 +104,10 @@ STATUS = {name: text for name, _, text in STATUS_COLUMNS}
 
 
 class TableFacts(NamedTuple):
-    """What the status of a table is asked from: SQL names, None for what is not there yet.
+    """What the status query of a table reads: SQL names, None for what does not exist yet.
 
     `live` is the condition of a row that gold shows, `stale` the query of its stale keys; `shown`
-    says that gold shows what waits in the log.
+    says that gold shows pending changes too.
     """
 
     table: str
@@ -123,39 +123,39 @@ class TableFacts(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """SQL names of what is kept over all tables; None for what is not there."""
+    """SQL names of what is kept over all tables; None for what does not exist."""
 
     ledger: str | None
     gaps: str | None = None
     acknowledged: str | None = None
 
 
-def runs(sources: Sources) -> View:
+def build_runs_view(sources: Sources) -> View:
     """`gold.pipeline_runs`: what every run did to every table in every layer."""
-    told = ((column, text) for column, _, text in ledger.COLUMNS if column != ledger.STATE)
-    shown: dict[str, str | None] = dict(told)
+    described = ((column, text) for column, _, text in ledger.COLUMNS if column != ledger.STATE)
+    shown: dict[str, str | None] = dict(described)
     listed = ", ".join(quote(c) for c in shown)
-    query = f"SELECT {listed} FROM {_ledger(sources)} AS ledger WHERE status <> 'begun'"
+    query = f"SELECT {listed} FROM {_ledger_sql(sources)} AS ledger WHERE status <> 'begun'"
     comment = "what every run did to every table"
     return View("pipeline_runs", shown, comment, ("run_id", "layer", "table"), query)
 
 
-def status(tables: Sequence[TableFacts], sources: Sources) -> View:
+def build_status_view(tables: Sequence[TableFacts], sources: Sources) -> View:
     """`gold.pipeline_status`: one row per table."""
     columns = ", ".join(quote(column) for column in STATUS)
     parts = {
-        "known": _known(tables),
-        "runs": _runs(sources),
-        "published": _published(sources),
-        "failures": _failures(sources),
-        "failing": _failing(sources),
-        "held": _held(tables),
-        "pending": _pending(tables),
-        "letters": _letters(tables, sources),
-        "outdated": _stale(tables),
-        "states": _states(sources),
+        "known": _select_tables(tables),
+        "runs": _select_runs(sources),
+        "published": _select_published(sources),
+        "failures": _select_failures(sources),
+        "failing": _select_failing(sources),
+        "held": _select_held(tables),
+        "logged": _select_logged(tables),
+        "letters": _select_letters(tables, sources),
+        "outdated": _select_stale(tables),
+        "states": _select_states(sources),
         "drifts": DRIFTS,
-        "holes": _gaps(sources),
+        "holes": _select_gaps(sources),
         "waits": WAITS,
     }
     steps = ",\n".join(f"{name} AS ({text})" for name, text in parts.items())
@@ -165,17 +165,16 @@ def status(tables: Sequence[TableFacts], sources: Sources) -> View:
 
 
 _JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows,
- greatest(held.watermark, pending.newest) AS watermark,
+ logged.newest AS watermark,
  dead_letter_reasons, applied_batch, published_batch, last_run, last_failure,
  apply_p95_seconds,
  current_timestamp() AS checked_at,
- timestampdiff(SECOND, greatest(held.watermark, pending.newest), current_timestamp())
- AS lag_seconds,
- CASE WHEN coalesce(pending.since, failing.since) IS NULL THEN 0L ELSE
- timestampdiff(SECOND, least(pending.since, failing.since), current_timestamp()) END
+ timestampdiff(SECOND, logged.newest, current_timestamp()) AS lag_seconds,
+ CASE WHEN coalesce(logged.since, failing.since) IS NULL THEN 0L ELSE
+ timestampdiff(SECOND, least(logged.since, failing.since), current_timestamp()) END
  AS staleness_seconds,
  coalesce(staleness_seconds > max_staleness_seconds, false) AS stale,
- coalesce(pending.n, 0L) AS pending_changes, coalesce(waits.n, 0L) AS waiting_transactions,
+ coalesce(logged.n, 0L) AS pending_changes, coalesce(waits.n, 0L) AS waiting_transactions,
  coalesce(letters.n, 0L) AS dead_letters,
  coalesce(letters.known, 0L) AS dead_letters_acknowledged,
  coalesce(letters.n > max_dead_letters, false) AS dead_letters_alert,
@@ -186,30 +185,30 @@ _JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows,
  FROM known LEFT JOIN held USING (`table`) LEFT JOIN runs USING (`table`)
  LEFT JOIN published USING (`table`)
  LEFT JOIN failures USING (`table`) LEFT JOIN failing USING (`table`)
- LEFT JOIN pending USING (`table`) LEFT JOIN letters USING (`table`)
+ LEFT JOIN logged USING (`table`) LEFT JOIN letters USING (`table`)
  LEFT JOIN outdated USING (`table`) LEFT JOIN drifts USING (`table`)
  LEFT JOIN holes USING (`table`) LEFT JOIN waits USING (`table`)"""
 
 
-def _known(tables: Sequence[TableFacts]) -> str:
+def _select_tables(tables: Sequence[TableFacts]) -> str:
     columns = "`table`, max_staleness_seconds, max_dead_letters, files, bytes, deletion_vectors"
     rows = ", ".join(
-        f"({literal(t.table)}, {_bigint(t.max_staleness)},"
-        f" {_bigint(t.max_dead_letters)}, {_bigint(t.files.files)},"
-        f" {_bigint(t.files.bytes)}, {_bigint(t.files.deletion_vectors)})"
+        f"({literal(t.table)}, {_render_bigint(t.max_staleness)},"
+        f" {_render_bigint(t.max_dead_letters)}, {_render_bigint(t.files.files)},"
+        f" {_render_bigint(t.files.bytes)}, {_render_bigint(t.files.deletion_vectors)})"
         for t in tables
     )
     return f"SELECT * FROM (VALUES {rows}) AS known({columns})"
 
 
-def _bigint(number: int | None) -> str:
+def _render_bigint(number: int | None) -> str:
     return "CAST(NULL AS bigint)" if number is None else f"{number}L"
 
 
-def _runs(sources: Sources) -> str:
-    """Of silver's runs; the recommended promise is BigQuery's: twice the p95, and 7 minutes.
+def _select_runs(sources: Sources) -> str:
+    """Silver's runs by table. Those that left all changes pending do not count for the p95.
 
-    Runs that only let changes wait are no applies.
+    The recommended promise is BigQuery's: twice the p95, and 7 minutes.
     """
     waits = "coalesce(counts['pending'], 0L)"
     ok = f"status = 'ok' AND {waits} <= 0 AND counts['records'] - {waits} > 0"
@@ -218,83 +217,84 @@ def _runs(sources: Sources) -> str:
         "SELECT `table`, max(if(status = 'ok', batch, NULL)) AS applied_batch,"
         " max(if(status = 'ok', ended_at, NULL)) AS last_success, max(ended_at) AS last_run,"
         f" round(percentile(if({recent}, duration_ms, NULL), 0.95) / 1000, 3) AS apply_p95_seconds"
-        f" FROM {_ledger(sources)} WHERE layer = 'silver' GROUP BY `table`"
+        f" FROM {_ledger_sql(sources)} WHERE layer = 'silver' GROUP BY `table`"
     )
 
 
-def _published(sources: Sources) -> str:
+def _select_published(sources: Sources) -> str:
     return (
         "SELECT `table`, max_by(batch, ended_at) AS published_batch"
-        f" FROM {_ledger(sources)} WHERE layer = 'gold' AND batch IS NOT NULL GROUP BY `table`"
+        f" FROM {_ledger_sql(sources)} WHERE layer = 'gold' AND batch IS NOT NULL GROUP BY `table`"
     )
 
 
-def _failures(sources: Sources) -> str:
+def _select_failures(sources: Sources) -> str:
     """The newest of the layers' failures that no later work on the same layer has mended."""
     newest = (
         "SELECT `table`, layer, max(ended_at) AS ended_at, max_by(message, ended_at) AS message"
-        f" FROM {_ledger(sources)} AS ledger WHERE status <> 'begun' GROUP BY `table`, layer"
+        f" FROM {_ledger_sql(sources)} AS ledger WHERE status <> 'begun' GROUP BY `table`, layer"
     )
-    told = "if(layer = 'silver', message, concat(layer, ': ', message))"
+    text = "if(layer = 'silver', message, concat(layer, ': ', message))"
     return (
-        f"SELECT `table`, max_by({told}, ended_at) AS last_failure"
+        f"SELECT `table`, max_by({text}, ended_at) AS last_failure"
         f" FROM ({newest}) WHERE message IS NOT NULL GROUP BY `table`"
     )
 
 
-def _failing(sources: Sources) -> str:
+def _select_failing(sources: Sources) -> str:
     return (
         "SELECT entries.`table`, min(entries.started_at) AS since"
-        f" FROM {_ledger(sources)} AS entries JOIN runs ON entries.`table` = runs.`table`"
+        f" FROM {_ledger_sql(sources)} AS entries JOIN runs ON entries.`table` = runs.`table`"
         " WHERE entries.layer = 'silver' AND entries.status = 'failed'"
         " AND (last_success IS NULL OR entries.ended_at > last_success)"
         " GROUP BY entries.`table`"
     )
 
 
-def _held(tables: Sequence[TableFacts]) -> str:
-    rows = _union(
-        tables,
-        lambda t: t.current and f"{t.live} AS live, _source_time FROM {t.current}",
-        "false AS live, current_timestamp() AS _source_time",
+def _select_held(tables: Sequence[TableFacts]) -> str:
+    rows = _union_tables(
+        tables, lambda t: t.current and f"{t.live} AS live FROM {t.current}", "false AS live"
     )
-    return (
-        "SELECT `table`, count_if(live) AS rows, max(_source_time) AS watermark"
-        f" FROM ({rows}) GROUP BY `table`"
-    )
+    return f"SELECT `table`, count_if(live) AS rows FROM ({rows}) GROUP BY `table`"
 
 
-def _pending(tables: Sequence[TableFacts]) -> str:
-    """The log's files tell since when their rows are there; rows that gold shows do not wait."""
+def _select_logged(tables: Sequence[TableFacts]) -> str:
+    """Pending rows and since when their file was written; the newest commit that gold shows.
+
+    Rows that gold shows from the change log do not wait: they have no `at`.
+    """
     none, came = "CAST(NULL AS timestamp)", "_metadata.file_modification_time"
 
-    def of(table: TableFacts) -> str | None:
-        at, newest = (none, "_source_time") if table.shown else (came, none)
-        return table.log and f"_batch, {at} AS at, {newest} AS newest FROM {table.log}"
+    def select_log(table: TableFacts) -> str | None:
+        at = none if table.shown else came
+        sound = "if(_reason IS NULL, _source_time, NULL) AS committed"
+        return table.log and f"_batch, {at} AS at, {sound}, {table.shown} AS shown FROM {table.log}"
 
-    rows = _union(
-        tables, of, "0L AS _batch, current_timestamp() AS at, current_timestamp() AS newest"
+    rows = _union_tables(
+        tables, select_log, f"0L AS _batch, {none} AS at, {none} AS committed, false AS shown"
     )
+    pending = "_batch > coalesce(applied_batch, 0)"
     return (
-        "SELECT logged.`table`, count(*) AS n, min(at) AS since, max(newest) AS newest"
+        f"SELECT logged.`table`, count_if({pending}) AS n, min(if({pending}, at, NULL)) AS since,"
+        f" max(if({pending} AND NOT shown, NULL, committed)) AS newest"
         f" FROM ({rows}) AS logged LEFT JOIN runs ON logged.`table` = runs.`table`"
-        " WHERE _batch > coalesce(applied_batch, 0) GROUP BY logged.`table`"
+        " GROUP BY logged.`table`"
     )
 
 
-def _letters(tables: Sequence[TableFacts], sources: Sources) -> str:
-    known, noted = "false", ""
+def _select_letters(tables: Sequence[TableFacts], sources: Sources) -> str:
+    acknowledged, noted = "false", ""
     if sources.acknowledged is not None:
-        known = "noted.known IS NOT NULL"
+        acknowledged = "noted.known IS NOT NULL"
         noted = (
             f" LEFT JOIN (SELECT DISTINCT _feed, _arrival, true AS known FROM"
             f" {sources.acknowledged}) AS noted USING (_feed, _arrival)"
         )
-    rows = _union(
+    rows = _union_tables(
         tables,
         lambda t: (
             t.letters
-            and f"reason, {known} AS known FROM {t.letters} AS letters{noted}"
+            and f"reason, {acknowledged} AS known FROM {t.letters} AS letters{noted}"
             " WHERE resolved_at IS NULL"
         ),
         "'' AS reason, false AS known",
@@ -310,15 +310,15 @@ def _letters(tables: Sequence[TableFacts], sources: Sources) -> str:
 REASONS = "map_from_entries(collect_list(if(known, NULL, struct(reason, n))))"
 
 
-def _stale(tables: Sequence[TableFacts]) -> str:
-    return _union(
+def _select_stale(tables: Sequence[TableFacts]) -> str:
+    return _union_tables(
         tables,
         lambda t: t.stale and f"count(*) AS n, min(since) AS since FROM ({t.stale})",
         "0L AS n, current_timestamp() AS since",
     )
 
 
-def _gaps(sources: Sources) -> str:
+def _select_gaps(sources: Sources) -> str:
     """The open gaps of each table."""
     if sources.gaps is None:
         return "SELECT '' AS `table`, 0L AS n WHERE false"
@@ -326,9 +326,9 @@ def _gaps(sources: Sources) -> str:
     return f"{counted} WHERE resolved_at IS NULL GROUP BY `table`"
 
 
-def _states(sources: Sources) -> str:
-    """Of each table the group and the schema changes that its newest state tells."""
-    return f"SELECT `table`, {STATE} AS of FROM ({ledger.newest_states_sql(_ledger(sources))})"
+def _select_states(sources: Sources) -> str:
+    """The consistency group and the schema changes in each table's newest state."""
+    return f"SELECT `table`, {STATE} AS of FROM ({ledger.newest_states_sql(_ledger_sql(sources))})"
 
 
 STATE = f"from_json(state, {literal(f'{GROUP_TYPE}, {SCHEMA_CHANGES_TYPE}')})"
@@ -343,19 +343,19 @@ WAITS = (
     " FROM (SELECT explode(max_by(of.group.waiting, of.group.number)) AS transaction FROM states"
     " WHERE of.group.name IS NOT NULL GROUP BY of.group.name)) GROUP BY `table`"
 )
-"""Transactions that each table waits with, as of the newest run of its group."""
+"""The number of each table's waiting transactions, as of the newest run of its group."""
 
 
-def _union(
+def _union_tables(
     tables: Sequence[TableFacts], asked: Callable[[TableFacts], str | None], empty: str
 ) -> str:
-    """What is asked of each table that has it, under the table's name; `empty` where none has."""
-    found = [(t.table, asked(t)) for t in tables]
-    each = [f"SELECT {literal(name)} AS `table`, {what}" for name, what in found if what]
+    """The union of the tables' queries, with their names; `empty`, of no row, if none has one."""
+    queries = [(t.table, asked(t)) for t in tables]
+    each = [f"SELECT {literal(name)} AS `table`, {what}" for name, what in queries if what]
     return " UNION ALL ".join(each) or f"SELECT '' AS `table`, {empty} WHERE false"
 
 
-def _ledger(sources: Sources) -> str:
+def _ledger_sql(sources: Sources) -> str:
     if sources.ledger:
         return sources.ledger
     columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(c)}" for c, kind, _ in ledger.COLUMNS)

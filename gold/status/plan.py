@@ -1,4 +1,4 @@
-"""What a table's YAML, as it is now, would change of the tables that a lake holds of it."""
+"""What a table's YAML, as it is now, would change in the tables that a lake has of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -39,11 +39,11 @@ class Planned(NamedTuple):
     rows: int | None
 
 
-def plan(table: Table, held: Held | None) -> Planned:
-    """The effect of the table's YAML on what is held of it; None is held before the first run."""
+def plan_changes(table: Table, held: Held | None) -> Planned:
+    """The effect of the table's YAML on what is held of it; `held` is None before the first run."""
     if held is None:
         return Planned(table.table, "new", ["its first run makes it"], None, None)
-    changes = [*_rebuilds(held), *_columns(table, held), *_clusters(table, held)]
+    changes = [*_list_rebuilds(held), *_list_columns(table, held), *_list_clusters(table, held)]
     effects = {each for each, _ in changes}
     effect: Effect = next((each for each in WORST if each in effects), "nothing")
     return Planned(table.table, effect, [text for _, text in changes], held.records, held.rows)
@@ -62,12 +62,12 @@ def is_wider(before: str, now: str) -> bool:
     return (before, now) in (("float", "double"), ("date", "timestamp_ntz"))
 
 
-def _rebuilds(held: Held) -> Iterator[tuple[Effect, str]]:
+def _list_rebuilds(held: Held) -> Iterator[tuple[Effect, str]]:
     for difference in held.differences:
         yield "rebuild", difference
 
 
-def _columns(table: Table, held: Held) -> Iterator[tuple[Effect, str]]:
+def _list_columns(table: Table, held: Held) -> Iterator[tuple[Effect, str]]:
     left_out = set(table.except_column_list or ())
     for name, column in table.columns.items():
         before, now = held.columns.get(name), str(read_type(column.type))
@@ -81,7 +81,7 @@ def _columns(table: Table, held: Held) -> Iterator[tuple[Effect, str]]:
             yield effect, f"column {name} was {before}, is {now}"
 
 
-def _clusters(table: Table, held: Held) -> Iterator[tuple[Effect, str]]:
+def _list_clusters(table: Table, held: Held) -> Iterator[tuple[Effect, str]]:
     before, now = (", ".join(names) or "nothing" for names in (held.clustered, table.cluster_by))
     if before != now:
         yield "cluster", f"cluster_by was {before}, is {now}: no row changes, files are rewritten"

@@ -2,7 +2,7 @@
 
 Append-only, one row per query and table: a plain read, or a run-time merge, when changes had waited
 for longer than promised. What background applies cost stands in `gold.pipeline_runs`: the runs of
-silver whose counts have `bytes`. Together they tell what a promise costs.
+silver whose counts have `bytes`. Together they show what a promise costs.
 """
 
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from gold.status.pipeline import measure
-from gold.views.catalog import named
+from gold.status.pipeline import measure_files
+from gold.views.catalog import is_named
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.durations import seconds
+from lakehouse.durations import to_seconds
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.lake import Lake
-from lakehouse.storage.names import exists, name
-from lakehouse.storage.views import stored
+from lakehouse.storage.names import table_exists, table_name
+from lakehouse.storage.views import load_views
 from lakehouse.storage.writing import DeclaredTable
 from silver.contract import PENDING, waits_in_log
 
@@ -37,48 +37,48 @@ COLUMNS = (
 )
 
 
-def note(
+def record_query(
     spark: SparkSession,
     target: Target,
     tables: Sequence[Table],
     query: str,
     began: datetime,
 ) -> None:
-    """Notes a query that began then and has ended now; one that cannot be noted is not.
+    """Records a query that began then and has ended now; if that fails, nothing is raised.
 
-    A query of no table with `max_staleness` costs nothing.
+    Queries that read no table with `max_staleness` are not recorded.
     """
     ended = datetime.now(timezone.utc)
     took = int((ended - began).total_seconds() * 1000)
     read = [t for t in tables if t.max_staleness is not None and _is_read(t, query)]
     with suppress(*SPARK_FAILURES, OSError):
-        rows = [_cost(spark, target, t) | {"at": began, "duration_ms": took} for t in read]
+        rows = [_measure_read(spark, target, t) | {"at": began, "duration_ms": took} for t in read]
         DeclaredTable("gold", TABLE, COMMENT, COLUMNS).append(spark, target, rows)
 
 
 def _is_read(table: Table, query: str) -> bool:
-    return any(named(query, view) for view in (table.table, f"{table.table}_history"))
+    return any(is_named(query, view) for view in (table.table, f"{table.table}_history"))
 
 
-def _cost(spark: SparkSession, target: Target, table: Table) -> dict[str, object]:
+def _measure_read(spark: SparkSession, target: Target, table: Table) -> dict[str, object]:
     """How a view of the table is read now, and the size of what is below it."""
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
-    below = [kept, f"{table.table}_changes"] if _merges(spark, target, table) else [kept]
-    sizes = [measure(Lake(spark, target), each).bytes for each in below]
+    below = [kept, f"{table.table}_changes"] if _is_late(spark, target, table) else [kept]
+    sizes = [measure_files(Lake(spark, target), each).bytes for each in below]
     kind: Kind = "runtime_merge" if len(below) > 1 else "plain_read"
     return {"table": table.table, "kind": kind, "bytes": sum(size or 0 for size in sizes)}
 
 
-def _merges(spark: SparkSession, target: Target, table: Table) -> bool:
+def _is_late(spark: SparkSession, target: Target, table: Table) -> bool:
     """Whether something has waited for longer than the table promises."""
-    waits, promised = f"{table.table}{PENDING}", seconds(table.max_staleness or 0)
+    waits, promised = f"{table.table}{PENDING}", to_seconds(table.max_staleness or 0)
     if not waits_in_log(target, table):
         return False
     if not target.catalog:
-        view = stored(target, "silver").get(waits)
+        view = load_views(target, "silver").get(waits)
         late = datetime.now(timezone.utc).timestamp() - promised
         return view is not None and (view.since or 0) <= late * 1_000_000
-    if not exists(spark, target, "silver", waits):
+    if not table_exists(spark, target, "silver", waits):
         return False
     late_rows = f"_since <= now() - INTERVAL {promised} SECONDS"
-    return not spark.table(name(target, "silver", waits)).where(late_rows).isEmpty()
+    return not spark.table(table_name(target, "silver", waits)).where(late_rows).isEmpty()

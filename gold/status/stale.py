@@ -1,6 +1,6 @@
 """Stale keys: what gold shows of them looks current though a newer change was rejected.
 
-A key is stale while an unresolved dead letter of it has a place in order after the key's newest
+A key is stale while an unresolved dead letter of it comes in order after the key's newest
 accepted change. A newer change, a delete, a truncate or a replay ends that by itself.
 """
 
@@ -13,7 +13,7 @@ from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
 
 
-def of(lake: AskedLake, table: Table, rows: str | None = None) -> str | None:
+def build_stale_query(lake: AskedLake, table: Table, rows: str | None = None) -> str | None:
     """The query of a table's stale keys; None while it cannot have any.
 
     `rows` is what is shown, in SQL; silver's own table unless it is given.
@@ -22,13 +22,13 @@ def of(lake: AskedLake, table: Table, rows: str | None = None) -> str | None:
     letters = f"{table.table}_dead_letters"
     if not table.keys or not all(lake.exists("silver", name) for name in (kept, letters)):
         return None
-    known = lake.types("silver", kept)
-    types = {key: known[key] for key in table.keys}
+    column_types = lake.column_types("silver", kept)
+    types = {key: column_types[key] for key in table.keys}
     held = rows or lake.name("silver", kept)
-    return query(table, held, lake.name("silver", letters), types)
+    return render_stale_query(table, held, lake.name("silver", letters), types)
 
 
-def query(table: Table, rows: str, letters: str, types: Mapping[str, str]) -> str:
+def render_stale_query(table: Table, rows: str, letters: str, types: Mapping[str, str]) -> str:
     """One row per stale key: its columns, since when, and the dead letter that made it so.
 
     Args:
@@ -44,7 +44,7 @@ def query(table: Table, rows: str, letters: str, types: Mapping[str, str]) -> st
         f" FROM {letters} WHERE resolved_at IS NULL AND _key IS NOT NULL AND _order IS NOT NULL"
     )
     keys = ", ".join(f"held.{quote(key)}" for key in types)
-    same = names.same("held", "letter._own", types, table.nullable_keys)
+    same = names.agree_on("held", "letter._own", types, table.nullable_keys)
     first = "min_by(letter.{0}, letter._order) AS {0}"
     return (
         f"SELECT {keys}, min(letter.at) AS since, {first.format('reason')},"
@@ -53,8 +53,8 @@ def query(table: Table, rows: str, letters: str, types: Mapping[str, str]) -> st
     )
 
 
-def hidden(view: View, stale: str) -> View:
+def hide_stale_keys(view: View, stale: str) -> View:
     """A view without its stale keys."""
-    same = names.same("shown", "stale", view.keys, nullable=view.keys)
+    same = names.agree_on("shown", "stale", view.keys, nullable=view.keys)
     query = f"SELECT * FROM ({view.query}) AS shown LEFT ANTI JOIN ({stale}) AS stale ON {same}"
     return view._replace(query=query)

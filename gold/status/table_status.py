@@ -13,8 +13,9 @@ from gold.status import pipeline, stale
 from gold.status.pipeline import Sources, TableFacts
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.durations import seconds
+from lakehouse.durations import to_seconds
 from lakehouse.run import ledger
+from lakehouse.run.gaps import list_strict
 from lakehouse.storage.lake import AskedLake, Lake
 from lakehouse.storage.views import View
 from silver.contract import (
@@ -38,7 +39,7 @@ _KEYLESS_LIVE = (
 )
 
 
-def status(spark: "SparkSession", target: Target, tables: list[Table]) -> list[Record]:
+def read_status(spark: "SparkSession", target: Target, tables: list[Table]) -> list[Record]:
     """`status_of` for a lake that Spark reads."""
     return status_of(Lake(spark, target), tables)
 
@@ -47,7 +48,7 @@ def status_of(lake: AskedLake, tables: list[Table]) -> list[Record]:
     """One record per table: the columns of `gold.pipeline_status` (`pipeline.STATUS`).
 
     In place of a number, `dead_letters` says how many of which reason (beside it their total), and
-    `drift` and `gaps` (open ones) list what was noted, oldest first. Besides, `counts` has every
+    `drift` and `gaps` (open ones) list the entries, oldest first. Besides, `counts` has every
     class of record over all runs, and `accounted` says whether the classes add up to the records.
     `order` says what the records of Debezium are ordered by (`source`, `change` or `arrival`),
     `key_parts` which parts of their keys are no keys of the table, `lacked_keys` which keys of the
@@ -55,18 +56,18 @@ def status_of(lake: AskedLake, tables: list[Table]) -> list[Record]:
     `verified_through` is the position up to which the table was found equal to its source, at
     `verified_at`. Times are ISO 8601 in UTC.
     """
-    kept = sources(lake)
-    applied = _applied(lake, kept)
-    known = [facts(lake, table, applied.get(table.table)) for table in tables]
-    parts = [known[n :: lake.at_once] for n in range(min(lake.at_once, len(known)))]
+    kept = find_sources(lake)
+    facts = [collect_facts(lake, table) for table in tables]
+    parts = [facts[n :: lake.at_once] for n in range(min(lake.at_once, len(facts)))]
     with ThreadPoolExecutor(lake.at_once) as pool:
-        asked = [pool.submit(_asked, lake, part, kept) for part in parts]
+        asked = [pool.submit(_ask_status, lake, part, kept) for part in parts]
         rows = {name: row for part in asked for name, row in part.result().items()}
-    counts, lost, states = _counts(lake, kept), _gaps(lake, kept), states_of(lake)
-    names = [table.table for table in tables]
+    counts, lost, states = _read_counts(lake, kept), _read_gaps(lake, kept), states_of(lake)
+    names, strict = [table.table for table in tables], list_strict(tables)
     verified = list_verified(lake.target, names)
     return [
-        _record(rows[name], counts.get(name, {}), lost.get(name, []), states.get(name, {}))
+        _build_record(rows[name], counts.get(name, {}), lost.get(name, []), states.get(name, {}))
+        | {"on_data_loss": "fail" if name in strict else "continue"}
         | verified[name]
         for name in names
     ]
@@ -80,99 +81,88 @@ def states_of(lake: AskedLake) -> dict[str, Record]:
     return {row["table"]: json.loads(row[ledger.STATE]) for row in newest}
 
 
-def _asked(lake: AskedLake, known: list[TableFacts], kept: Sources) -> dict[str, Record]:
-    return {row["table"]: row for row in lake.ask(pipeline.status(known, kept).query)}
+def _ask_status(lake: AskedLake, facts: list[TableFacts], kept: Sources) -> dict[str, Record]:
+    return {row["table"]: row for row in lake.ask(pipeline.build_status_view(facts, kept).query)}
 
 
-def views(spark: "SparkSession", target: Target, tables: list[Table]) -> list[View]:
+def build_status_views(spark: "SparkSession", target: Target, tables: list[Table]) -> list[View]:
     """`gold.pipeline_runs`, and `gold.pipeline_status` of these tables."""
     lake = Lake(spark, target)
-    kept, known = sources(lake), [facts(lake, table) for table in tables]
-    return [pipeline.runs(kept), pipeline.status(known, kept)]
+    kept, facts = find_sources(lake), [collect_facts(lake, table) for table in tables]
+    return [pipeline.build_runs_view(kept), pipeline.build_status_view(facts, kept)]
 
 
-def facts(lake: AskedLake, table: Table, applied: int | None = None) -> TableFacts:
-    """What the status of a table is asked from; a change log that is `applied` whole is not."""
+def collect_facts(lake: AskedLake, table: Table) -> TableFacts:
+    """What the status query of a table reads."""
     history = table.stored_as_scd_type == 2
     current = f"{table.table}_history" if history else table.table
-    place, changes = _place(lake, current), f"{table.table}_changes"
-    logged = None if applied is None else lake.highest("silver", changes, "_batch")
-    waits = applied is None or logged is None or logged > applied
+    place = _find_table(lake, current)
     live = "_is_current" if history else "NOT _deleted"
     return TableFacts(
         table=table.table,
         live=live if table.keys else _KEYLESS_LIVE,
-        max_staleness=None if table.max_staleness is None else seconds(table.max_staleness),
+        max_staleness=None if table.max_staleness is None else to_seconds(table.max_staleness),
         current=place,
-        log=_place(lake, changes) if waits else None,
-        letters=_place(lake, f"{table.table}_dead_letters"),
-        files=pipeline.measure(lake, current) if place else pipeline.Files(),
-        stale=_stale(lake, table),
+        log=_find_table(lake, f"{table.table}_changes"),
+        letters=_find_table(lake, f"{table.table}_dead_letters"),
+        files=pipeline.measure_files(lake, current) if place else pipeline.Files(),
+        stale=_build_stale_query(lake, table),
         max_dead_letters=table.max_dead_letters,
-        shown=waits_in_log(lake.target, table) and not seconds(table.max_staleness or 0),
+        shown=waits_in_log(lake.target, table) and not to_seconds(table.max_staleness or 0),
     )
 
 
-def _stale(lake: AskedLake, table: Table) -> str | None:
+def _build_stale_query(lake: AskedLake, table: Table) -> str | None:
     """The query of the table's stale keys; None as well where Spark cannot read the table."""
     if not isinstance(lake, Lake):
-        return stale.of(lake, table)
+        return stale.build_stale_query(lake, table)
     from lakehouse.spark.spark_failures import SPARK_FAILURES
 
     try:
-        return stale.of(lake, table)
+        return stale.build_stale_query(lake, table)
     except SPARK_FAILURES:
         return None
 
 
-def sources(lake: AskedLake) -> Sources:
-    """Where the notes over all tables lie, as far as there are any."""
+def find_sources(lake: AskedLake) -> Sources:
+    """SQL names of what is kept over all tables, as far as it exists."""
     return Sources(
-        ledger=_place(lake, ledger.TABLE),
-        gaps=_place(lake, "_gaps"),
-        acknowledged=_place(lake, "_acknowledged"),
+        ledger=_find_table(lake, ledger.TABLE),
+        gaps=_find_table(lake, "_gaps"),
+        acknowledged=_find_table(lake, "_acknowledged"),
     )
 
 
-def _place(lake: AskedLake, table: str) -> str | None:
+def _find_table(lake: AskedLake, table: str) -> str | None:
     return lake.name("silver", table) if lake.exists("silver", table) else None
 
 
-def _applied(lake: AskedLake, kept: Sources) -> dict[str, int]:
-    """The newest batch that each table has applied, where the lake tells logs without a query."""
-    if kept.ledger is None or isinstance(lake, Lake):
-        return {}
-    newest = f"SELECT `table`, max(batch) AS n FROM {kept.ledger}"
-    done = f"{newest} WHERE layer = 'silver' AND status = 'ok' AND batch IS NOT NULL"
-    return {row["table"]: row["n"] for row in lake.ask(f"{done} GROUP BY `table`")}
-
-
-def _counts(lake: AskedLake, kept: Sources) -> dict[str, dict[str, int]]:
+def _read_counts(lake: AskedLake, kept: Sources) -> dict[str, dict[str, int]]:
     """Every class of record over all silver runs, by table."""
-    found: dict[str, dict[str, int]] = defaultdict(dict)
+    totals: dict[str, dict[str, int]] = defaultdict(dict)
     if kept.ledger is not None:
         classes = f"SELECT `table`, explode(counts) AS (class, n) FROM {kept.ledger}"
         query = f"SELECT `table`, class, sum(n) AS n FROM ({classes} WHERE layer = 'silver')"
         for row in lake.ask(f"{query} GROUP BY `table`, class"):
-            found[row["table"]][row["class"]] = row["n"]
-    return found
+            totals[row["table"]][row["class"]] = row["n"]
+    return totals
 
 
-def _gaps(lake: AskedLake, kept: Sources) -> dict[str, list[Record]]:
+def _read_gaps(lake: AskedLake, kept: Sources) -> dict[str, list[Record]]:
     """The open gaps by the table that they are about, oldest first."""
-    found: dict[str, list[Record]] = defaultdict(list)
+    gaps: dict[str, list[Record]] = defaultdict(list)
     if kept.gaps is not None:
         rows = f"SELECT * FROM {kept.gaps} WHERE resolved_at IS NULL ORDER BY found_at"
         for note in lake.ask(rows):
             table = note.pop("table")
-            own = {key: _plain(value) for key, value in note.items() if not key.startswith("_")}
-            found[table].append(own)
-    return found
+            gap = {key: _to_json(value) for key, value in note.items() if not key.startswith("_")}
+            gaps[table].append(gap)
+    return gaps
 
 
-def _record(row: Record, counts: dict[str, int], gaps: list[Record], state: Record) -> Record:
+def _build_record(row: Record, counts: dict[str, int], gaps: list[Record], state: Record) -> Record:
     """The columns of the view, and what the ledger, the gaps and the table's state add to them."""
-    record = {key: _plain(value) for key, value in row.items() if key != "dead_letter_reasons"}
+    record = {key: _to_json(value) for key, value in row.items() if key != "dead_letter_reasons"}
     reasons, built = row["dead_letter_reasons"] or {}, state.get("built", {})
     return record | {
         "dead_letters": dict(sorted(reasons.items())),
@@ -182,12 +172,12 @@ def _record(row: Record, counts: dict[str, int], gaps: list[Record], state: Reco
         "counts": dict(sorted(counts.items())),
         "order": built.get(ORDER),
         **{name: json.loads(built.get(aspect) or "[]") for aspect, name in _LISTS.items()},
-        "accounted": sum(story.classes(counts).values()) == counts.get("records", 0),
+        "accounted": sum(story.count_classes(counts).values()) == counts.get("records", 0),
     }
 
 
-def _plain(value: object) -> object:
-    """What JSON can say; Spark's times come without a zone and are UTC."""
+def _to_json(value: object) -> object:
+    """A value that JSON can hold; Spark's times come without a zone and are UTC."""
     if isinstance(value, datetime):
         return value.replace(tzinfo=timezone.utc).isoformat().replace("+00:00", "Z")
     if isinstance(value, (date, Decimal)):

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lakehouse.durations import spoken
+from lakehouse.durations import render_duration
 from lakehouse.remedies import find_remedy
 from lakehouse.run.unread import Unread
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 Record = Mapping[str, Any]
 
@@ -21,7 +21,7 @@ class Trouble(NamedTuple):
 
 
 class PipelineStatus(NamedTuple):
-    """What `status` and the report tell: a record per table, and what is about no table.
+    """What `status` and the report show: a record per table, and what is about no table.
 
     Attributes:
         records: the status records, each with its `warnings`.
@@ -34,34 +34,35 @@ class PipelineStatus(NamedTuple):
     notes: list[str]
 
 
-def troubles(record: Record) -> list[Trouble]:
+def list_troubles(record: Record) -> list[Trouble]:
     """Everything that is wrong with the table of a status record, worst first."""
-    return [*list_serious(record), *_hints(record)]
+    return [*list_serious(record), *_list_hints(record)]
 
 
 def list_serious(record: Record) -> list[Trouble]:
     """What is wrong, without hints."""
-    return [*_failures(record), *_keys(record), *_late(record), *_rejected(record)]
+    kinds = (_list_failures, _list_keys, _list_late, _list_rejected)
+    return [each for find in kinds for each in find(record)]
 
 
 def name_state(record: Record) -> str:
     """The words of everything that is wrong with a table, or `ok`."""
-    return ", ".join(dict.fromkeys(each.word for each in troubles(record))) or "ok"
+    return ", ".join(dict.fromkeys(each.word for each in list_troubles(record))) or "ok"
 
 
-def list_lines(told: PipelineStatus) -> list[tuple[str, str, bool]]:
+def list_lines(status: PipelineStatus) -> list[tuple[str, str, bool]]:
     """What `status` and the report say, as (table, sentence, whether that is serious).
 
     The tables come in the order of `worst_first`; what is about no table comes last, under "".
     """
-    found = [
+    lines = [
         (record["table"], each.text, each in serious)
-        for record in worst_first(told.records)
+        for record in worst_first(status.records)
         for serious in [list_serious(record)]
-        for each in troubles(record)
+        for each in list_troubles(record)
     ]
-    others = [*(text for each in told.unread for text in each.sentences()), *told.notes]
-    return [*found, *(("", text, False) for text in others)]
+    others = [*(text for each in status.unread for text in each.sentences()), *status.notes]
+    return [*lines, *(("", text, False) for text in others)]
 
 
 def worst_first(records: Sequence[Record]) -> list[Record]:
@@ -71,13 +72,13 @@ def worst_first(records: Sequence[Record]) -> list[Record]:
     """
 
     def severity(record: Record) -> int:
-        classes = (_failures, _keys, _late, _rejected, _hints)
+        classes = (_list_failures, _list_keys, _list_late, _list_rejected, _list_hints)
         return next((at for at, of in enumerate(classes) if list(of(record))), len(classes))
 
     return sorted(records, key=severity)
 
 
-def _failures(record: Record) -> Iterator[Trouble]:
+def _list_failures(record: Record) -> Iterator[Trouble]:
     table, failure = record["table"], record["last_failure"]
     if failure is not None:
         first = str(failure).splitlines()[0] if failure else "no reason given"
@@ -86,17 +87,25 @@ def _failures(record: Record) -> Iterator[Trouble]:
     if not record["accounted"]:
         action = f"please report it, and look with `lakehouse verify {table}`"
         yield Trouble("MISCOUNTED", f"outcomes do not add up to the records; do: {action}")
-    if record["gaps"]:
-        action = f"take a new snapshot: `lakehouse rebootstrap {table}`"
-        backwards = any(gap.get("kind") == "positions" for gap in record["gaps"])
-        found = ", positions run backwards" if backwards else ""
-        gaps = counted(len(record["gaps"]), "open gap")
-        yield Trouble("GAPS", f"{gaps} in the source{found}; do: {action}")
+    if record["gaps"] and not _accepts_loss(record):
+        action = f"take a new snapshot: `lakehouse rebootstrap {table} --source URL`"
+        accept = "accept the loss by source.on_data_loss: continue"
+        yield Trouble("GAPS", f"{_sum_gaps(record)}; do: {action}, or {accept}")
 
 
-def _keys(record: Record) -> Iterator[Trouble]:
-    own = [part for part in record["key_parts"] if not part.startswith(_OF_SOURCE)]
-    others = [part for part in record["key_parts"] if part not in own]
+def _accepts_loss(record: Record) -> bool:
+    return bool(record.get("on_data_loss") == "continue")
+
+
+def _sum_gaps(record: Record) -> str:
+    backwards = any(gap.get("kind") == "positions" for gap in record["gaps"])
+    gaps = render_count(len(record["gaps"]), "open gap")
+    return f"{gaps} in the source{', positions run backwards' if backwards else ''}"
+
+
+def _list_keys(record: Record) -> Iterator[Trouble]:
+    key_parts = [part for part in record["key_parts"] if not part.startswith(_OF_SOURCE)]
+    others = [part for part in record["key_parts"] if part not in key_parts]
     rebuild = f"`lakehouse rebuild {record['table']}`"
     if others:
         text = f"the records are of several source tables, which {', '.join(others)} distinguishes"
@@ -106,8 +115,8 @@ def _keys(record: Record) -> Iterator[Trouble]:
         )
         action = f"add a key column from it (`from: {others[0]}`), then {rebuild}"
         yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
-    if own:
-        parts = ", ".join(own)
+    if key_parts:
+        parts = ", ".join(key_parts)
         text = f"the records' keys have parts that the table's keys have not: {parts}"
         effect = "rows that differ in nothing else of the key are one row here"
         add = "add them to `keys`, or choose the table's own records by source.topic"
@@ -117,34 +126,39 @@ def _keys(record: Record) -> Iterator[Trouble]:
         lacked = ", ".join(record["lacked_keys"])
         text = f"the records' keys lack keys of the table, whose old values are not known: {lacked}"
         effect = "rows stay here that are deleted, or have another such key, at the source"
-        full = f"set REPLICA IDENTITY FULL and `lakehouse rebootstrap {record['table']}`"
+        full = (
+            f"set REPLICA IDENTITY FULL and `lakehouse rebootstrap {record['table']} --source URL`"
+        )
         action = f"take them out of `keys`, or {full}; then {rebuild}"
         yield Trouble("KEYS", f"{text}; {effect}; do: {action}")
 
 
-def _late(record: Record) -> Iterator[Trouble]:
+def _list_late(record: Record) -> Iterator[Trouble]:
     if record["stale"]:
-        waited, promised = record["staleness_seconds"], record["max_staleness_seconds"]
-        text = f"a change has waited {spoken(waited)}, promised are {spoken(promised)}"
+        waited = render_duration(record["staleness_seconds"])
+        promised = render_duration(record["max_staleness_seconds"])
+        text = f"a change has waited {waited}, promised are {promised}"
         yield Trouble("STALE", f"{text}; do: `lakehouse run --table {record['table']}`")
 
 
-def _rejected(record: Record) -> Iterator[Trouble]:
+def _list_rejected(record: Record) -> Iterator[Trouble]:
     table, letters = record["table"], record["dead_letters_total"]
     if record["dead_letters_alert"]:
         reasons = ", ".join(f"{count:,} {why}" for why, count in record["dead_letters"].items())
         action = f"`lakehouse dead-letters list --table {table}`"
         yield Trouble(
-            "dead letters", f"{counted(letters, 'dead letter')} ({reasons}); do: {action}"
+            "dead letters", f"{render_count(letters, 'dead letter')} ({reasons}); do: {action}"
         )
     if record["stale_keys"]:
-        stale = counted(record["stale_keys"], "key")
+        stale = render_count(record["stale_keys"], "key")
         text = f"{stale} with an older row, because the newest change is a dead letter"
         action = "mend the cause, then `lakehouse dead-letters replay`"
         yield Trouble("stale keys", f"{text}; do: {action}")
 
 
-def _hints(record: Record) -> Iterator[Trouble]:
+def _list_hints(record: Record) -> Iterator[Trouble]:
+    if record["gaps"] and _accepts_loss(record):
+        yield Trouble("gaps", f"{_sum_gaps(record)}, accepted by source.on_data_loss")
     if record["order"] == "arrival":
         text = "the source gives no position that is known: changes are in order of arrival"
         yield Trouble("order: arrival", text)
@@ -152,7 +166,7 @@ def _hints(record: Record) -> Iterator[Trouble]:
         text = "PostgreSQL's records lack source.sequence: positions that start over go unseen"
         action = (
             f"use Debezium 1.6 or newer, of flattened events add.fields=source.sequence; until "
-            f"then `lakehouse rebootstrap {record['table']}` after a restore or a move"
+            f"then `lakehouse rebootstrap {record['table']} --source URL` after a restore or a move"
         )
         yield Trouble("order: change", f"{text}; do: {action}")
     of_layers = [name for name in record["left_out"] if name.startswith("_")]

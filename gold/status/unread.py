@@ -7,7 +7,7 @@ from gold.status.table_status import states_of
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
-from lakehouse.run.unread import UNREAD, Unread, unread
+from lakehouse.run.unread import UNREAD, Unread, list_unread
 from lakehouse.storage.lake import AskedLake, Lake
 
 if TYPE_CHECKING:
@@ -25,22 +25,22 @@ def unread_of(lake: AskedLake, tables: Sequence[Table]) -> list[Unread]:
         return []
     place = lake.name("silver", ledger.TABLE)
     counts = f"SELECT `table`, explode(counts) AS (name, n) FROM {place} WHERE layer = 'bronze'"
-    own = f"SELECT `table`, name, sum(n) AS n FROM ({counts})"
+    sums = f"SELECT `table`, name, sum(n) AS n FROM ({counts})"
     rows = lake.ask(
-        f"{own} WHERE split_part(name, ':', 1) = '{UNREAD}' GROUP BY `table`, name"
+        f"{sums} WHERE split_part(name, ':', 1) = '{UNREAD}' GROUP BY `table`, name"
         " ORDER BY `table`, name"
     )
-    return unread([(row["table"], row["name"], row["n"]) for row in rows], tables)
+    return list_unread([(row["table"], row["name"], row["n"]) for row in rows], tables)
 
 
 def waiting_deletes(lake: AskedLake, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table, a sentence for each date whose deletes wait."""
-    asked = [table.table for table in tables if table.format == "snapshot"]
+    asked = [t.table for t in tables if t.format == "snapshot"]
     states = states_of(lake) if asked else {}
-    return {table: _of(states[table].get("days", [])) for table in asked if table in states}
+    return {t: _describe_waiting(states[t].get("days", [])) for t in asked if t in states}
 
 
-def _of(days: Sequence[dict[str, Any]]) -> list[str]:
+def _describe_waiting(days: Sequence[dict[str, Any]]) -> list[str]:
     waiting = [day for day in days if day.get("unread_lines")]
     return [
         f"the deletes of {day['effective_date']} wait, as {day['unread_lines']:,} lines of its"

@@ -11,36 +11,36 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage import names
-from lakehouse.storage.views import View, stored
+from lakehouse.storage.views import View, load_views
 
 ONE_ROW = "gold shows one row per key"
 AS_CONFIGURED = "gold is published as the table is configured"
 
 
-def laws(spark: SparkSession, target: Target, table: Table) -> dict[str, DataFrame]:
+def build_gold_laws(spark: SparkSession, target: Target, table: Table) -> dict[str, DataFrame]:
     """The laws of a published table; none before gold holds it."""
     wanted = job.table_views(spark, target, table)
     if not wanted:
         return {}
-    published = stored(target, "gold")
-    found: dict[str, DataFrame] = {}
+    published = load_views(target, "gold")
+    laws: dict[str, DataFrame] = {}
     if not target.catalog:
         units = [
-            {"unit": f"gold.{view.name}", "bad": not _same(published.get(view.name), view)}
+            {"unit": f"gold.{view.name}", "bad": not _is_same_view(published.get(view.name), view)}
             for view in wanted
         ]
-        found[AS_CONFIGURED] = local_rows(spark, units, "unit string, bad boolean")
-    shown = catalog.read(spark, target, table.table)
+        laws[AS_CONFIGURED] = local_rows(spark, units, "unit string, bad boolean")
+    shown = catalog.read_view(spark, target, table.table)
     if table.keys and shown is not None and {*table.keys} <= {*shown.columns}:
-        found[ONE_ROW] = _single(shown, table.keys)
-    return found
+        laws[ONE_ROW] = _check_single_rows(shown, table.keys)
+    return laws
 
 
-def _same(published: View | None, wanted: View) -> bool:
+def _is_same_view(published: View | None, wanted: View) -> bool:
     """Whether they are the same view, as a file keeps it.
 
-    A view that is pinned to a version may show an earlier one than it would now, and one that
-    merges what waits tells when, which moves on.
+    A pinned view may be pinned to an earlier version than now, and a view with pending changes has
+    their time in its query: these parts are not compared.
     """
     if published is None:
         return False
@@ -50,7 +50,7 @@ def _same(published: View | None, wanted: View) -> bool:
     return json.dumps(published._asdict()) == json.dumps(wanted._asdict())
 
 
-def _single(rows: DataFrame, keys: list[str]) -> DataFrame:
+def _check_single_rows(rows: DataFrame, keys: list[str]) -> DataFrame:
     quoted = [F.col(names.quote(k)) for k in keys]
     counted = rows.groupBy(*quoted).agg(F.count(F.lit(1)).alias("_n"))
     return counted.select(

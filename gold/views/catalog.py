@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from gold.views.groups import version_at
 from lakehouse.config.target import LAYERS, Layer, Target
-from lakehouse.places.place import place as lake_place
-from lakehouse.spark.failures import in_short
+from lakehouse.places.place import to_place as lake_place
+from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.server import is_served, wait_for
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage import names
@@ -21,32 +21,32 @@ from lakehouse.storage.views import (
     at_time,
     create_sql,
     function_sql,
+    load_views,
     state_of_views,
-    stored,
 )
 
 _FRESH = "_fresh"
-"""The server's database of views on their way into the others."""
+"""The server's database in which a view is made before it replaces one of another database."""
 
 
-def read(spark: SparkSession, target: Target, name: str) -> DataFrame | None:
+def read_view(spark: SparkSession, target: Target, name: str) -> DataFrame | None:
     """What a view of gold shows; None before it is published."""
     if target.catalog:
-        there = names.exists(spark, target, "gold", name)
-        return spark.table(names.name(target, "gold", name)) if there else None
-    view = stored(target, "gold").get(name)
+        there = names.table_exists(spark, target, "gold", name)
+        return spark.table(names.table_name(target, "gold", name)) if there else None
+    view = load_views(target, "gold").get(name)
     return spark.sql(view.query) if view else None
 
 
 def columns_of(
     spark: SparkSession, target: Target, table: str, version: int | None = None
 ) -> list[str]:
-    """The columns of a silver table, at a Delta version or now; from its log where that tells."""
+    """The columns of a silver table, at a Delta version or now; from Delta's log where possible."""
     log = read_table_log(target, "silver", table)
     if log is not None and version in (None, log.version):
         return list(log.columns)
     pinned = "" if version is None else f" VERSION AS OF {version}"
-    return spark.sql(f"SELECT * FROM {names.name(target, 'silver', table)}{pinned}").columns
+    return spark.sql(f"SELECT * FROM {names.table_name(target, 'silver', table)}{pinned}").columns
 
 
 def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | None = None) -> None:
@@ -67,16 +67,16 @@ def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | N
     everything = re.search(r"\b(show|describe|desc)\b", query, re.IGNORECASE) is not None
 
     def is_asked(name: str) -> bool:
-        return everything or named(query, name)
+        return everything or is_named(query, name)
 
     for layer in LAYERS:
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
-        if as_of is None or named(query, layer):
-            for statement in _definitions(spark, target, layer, is_asked, as_of).values():
+        if as_of is None or is_named(query, layer):
+            for statement in _build_definitions(spark, target, layer, is_asked, as_of).values():
                 spark.sql(statement)
 
 
-def _definitions(
+def _build_definitions(
     spark: SparkSession,
     target: Target,
     layer: Layer,
@@ -84,30 +84,30 @@ def _definitions(
     as_of: str | None = None,
 ) -> dict[str, str]:
     """The SQL that registers what is asked of a layer, by name; functions end with `()`."""
-    views, found = stored(target, layer), dict[str, str]()
+    views, definitions = load_views(target, layer), dict[str, str]()
     for name, view in views.items():
         if is_asked(name):
             place = f"{layer}.{names.quote(name)}"
-            found[place] = create_sql(place, _at(spark, target, view, as_of))
+            definitions[place] = create_sql(place, _view_as_of(spark, target, view, as_of))
         if view.as_of and is_asked(as_of_name(view)):
             place = f"{layer}.{names.quote(as_of_name(view))}"
-            found[f"{place}()"] = function_sql(place, view)
+            definitions[f"{place}()"] = function_sql(place, view)
     moment = f" TIMESTAMP AS OF {names.literal(as_of)}" if as_of else ""
-    for table in {*names.in_folder(lake_place(target, target.lake, layer))} - {*views}:
+    for table in {*names.list_tables_in(lake_place(target, target.lake, layer))} - {*views}:
         if is_asked(table):
             place = f"{layer}.{names.quote(table)}"
-            select = f"SELECT * FROM {names.name(target, layer, table)}{moment}"
+            select = f"SELECT * FROM {names.table_name(target, layer, table)}{moment}"
             grows = "" if as_of else " WITH SCHEMA EVOLUTION"
-            found[place] = f"CREATE OR REPLACE VIEW {place}{grows} AS {select}"
-    return found
+            definitions[place] = f"CREATE OR REPLACE VIEW {place}{grows} AS {select}"
+    return definitions
 
 
 def digest_of_views(target: Target) -> str:
-    """What differs once the views or the tables of a lake without a catalog are others."""
+    """A digest that changes with the views and tables of a lake without a catalog."""
     parts: list[object] = []
     for layer in LAYERS:
         folder = lake_place(target, target.lake, layer)
-        parts += [names.in_folder(folder), state_of_views(target, layer)]
+        parts += [names.list_tables_in(folder), state_of_views(target, layer)]
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
@@ -128,7 +128,7 @@ class ServedCatalog:
         """
         wanted, failed = dict[str, str](), list[str]()
         for layer in reversed(LAYERS):
-            wanted |= _definitions(self._spark, self._target, layer, lambda _: True)
+            wanted |= _build_definitions(self._spark, self._target, layer, lambda _: True)
         for place in {*self._shown} - {*wanted}:
             self._drop(place)
         for place, statement in wanted.items():
@@ -137,14 +137,14 @@ class ServedCatalog:
             try:
                 self._register(place, statement)
             except SPARK_FAILURES as failure:
-                failed.append(f"{place}: {in_short(failure)}")
+                failed.append(f"{place}: {describe_failure(failure)}")
                 self._drop(place)
             else:
                 self._shown[place] = statement
         return failed
 
     def warm_up(self) -> None:
-        """Reads a view of gold, so that Java has done so before anybody asks."""
+        """Reads a view of gold, so that the first query finds Java's classes loaded."""
         views = [name for name in self._shown if name.startswith("gold.") and "(" not in name]
         for name in views[:1]:
             with suppress(*SPARK_FAILURES):
@@ -175,8 +175,8 @@ class ServedCatalog:
         self._shown.pop(place, None)
 
 
-def _at(spark: SparkSession, target: Target, view: View, as_of: str | None) -> View:
-    """The view as of a time; one of a group as of what had been complete by then."""
+def _view_as_of(spark: SparkSession, target: Target, view: View, as_of: str | None) -> View:
+    """The view as of a time; of a group's table, the version that was complete by then."""
     if as_of is None:
         return view
     if view.as_of is not None:
@@ -191,6 +191,6 @@ def _at(spark: SparkSession, target: Target, view: View, as_of: str | None) -> V
     return view._replace(query=query)
 
 
-def named(query: str, table: str) -> bool:
+def is_named(query: str, table: str) -> bool:
     """Whether the query's text has the name of a table or view in it."""
     return re.search(rf"(?<![\w]){re.escape(table)}(?![\w])", query, re.IGNORECASE) is not None

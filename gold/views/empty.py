@@ -19,22 +19,22 @@ _OF_EXTRACTS = {"effective_date": "date", "mode": "string", "batch": "bigint"}
 def no_rows(table: Table) -> str:
     """SQL of silver's table, current or history, before it holds anything."""
     if not table.keys:
-        return _nothing(table, KEYLESS_COLUMNS)
+        return _render_empty(table, KEYLESS_COLUMNS)
     history = table.stored_as_scd_type == 2
-    return _nothing(table, HISTORY_COLUMNS if history else CURRENT_COLUMNS)
+    return _render_empty(table, HISTORY_COLUMNS if history else CURRENT_COLUMNS)
 
 
 def no_log(table: Table) -> str:
     """SQL of the change log of a snapshot table before it holds anything."""
-    return _nothing(table, _OF_THE_LOG)
+    return _render_empty(table, _OF_THE_LOG)
 
 
 def no_extracts() -> str:
     """SQL of the list of the snapshot files before it holds anything."""
-    return _select(_OF_EXTRACTS)
+    return _render_select(_OF_EXTRACTS)
 
 
-def declared(table: Table) -> list[str]:
+def list_declared(table: Table) -> list[str]:
     """The declared columns that the table publishes, keys first."""
     named = [n for n in dict.fromkeys([*table.keys, *table.columns]) if not n.startswith("_")]
     return [name for name in named if _is_published(table, name)]
@@ -48,11 +48,11 @@ def _is_published(table: Table, name: str) -> bool:
     return table.column_list is None or name in table.column_list
 
 
-def _nothing(table: Table, layer: Sequence[LayerColumn]) -> str:
-    own = {name: _SIZED.sub("string", table.columns[name].type) for name in declared(table)}
-    return _select(own | {column.name: column.type for column in layer})
+def _render_empty(table: Table, layer: Sequence[LayerColumn]) -> str:
+    types = {name: _SIZED.sub("string", table.columns[name].type) for name in list_declared(table)}
+    return _render_select(types | {column.name: column.type for column in layer})
 
 
-def _select(columns: dict[str, str]) -> str:
+def _render_select(columns: dict[str, str]) -> str:
     nulls = ", ".join(f"CAST(NULL AS {type}) AS {quote(name)}" for name, type in columns.items())
     return f"(SELECT {nulls} WHERE false)"

@@ -1,8 +1,8 @@
-"""`gold.T_changes` of a snapshot table: every operation of every extract, as a view.
+"""`gold.T_changes` of a snapshot table: every operation of every snapshot file.
 
-The change log keeps the values of what an extract changed, and no more than the keys of what it
-repeated unchanged. Here a D and an N get the values that the key had by then, and an X, which is
-stored nowhere, is worked out: a key that was live when a delta extract did not carry it.
+The change log keeps the values of rows that a snapshot file changed, and only the keys of unchanged
+ones. Here D and N rows get the values that the key had then, and X rows, which are not stored, are
+computed: keys that were live when a delta file had no row of theirs.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from gold.views import empty
 from gold.views.catalog import columns_of
-from gold.views.selects import comments, renamed_comments, shown, source_names
+from gold.views.selects import list_comments, renamed_comments, select_shown, source_names
 from lakehouse.config.table import Table
 from lakehouse.config.target import Sensitive, Target
 from lakehouse.run import ledger
@@ -31,18 +31,20 @@ DIGEST_COLUMN = ("key_digest", "string", "SHA-256 of the key columns")
 _DAY = "date_from_unix_date(CAST(conv(_sequence, 16, 10) AS INT))"
 
 
-def of(spark: SparkSession, target: Target, table: Table) -> list[View]:
+def build_snapshot_views(spark: SparkSession, target: Target, table: Table) -> list[View]:
     """The views that only a snapshot table has; none before silver holds it."""
     log, digests = f"{table.table}_changes", f"{table.table}_digests"
-    if table.format != "snapshot" or not names.exists(spark, target, "silver", log):
+    if table.format != "snapshot" or not names.table_exists(spark, target, "silver", log):
         return []
-    found = names.name(target, "silver", log)
+    log_name = names.table_name(target, "silver", log)
     columns = [c for c in columns_of(spark, target, log) if not c.startswith("_")]
-    views = [changes(table, found, _days_sql(target, table), columns, target.sensitive)]
+    views = [build_changes(table, log_name, _days_sql(target, table), columns, target.sensitive)]
     kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
-    if _shows_apart(target, table, columns) and names.exists(spark, target, "silver", kept):
-        live = names.name(target, "silver", kept)
-        views.append(sensitive_values(table, live, names.name(target, "silver", digests), columns))
+    if _shows_apart(target, table, columns) and names.table_exists(spark, target, "silver", kept):
+        live = names.table_name(target, "silver", kept)
+        views.append(
+            sensitive_values(table, live, names.table_name(target, "silver", digests), columns)
+        )
     return views
 
 
@@ -51,57 +53,57 @@ def _shows_apart(target: Target, table: Table, columns: Sequence[str]) -> bool:
     return target.sensitive == "separate" and any(map(table.is_sensitive, columns))
 
 
-def of_none(target: Target, table: Table) -> list[View]:
+def build_empty_views(target: Target, table: Table) -> list[View]:
     """The views that only a snapshot table has, before its first file, without sensitive values."""
     if table.format != "snapshot":
         return []
-    log, extracts, columns = empty.no_log(table), empty.no_extracts(), empty.declared(table)
-    return [changes(table, log, extracts, columns, target.sensitive)]
+    log, extracts, columns = empty.no_log(table), empty.no_extracts(), empty.list_declared(table)
+    return [build_changes(table, log, extracts, columns, target.sensitive)]
 
 
 def _days_sql(target: Target, table: Table) -> str:
     """SQL of the dates that were compared, as the table's newest state has them."""
-    newest = ledger.newest_state_sql(names.name(target, "silver", ledger.TABLE), table.table)
+    newest = ledger.newest_state_sql(names.table_name(target, "silver", ledger.TABLE), table.table)
     days = f"from_json(state, {literal(DAYS_TYPE)}).days"
     return f"(SELECT inline({days}) FROM ({newest}))"
 
 
-def changes(
+def build_changes(
     table: Table, log: str, extracts: str, columns: Sequence[str], sensitive: Sensitive = "hash"
 ) -> View:
     """The view over SQL of silver's change log and of the dates that were compared."""
-    parts = [_carried(table, columns, log)]
+    parts = [_select_carried(table, columns, log)]
     if any(feed.mode == "delta" for feed in table.feeds):
         parts.append(_not_supplied(table, columns, log, extracts))
     added: dict[str, str | None] = {name: text for name, _, text in LETTER_COLUMNS}
-    chosen = shown(table, columns, sensitive)
+    chosen = select_shown(table, columns, sensitive)
     called = source_names(list(chosen), added)
     values = [f"{text} AS {quote(called[c])}" for c, text in chosen.items()]
     rows = " UNION ALL ".join(parts)
-    own = [f"_{name} AS {name}" for name in added]
-    query = f"SELECT {', '.join([*values, *own])} FROM ({rows})"
+    added_values = [f"_{name} AS {name}" for name in added]
+    query = f"SELECT {', '.join([*values, *added_values])} FROM ({rows})"
     described = renamed_comments(table, called) | added
     keys = tuple(called[key] for key in table.keys if key in chosen)
     comment = f"what every snapshot file said of every key of {table.table}"
     return View(f"{table.table}_changes", described, comment, (*keys, "effective_date"), query)
 
 
-def _carried(table: Table, columns: Sequence[str], log: str) -> str:
-    """Rows that stand in the log, with the values in force then."""
+def _select_carried(table: Table, columns: Sequence[str], log: str) -> str:
+    """The log's rows, with the values that their keys had then."""
     values = ", ".join(f"_row.{quote(c)}" if c not in table.keys else quote(c) for c in columns)
     rows = (
-        f"SELECT {_listed(table.keys)}, _letter, _sequence, {_in_force(table, columns)} AS _row"
+        f"SELECT {_quote_all(table.keys)}, _letter, _sequence, {_in_force(table, columns)} AS _row"
         f" FROM {log} WHERE _letter IS NOT NULL"
     )
     return f"SELECT {values}, _letter AS _operation, {_DAY} AS _effective_date FROM ({rows})"
 
 
 def _not_supplied(table: Table, columns: Sequence[str], log: str, extracts: str) -> str:
-    """Keys that were live at a delta extract that has no row of theirs, not even a rejected one."""
-    same_key = names.same("s", "v", table.keys, table.nullable_keys)
-    order = f"PARTITION BY {_listed(table.keys)} ORDER BY _sequence"
+    """Keys that were live when a delta file had no row of theirs, not even a rejected one."""
+    same_key = names.agree_on("s", "v", table.keys, table.nullable_keys)
+    order = f"PARTITION BY {_quote_all(table.keys)} ORDER BY _sequence"
     versions = (
-        f"SELECT {_listed(columns)}, _operation, _sequence,"
+        f"SELECT {_quote_all(columns)}, _operation, _sequence,"
         f" lead(_sequence) OVER ({order}) AS _until FROM {log}"
         " WHERE _letter IS NOT NULL AND _operation <> 'none'"
     )
@@ -122,12 +124,12 @@ def _not_supplied(table: Table, columns: Sequence[str], log: str, extracts: str)
 def _in_force(table: Table, columns: Sequence[str]) -> str:
     """The newest values of the key up to the row, as a struct."""
     row = f"named_struct({', '.join(f'{literal(c)}, {quote(c)}' for c in columns)})"
-    order = f"PARTITION BY {_listed(table.keys)} ORDER BY _sequence"
+    order = f"PARTITION BY {_quote_all(table.keys)} ORDER BY _sequence"
     upserts = f"CASE WHEN _operation = 'upsert' THEN {row} END"
     return f"last_value({upserts}, true) OVER ({order})"
 
 
-def _listed(columns: Sequence[str]) -> str:
+def _quote_all(columns: Sequence[str]) -> str:
     return ", ".join(quote(c) for c in columns)
 
 
@@ -143,13 +145,13 @@ def sensitive_values(table: Table, kept: str, digests: str, columns: Sequence[st
     hidden = [c for c in columns if table.is_sensitive(c)]
     open_keys = [key for key in table.keys if key not in hidden]
     live = "_is_current" if table.stored_as_scd_type == 2 else "NOT _deleted"
-    same_key = names.same("t", "d", table.keys, table.nullable_keys)
+    same_key = names.agree_on("t", "d", table.keys, table.nullable_keys)
     values = ", ".join(f"t.{quote(c)}" for c in (*open_keys, *hidden))
     query = (
         f"SELECT lower(hex(d._key_digest)) AS {DIGEST_COLUMN[0]}, {values} FROM {kept} t"
         f" JOIN {digests} d ON {same_key} WHERE {live}"
     )
     digest: dict[str, str | None] = {DIGEST_COLUMN[0]: DIGEST_COLUMN[2]}
-    described = digest | comments(table, [*open_keys, *hidden])
+    described = digest | list_comments(table, [*open_keys, *hidden])
     comment = f"sensitive columns of {table.table}, by the digest of the key"
     return View(f"{table.table}_sensitive", described, comment, (DIGEST_COLUMN[0],), query)

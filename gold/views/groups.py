@@ -25,7 +25,7 @@ class Waits(NamedTuple):
     overdue: tuple[str, ...]
 
 
-def published(
+def find_versions(
     spark: SparkSession, target: Target, tables: Sequence[Table]
 ) -> dict[str, dict[str, int]]:
     """Of each group the newest set of Delta versions that show the same transactions."""
@@ -33,46 +33,48 @@ def published(
         return {}
     local = ledger.read_local_states(target)
     if local is None:
-        found = _groups(spark, target, tables)
-        return {name: dict(group["versions"] or {}) for name, group in found.items()}
+        states = _read_groups(spark, target, tables)
+        return {name: dict(group["versions"] or {}) for name, group in states.items()}
     groups = [g for g in (json.loads(state).get("group") for state in local.values()) if g]
     newest = sorted(groups, key=lambda group: group.get("number", 0))
     return {group.get("name", ""): group.get("versions", {}) for group in newest}
 
 
-def waiting(spark: SparkSession, target: Target, tables: Iterable[Table]) -> dict[str, Waits]:
-    """What waits now, by group."""
-    found = _groups(spark, target, tables)
-    return {name: _waits(group["waiting"] or []) for name, group in found.items()}
+def find_waiting(spark: SparkSession, target: Target, tables: Iterable[Table]) -> dict[str, Waits]:
+    """What waits in each group, by its name."""
+    states = _read_groups(spark, target, tables)
+    return {name: _sum_waits(group["waiting"] or []) for name, group in states.items()}
 
 
 def version_at(spark: SparkSession, target: Target, kept: str, as_of: str) -> int | None:
     """The version of a silver table that its group had reached at a time; None before its first."""
-    runs = ledger.read(spark, target).where(F.col("ended_at") <= F.to_timestamp(F.lit(as_of)))
-    versions = [dict(group["versions"] or {}) for group in _newest(runs).values()]
+    runs = ledger.read_entries(spark, target).where(
+        F.col("ended_at") <= F.to_timestamp(F.lit(as_of))
+    )
+    versions = [dict(group["versions"] or {}) for group in _select_newest(runs).values()]
     return next((of[kept] for of in versions if kept in of), None)
 
 
-def _groups(spark: SparkSession, target: Target, tables: Iterable[Table]) -> dict[str, Any]:
-    """The states of the tables' groups, by name; without a look where no table is in a group."""
+def _read_groups(spark: SparkSession, target: Target, tables: Iterable[Table]) -> dict[str, Any]:
+    """The states of the tables' groups, by name; nothing is read if no table is in a group."""
     named = {t.consistency_group for t in tables if t.consistency_group is not None}
     if not named:
         return {}
-    found = _newest(ledger.read(spark, target))
-    return {name: group for name, group in found.items() if name in named}
+    states = _select_newest(ledger.read_entries(spark, target))
+    return {name: group for name, group in states.items() if name in named}
 
 
-def _newest(runs: DataFrame) -> dict[str, Any]:
-    """The newest state of each group that the newest states of the tables tell."""
+def _select_newest(runs: DataFrame) -> dict[str, Any]:
+    """The newest state of each group, out of the newest states of the tables."""
     rows = runs.where(f"layer = 'silver' AND {ledger.STATE} IS NOT NULL")
     newest = rows.groupBy("table").agg(F.max_by(ledger.STATE, "ended_at").alias("state"))
     groups = newest.select(F.from_json("state", GROUP_TYPE).alias("of")).select("of.group.*")
     chosen = groups.where("name IS NOT NULL").groupBy("name")
-    found = chosen.agg(F.max_by(F.struct("versions", "waiting"), "number").alias("group"))
-    return {row["name"]: row["group"] for row in found.collect()}
+    states = chosen.agg(F.max_by(F.struct("versions", "waiting"), "number").alias("group"))
+    return {row["name"]: row["group"] for row in states.collect()}
 
 
-def _waits(rows: list[Any]) -> Waits:
+def _sum_waits(rows: list[Any]) -> Waits:
     records: dict[str, int] = {}
     for row in rows:
         for table, count in row["records"].items():

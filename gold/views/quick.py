@@ -1,4 +1,4 @@
-"""Simple looks at a table of gold without Spark: `SELECT … FROM gold.T WHERE … ORDER BY … LIMIT n`.
+"""Simple queries of gold without Spark: `SELECT … FROM gold.T WHERE … ORDER BY … LIMIT n`.
 
 Only what DuckDB answers as Spark does: plain columns of a view of current rows, comparisons with
 whole numbers and texts. Everything else, and numbers that the two write differently, is Spark's.
@@ -11,7 +11,7 @@ from pathlib import Path
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.quick.lake import NotQuick, QuickAnswer, QuickLake
-from lakehouse.storage.views import stored
+from lakehouse.storage.views import load_views
 
 _NAME = r"(?:[A-Za-z_]\w*|`[^`\"]+`)"
 _VALUE = r"(?:-?\d{1,18}|'[^'\\`]*')"
@@ -34,7 +34,7 @@ _CURRENT = re.compile(
 _WHOLE = frozenset(("BIGINT", "INTEGER", "SMALLINT", "TINYINT"))
 
 
-def answer(target: Target, tables: Sequence[Table], query: str) -> QuickAnswer:
+def answer_query(target: Target, tables: Sequence[Table], query: str) -> QuickAnswer:
     """The answer to a query.
 
     Raises:
@@ -44,25 +44,25 @@ def answer(target: Target, tables: Sequence[Table], query: str) -> QuickAnswer:
     if look is None:
         raise NotQuick("no simple look at a table of gold")
     lake = QuickLake(target)
-    return lake.answer(_query(lake, tables, look))
+    return lake.answer(_translate_query(lake, tables, look))
 
 
-def _query(lake: QuickLake, tables: Sequence[Table], look: re.Match[str]) -> str:
+def _translate_query(lake: QuickLake, tables: Sequence[Table], look: re.Match[str]) -> str:
     """The query in DuckDB's SQL, with the view of gold written out.
 
     Raises:
         NotQuick: the view is no plain one, or a value is compared with one of another type.
     """
-    rows = _rows(lake, tables, _plain(look["view"]))
-    known = lake.answer(f"SELECT * FROM {rows} LIMIT 0")
-    types = dict(zip(known.columns, known.types, strict=True))
+    rows = _select_rows(lake, tables, _strip_quotes(look["view"]))
+    header = lake.answer(f"SELECT * FROM {rows} LIMIT 0")
+    types = dict(zip(header.columns, header.types, strict=True))
     for name, value in _COMPARED.findall(look["tests"] or ""):
         kinds = ("VARCHAR",) if value.startswith("'") else _WHOLE
-        if types.get(_plain(name)) not in kinds:
+        if types.get(_strip_quotes(name)) not in kinds:
             raise NotQuick(f"{name} is compared with a value of another type")
     what, counts = look["what"], look["what"].endswith("(*)")
     named = re.findall(_NAME, "" if counts else what)
-    if not {*map(_plain, named)} <= types.keys():
+    if not {*map(_strip_quotes, named)} <= types.keys():
         raise NotQuick("a column is written in another way")
     where = f" WHERE {look['tests']}" if look["tests"] else ""
     rest = f"{where}{look['order'] or ''}{look['limit'] or ''}".replace("`", '"')
@@ -70,15 +70,15 @@ def _query(lake: QuickLake, tables: Sequence[Table], look: re.Match[str]) -> str
     return f"SELECT {shown} FROM {rows}{rest}"
 
 
-def _rows(lake: QuickLake, tables: Sequence[Table], name: str) -> str:
+def _select_rows(lake: QuickLake, tables: Sequence[Table], name: str) -> str:
     """What a plain view of current rows shows, in DuckDB's SQL.
 
     Raises:
-        NotQuick: the view is another, or what is read of the table is to be noted.
+        NotQuick: the view is another one, or reads of the table are recorded.
     """
-    view = stored(lake.target, "gold").get(name)
-    noted = [t for t in tables if t.max_staleness is not None]
-    if view is None or any(name in (t.table, f"{t.table}_history") for t in noted):
+    view = load_views(lake.target, "gold").get(name)
+    recorded = [t for t in tables if t.max_staleness is not None]
+    if view is None or any(name in (t.table, f"{t.table}_history") for t in recorded):
         raise NotQuick(f"gold.{name} is no plain view")
     current = _CURRENT.fullmatch(view.query)
     if current is None:
@@ -90,5 +90,5 @@ def _rows(lake: QuickLake, tables: Sequence[Table], name: str) -> str:
     return f"({source} WHERE {current['live']}) AS shown".replace("`", '"')
 
 
-def _plain(name: str) -> str:
+def _strip_quotes(name: str) -> str:
     return name.strip("`")

@@ -31,12 +31,12 @@ OF_FILES = ("operation", "effective_date")
 """The columns that the changes of a snapshot table add."""
 
 
-def current(table: Table, source: str, columns: Sequence[str]) -> View:
+def build_current(table: Table, source: str, columns: Sequence[str]) -> View:
     """One row per live key, from the SQL name of silver's current table or history."""
     flag, _, flag_text = FLAG_COLUMN
     added = (flag,) if table.on_delete == "flag" else ()
     called = source_names(columns, added)
-    chosen = ", ".join(aliased(c, called[c]) for c in columns)
+    chosen = ", ".join(render_alias(c, called[c]) for c in columns)
     history = table.stored_as_scd_type == 2
     query = f"SELECT {chosen} FROM {source} WHERE {'_is_current' if history else 'NOT _deleted'}"
     shown = renamed_comments(table, called)
@@ -46,7 +46,7 @@ def current(table: Table, source: str, columns: Sequence[str]) -> View:
         shown[flag] = flag_text
     comment = table.comment or f"current rows of {table.table}, one per key"
     then = _valid_at(table, source, chosen) if history else None
-    return View(table.table, shown, comment, _keys(table, called), query, then)
+    return View(table.table, shown, comment, _name_keys(table, called), query, then)
 
 
 def _valid_at(table: Table, source: str, chosen: str) -> str:
@@ -58,7 +58,7 @@ def _valid_at(table: Table, source: str, chosen: str) -> str:
     )
 
 
-def keyless(table: Table, source: str, columns: Sequence[str]) -> View:
+def build_keyless(table: Table, source: str, columns: Sequence[str]) -> View:
     """The rows of a table without a key: each delete takes away one equal row, the oldest first."""
     chosen = ", ".join(quote(c) for c in columns)
     ranked = (
@@ -68,13 +68,13 @@ def keyless(table: Table, source: str, columns: Sequence[str]) -> View:
     )
     query = f"SELECT {chosen} FROM ({ranked}) WHERE NOT _removes AND _rank > _removed"
     comment = table.comment or f"rows of {table.table}, which has no key"
-    return View(table.table, comments(table, columns), comment, (), query)
+    return View(table.table, list_comments(table, columns), comment, (), query)
 
 
-def history(table: Table, source: str, columns: Sequence[str]) -> View:
+def build_history(table: Table, source: str, columns: Sequence[str]) -> View:
     """One row per version."""
     called = source_names(columns, BOUNDS)
-    chosen = ", ".join(aliased(c, called[c]) for c in columns)
+    chosen = ", ".join(render_alias(c, called[c]) for c in columns)
     query = (
         f"SELECT {chosen}, _valid_from AS valid_from, _valid_to AS valid_to,"
         f" {sequence_text('_from_order')} AS sequence_from,"
@@ -83,12 +83,12 @@ def history(table: Table, source: str, columns: Sequence[str]) -> View:
     )
     comment = f"every version of every row of {table.table}"
     shown = renamed_comments(table, called) | BOUNDS
-    keys = (*_keys(table, called), "valid_from")
+    keys = (*_name_keys(table, called), "valid_from")
     return View(f"{table.table}_history", shown, comment, keys, query)
 
 
-def comments(table: Table, columns: Sequence[str]) -> dict[str, str | None]:
-    """The columns with the comments that the table declares; a key without one is called so."""
+def list_comments(table: Table, columns: Sequence[str]) -> dict[str, str | None]:
+    """The columns with the comments that the table declares; a key without one gets `key`."""
     declared = {c: table.columns[c].comment if c in table.columns else None for c in columns}
     return {c: text or ("key" if c in table.keys else None) for c, text in declared.items()}
 
@@ -124,23 +124,23 @@ def added_columns(table: Table) -> dict[str, Collection[str]]:
     return views
 
 
-def aliased(column: str, name: str) -> str:
+def render_alias(column: str, name: str) -> str:
     """SQL of a column under the name that a view gives it."""
     return quote(column) if column == name else f"{quote(column)} AS {quote(name)}"
 
 
 def renamed_comments(table: Table, called: Mapping[str, str]) -> dict[str, str | None]:
     """The comments of columns by the names that a view gives them."""
-    found = comments(table, list(called))
-    told = {c: f"the source's column {c}" if name != c else None for c, name in called.items()}
-    return {name: found[c] or told[c] for c, name in called.items()}
+    texts = list_comments(table, list(called))
+    origins = {c: f"the source's column {c}" if name != c else None for c, name in called.items()}
+    return {name: texts[c] or origins[c] for c, name in called.items()}
 
 
-def _keys(table: Table, called: Mapping[str, str]) -> tuple[str, ...]:
+def _name_keys(table: Table, called: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(called.get(key, key) for key in table.keys)
 
 
-def masked(
+def mask_columns(
     table: Table, source: str, columns: list[str], sensitive: Sensitive
 ) -> tuple[str, list[str]]:
     """What a view selects from in place of `source`, and which columns are left of it.
@@ -150,14 +150,14 @@ def masked(
     hidden = [c for c in columns if table.is_sensitive(c)]
     if not hidden:
         return source, columns
-    chosen = shown(table, columns, sensitive)
+    chosen = select_shown(table, columns, sensitive)
     hashed = [f"{chosen[c]} AS {quote(c)}" for c in hidden if c in chosen]
     dropped = ", ".join(quote(c) for c in hidden)
     rows = f"SELECT {', '.join([f'* EXCEPT ({dropped})', *hashed])} FROM {source}"
     return f"({rows})", list(chosen)
 
 
-def shown(table: Table, columns: Sequence[str], sensitive: Sensitive) -> dict[str, str]:
+def select_shown(table: Table, columns: Sequence[str], sensitive: Sensitive) -> dict[str, str]:
     """The columns that gold shows, each with its SQL expression; null stays null."""
     hidden = {c for c in columns if table.is_sensitive(c)}
     hashed = {c: f"sha2(CAST({quote(c)} AS STRING), 256)" for c in hidden}

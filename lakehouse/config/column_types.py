@@ -11,7 +11,7 @@ NAMES = {
     **{name: name for name in ("boolean", "binary", "string", "date", "timestamp")},
     **{name: name for name in ("timestamp_ntz", "variant")},
 }
-"""Every name of a type, and the one among its synonyms that Delta's log has."""
+"""By each name of a type, the synonym that Delta's log uses."""
 EXPECTED = "a Spark SQL type such as bigint, decimal(12,2), timestamp or array<string>"
 
 OF_OTHERS = {
@@ -28,7 +28,7 @@ OF_OTHERS = {
     **dict.fromkeys(("timestamptz", "timestamp with time zone"), "timestamp"),
     **dict.fromkeys(("bytea", "blob", "bytes", "varbinary"), "binary"),
 }
-"""Names of types in other systems, and what they are called here."""
+"""Names of types in other systems, and their names in Spark SQL."""
 
 _SIZED = re.compile(r"(?:char|varchar)\s*\(\s*([1-9]\d*)\s*\)")
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
@@ -39,9 +39,8 @@ _FIELD = re.compile(r"\s*(?:`([^`]+)`|(\w+))\s*(?::|\s)\s*(.+)", re.DOTALL)
 class ColumnType(NamedTuple):
     """A type that a Delta column can have.
 
-    `name` is the one that Delta's log has; `char` and `varchar` are strings, as Spark reads them.
-    A decimal has `digits` in all and behind the point; a nested type has `inner` ones, and a struct
-    the names of its `fields`.
+    `name` is that of Delta's log; `char` and `varchar` are strings, as in Spark. `digits` are a
+    decimal's precision and scale. A nested type has `inner` types, a struct also names of `fields`.
     """
 
     name: str
@@ -57,10 +56,10 @@ class ColumnType(NamedTuple):
 
 
 def read_type(text: str) -> ColumnType:
-    """The type that a text such as `DECIMAL(12, 2)` or `array<struct<a: int>>` names.
+    """Parses a type such as `DECIMAL(12, 2)` or `array<struct<a: int>>`.
 
     Raises:
-        ValueError: Spark would not take the text as a column's type.
+        ValueError: the text is no column type of Spark.
     """
     written = text.strip()
     lower = written.lower()
@@ -68,7 +67,7 @@ def read_type(text: str) -> ColumnType:
         return ColumnType(NAMES.get(lower, "string"))
     decimal, nested = _DECIMAL.fullmatch(lower), _NESTED.fullmatch(written)
     if nested:
-        return _read_nested(nested[1].lower(), _split(nested[2]))
+        return _read_nested(nested[1].lower(), _split_at_commas(nested[2]))
     digits = (int(decimal[1]), int(decimal[2] or 0)) if decimal else (0, 0)
     if not digits[1] <= digits[0] <= 38 or digits[0] < 1:
         raise ValueError(f"found {text!r}, expected a Spark SQL type")
@@ -76,7 +75,7 @@ def read_type(text: str) -> ColumnType:
 
 
 def is_type(text: str) -> bool:
-    """Whether Spark would take the text as a column's type."""
+    """Whether the text is a column type of Spark."""
     try:
         return bool(read_type(text))
     except ValueError:
@@ -84,7 +83,7 @@ def is_type(text: str) -> bool:
 
 
 def meant_type(text: str) -> str | None:
-    """The type that was probably meant by a text that is none."""
+    """The type that was probably meant by an invalid text; None if unknown."""
     written = text.strip().lower()
     comma = re.sub(r"(\d)[.;](\d)", r"\1,\2", written)
     if comma != written and is_type(comma):
@@ -97,17 +96,17 @@ def meant_type(text: str) -> str | None:
 
 
 def is_nested(text: str) -> bool:
-    """Whether values of the type cannot be compared for a key: arrays, maps, structs, variants."""
+    """Whether the type is an array, map, struct or variant, which a key cannot have."""
     return text.strip().lower().startswith(("array", "map", "struct", "variant"))
 
 
 def has_bounds(text: str) -> bool:
-    """Whether Delta's log can keep the least and the greatest value of a file, for the type."""
+    """Whether Delta's log has minimum and maximum of a file for columns of the type."""
     return read_type(text).name not in ("binary", "boolean") and not is_nested(text)
 
 
-def longest(text: str) -> int | None:
-    """How many characters a text of the type has at most; None where the type does not say."""
+def max_length(text: str) -> int | None:
+    """The maximum number of characters of a text type; None if the type has no limit."""
     sized = _SIZED.fullmatch(text.strip().lower())
     return int(sized[1]) if sized else None
 
@@ -115,10 +114,10 @@ def longest(text: str) -> int | None:
 def _read_nested(kind: str, parts: list[str]) -> ColumnType:
     fields: list[str] = []
     if kind == "struct":
-        found = [field for part in parts if (field := _FIELD.fullmatch(part))]
-        fields = [field[1] or field[2] for field in found]
+        matches = [field for part in parts if (field := _FIELD.fullmatch(part))]
+        fields = [field[1] or field[2] for field in matches]
         distinct = {name.lower() for name in fields}  # as Delta compares them
-        fits, parts = len(distinct) == len(parts), [field[3] for field in found]
+        fits, parts = len(distinct) == len(parts), [field[3] for field in matches]
     else:
         fits = len(parts) == (1 if kind == "array" else 2)
     if not fits:
@@ -126,8 +125,8 @@ def _read_nested(kind: str, parts: list[str]) -> ColumnType:
     return ColumnType(kind, inner=tuple(map(read_type, parts)), fields=tuple(fields))
 
 
-def _split(text: str) -> list[str]:
-    """Cut at commas outside of brackets."""
+def _split_at_commas(text: str) -> list[str]:
+    """Splits at commas outside of brackets."""
     parts, depth = [""], 0
     for character in text:
         depth += (character in "<(") - (character in ">)")

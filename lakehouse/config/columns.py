@@ -1,4 +1,4 @@
-"""What a table's YAML says of a column."""
+"""The model of a column in a table's YAML."""
 
 from typing import Annotated, Literal
 
@@ -6,22 +6,22 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 _OF_SOURCE = "db|schema|table|name|connector|ts_ms|ts_us|ts_ns|file|gtid|server_id"
 ROUTED = "__dbz__physicalTableIdentifier"
-"""What Debezium's topic router adds to a record's key: the table that the record came from."""
+"""The field that Debezium's topic router adds to a record's key: the record's source table."""
 ORIGIN = f"^(source\\.({_OF_SOURCE})|{ROUTED})$"
 
 
-def _word(value: object) -> object:
-    """YAML reads `null` as no value."""
+def _null_as_word(value: object) -> object:
+    """The word `null`, which YAML parses as no value."""
     return "null" if value is None else value
 
 
-def _listed(value: object) -> object:
-    """One name is a list of one."""
+def _to_list(value: object) -> object:
+    """A single name as a list."""
     return [value] if isinstance(value, str) else value
 
 
-OldNames = Annotated[list[str], BeforeValidator(_listed, json_schema_input_type=str | list[str])]
-Infinity = Annotated[Literal["null", "clamp"] | None, BeforeValidator(_word)]
+OldNames = Annotated[list[str], BeforeValidator(_to_list, json_schema_input_type=str | list[str])]
+Infinity = Annotated[Literal["null", "clamp"] | None, BeforeValidator(_null_as_word)]
 
 
 class Column(BaseModel):
@@ -64,17 +64,17 @@ class Column(BaseModel):
 
 
 class LearnedColumn(Column):
-    """A column that silver found in the source: its type grows with the source, and only so.
+    """A column that silver found in the source; its type is widened when the source's is.
 
-    Never written in YAML. A declared column's values are converted to its type; a learned one's
-    must be of its kind.
+    Never written in YAML. Values are converted to the type of a declared column; values of a
+    learned column must already be of its kind.
     """
 
 
-def _column(value: object) -> object:
+def _to_column(value: object) -> object:
     if isinstance(value, dict) and "from" in value:
         return {"type": "string", **value}
     return {"type": value} if isinstance(value, str) else value
 
 
-ColumnOrType = Annotated[Column, BeforeValidator(_column, json_schema_input_type=str | Column)]
+ColumnOrType = Annotated[Column, BeforeValidator(_to_column, json_schema_input_type=str | Column)]

@@ -1,4 +1,4 @@
-"""How a source's CSV files are written, by the names of Spark's own options."""
+"""The options of a source's CSV files, named as in Spark."""
 
 import codecs
 from typing import Annotated, Literal
@@ -6,21 +6,21 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 SEPARATORS = (",", ";", "\t", "|")
-"""Those that a file is looked through for where the options name none."""
+"""The separators that are tried if the options name none."""
 
 _OF_SPARK = {"iso8859-1": "ISO-8859-1", "ascii": "US-ASCII", "utf-8": "UTF-8", "utf-8-sig": "UTF-8"}
 
 
 def _known_encoding(name: str) -> str:
-    """The encoding by the name that Spark has for it."""
+    """Spark's name of the encoding."""
     try:
-        known = codecs.lookup(name).name
+        python_name = codecs.lookup(name).name
     except LookupError:
         raise ValueError("expected the name of an encoding such as ISO-8859-1") from None
-    return _OF_SPARK.get(known, name)
+    return _OF_SPARK.get(python_name, name)
 
 
-def _tabs(text: str) -> str:
+def _unescape_tabs(text: str) -> str:
     r"""The text with tabs for `\t`, as Spark takes a separator."""
     return text.replace("\\t", "\t")
 
@@ -38,7 +38,7 @@ class Csv(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    sep: Annotated[str, Field(min_length=1), AfterValidator(_tabs)] | None = Field(
+    sep: Annotated[str, Field(min_length=1), AfterValidator(_unescape_tabs)] | None = Field(
         default=None, description="What separates the fields."
     )
     header: bool = Field(
@@ -87,9 +87,9 @@ class Csv(BaseModel):
         default=None, description="Most characters of a field; -1 for any number."
     )
 
-    def given(self) -> dict[str, str]:
-        """The options that were given, as Spark takes them."""
-        found = self.model_dump(exclude_none=True)
+    def given_options(self) -> dict[str, str]:
+        """The options that are set, as texts for Spark."""
+        options = self.model_dump(exclude_none=True)
         return {
-            name: str(v).lower() if isinstance(v, bool) else str(v) for name, v in found.items()
+            name: str(v).lower() if isinstance(v, bool) else str(v) for name, v in options.items()
         }

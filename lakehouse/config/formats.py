@@ -1,4 +1,4 @@
-"""The formats that a source can have, as YAML calls them."""
+"""The formats of sources by their names in YAML, and the shape of their records."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -9,7 +9,7 @@ from pydantic_core import PydanticKnownError
 FORMATS = ("debezium", "ydb", "bigquery", "rows", "snapshot")
 
 CHANGE_MEMBERS = ("op", "update", "erase", "__op", "__deleted")
-"""Members by which an object is a change itself, and no whole record with a change in it."""
+"""An object with one of these members is a change itself, not a whole record around one."""
 
 ORIGIN = ("topic", "partition", "offset")
 WHOLE_MEMBERS: Mapping[str, tuple[str, ...]] = {
@@ -19,17 +19,17 @@ WHOLE_MEMBERS: Mapping[str, tuple[str, ...]] = {
     "headers": ("headers",),
     "value": ("value", "payload"),
 }
-"""The members of whole records, each with the names that programs write it under.
+"""The members of whole records, each with its alternative names.
 
 kcat writes `ts` and `payload`; `rpk`, sinks and most other programs the first names.
 """
 
 
 def is_whole(record: Mapping[str, object]) -> bool:
-    """Whether an object is a whole record: it has a value, or an offset beside a topic or key.
+    """Whether an object is a whole record: it has a value, or an offset and a topic or key.
 
-    A `payload` is a value where topic, partition and offset stand beside it: other objects with
-    one are wrapped values. `bronze.files.batches` puts the same question in SQL.
+    `payload` is the value only with topic, partition and offset: other objects with it are wrapped
+    values. `bronze.files.batches` has the same condition in SQL.
     """
     if any(record.get(name) is not None for name in CHANGE_MEMBERS):
         return False
@@ -43,22 +43,22 @@ def is_whole(record: Mapping[str, object]) -> bool:
 
 
 def value_of(record: Mapping[str, object]) -> object:
-    """The value in a whole record as it is written there."""
+    """The value of a whole record; None without one."""
     return next((record[name] for name in WHOLE_MEMBERS["value"] if name in record), None)
 
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIME = "_change_type", "_commit_version", "_commit_timestamp"
-"""What Delta's change feed adds to a row: kind, version and time of the change."""
+"""The columns that Delta's change feed adds: kind, version and time of the change."""
 
 
-def _known(name: str) -> str:
+def _check_format(name: str) -> str:
     if name not in FORMATS:
-        *others, last = (f"'{known}'" for known in FORMATS)
+        *others, last = (f"'{each}'" for each in FORMATS)
         expected = f"{', '.join(others)} or {last}"
         raise PydanticKnownError("literal_error", {"expected": expected})
     return name
 
 
 Format = Annotated[
-    str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": [*FORMATS]})
+    str, AfterValidator(_check_format), WithJsonSchema({"type": "string", "enum": [*FORMATS]})
 ]

@@ -1,4 +1,4 @@
-"""The configuration folder: `targets/NAME.yml` and `tables/*.yml`, checked before Spark starts."""
+"""Loads the configuration folder: `targets/NAME.yml` and `tables/*.yml`, with all checks."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from lakehouse.config import shared
 from lakehouse.config.shared import Document
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.config.unpacking import Check, nearest, unpack_table, unpack_target
+from lakehouse.config.unpacking import Check, find_nearest, unpack_table, unpack_target
 from lakehouse.errors import ConfigurationError, ManyConfigurationErrors
 
 RESERVED = ("pipeline_runs", "pipeline_status", "pipeline_quality", "pipeline_reads")
@@ -27,20 +27,20 @@ SUFFIXES = (
     "_published",
 )
 COMMAND_LINE = "command line"
-# What a target says of places that do not lie below its root.
+# Keys of a target for places outside of its root.
 OUTSIDE = ("catalog", "schemas", "landing", "clean_landing", "checkpoints")
 
 
 def load_target(
     conf: Path, name: str, root: str | None = None, settings: Sequence[str] = ()
 ) -> Target:
-    """The target NAME; with `root` everything it writes lies below that folder instead.
+    """The target NAME; with `root` it writes everything below that folder instead.
 
-    Each setting is KEY=VALUE with a dotted key, and replaces what the file says.
+    Each setting is KEY=VALUE with a dotted key, and overrides the file.
 
     Raises:
         ConfigurationError: there is no such file, or it cannot be read.
-        ManyConfigurationErrors: what is wrong in it.
+        ManyConfigurationErrors: the file has errors.
     """
     file = conf / "targets" / f"{name}.yml"
     if not file.is_file():
@@ -55,21 +55,18 @@ def load_target(
 
 
 def with_settings(document: Document, settings: Sequence[str]) -> Document:
-    """The document with every KEY=VALUE put in its place; values are YAML."""
+    """The document with every KEY=VALUE set; values are YAML."""
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not (key and equals):
             expected = "KEY=VALUE, such as schemas.gold=dev_gold"
             raise ConfigurationError(COMMAND_LINE, "--set", setting, expected, "correct it")
-        document = _put(document, key.split("."), yaml.safe_load(value))
+        document = _set_key(document, key.split("."), yaml.safe_load(value))
     return document
 
 
 def with_root(document: Document, root: str) -> Document:
-    """The document with another root, and with nothing that lies outside of it.
-
-    Such a lake needs no workspace: in place of Databricks a Spark of this machine works on it.
-    """
+    """The document with another root, without places outside of it and without Databricks."""
     kept = {key: document[key] for key in document if key not in OUTSIDE}
     here = {"kind": "local"} if document.get("kind") == "databricks" else {}
     return kept | here | {"root": root}
@@ -81,14 +78,14 @@ def load_tables(
     checks: Sequence[Check] = (),
     of_target: Mapping[str, Any] | None = None,
 ) -> list[Table]:
-    """All tables by name, or those named in `only`; every file is checked all the same.
+    """All tables sorted by name, or those named in `only`; every file is checked.
 
-    `checks` find more that is wrong with a table than its own keys tell. `of_target` are the
-    target's defaults, which go before those of `defaults.yml`.
+    `checks` are additional checks of a table. `of_target` are the target's defaults, which override
+    those of `defaults.yml`.
 
     Raises:
         ConfigurationError: no tables, or a name in `only` that no file describes.
-        ManyConfigurationErrors: what is wrong, over all files.
+        ManyConfigurationErrors: the errors of all files.
     """
     files = sorted([*(conf / "tables").glob("*.yml"), *(conf / "tables").glob("*.yaml")])
     if not files:
@@ -103,26 +100,26 @@ def load_tables(
         return shared.with_rules(shared.with_defaults(document, defaults), file, rules)
 
     tables = _load_all(files, checks, complete)
-    return select(sorted(tables.values(), key=lambda table: table.table), only)
+    return select_tables(sorted(tables.values(), key=lambda table: table.table), only)
 
 
-def select(tables: Sequence[Table], only: Sequence[str]) -> list[Table]:
-    """The tables named, each once, in the order of `tables`; all of them when none is named."""
+def select_tables(tables: Sequence[Table], only: Sequence[str]) -> list[Table]:
+    """The tables named in `only`, in the order of `tables`; all if `only` is empty."""
     names = [table.table for table in tables]
     for name in only:
         if name not in names:
-            meant = nearest(name, names)
+            meant = find_nearest(name, names)
             action = f"did you mean {meant}?" if meant else "see `lakehouse validate`"
             expected = f"one of {', '.join(names)}"
             raise ConfigurationError(COMMAND_LINE, "--table", name, expected, action)
     return [table for table in tables if not only or table.table in only]
 
 
-def _put(document: Document, place: Sequence[str], value: object) -> Document:
+def _set_key(document: Document, place: Sequence[str], value: object) -> Document:
     key, *below = place
     inner = document.get(key)
     inside = inner if isinstance(inner, dict) else {}
-    return document | {key: _put(inside, below, value) if below else value}
+    return document | {key: _set_key(inside, below, value) if below else value}
 
 
 def _load_defaults(conf: Path, of_target: Mapping[str, Any]) -> Document:
@@ -155,18 +152,18 @@ def _load_all(
 
 
 def _name_clashes(tables: dict[Path, Table]) -> Iterator[ConfigurationError]:
-    """Names that two tables, or a table and what is made beside another, would share."""
+    """Errors for names that two tables share, or that the lakehouse itself uses."""
     counts = Counter(table.table.lower() for table in tables.values())
     beside = {name + suffix for name in counts for suffix in SUFFIXES}
     for file, table in tables.items():
         name = table.table.lower()
         if counts[name] > 1:
-            yield _clash(file, table.table, "a name that no other file has")
+            yield _name_clash(file, table.table, "a name that no other file has")
         elif name in beside or name in RESERVED or name.startswith("feed_"):
-            yield _clash(file, table.table, "a name that the lakehouse does not use itself")
+            yield _name_clash(file, table.table, "a name that the lakehouse does not use itself")
 
 
-def _clash(file: Path, name: str, expected: str) -> ConfigurationError:
+def _name_clash(file: Path, name: str, expected: str) -> ConfigurationError:
     return ConfigurationError(str(file), "table", name, expected, "rename the table")
 
 
@@ -176,7 +173,7 @@ def _unknown_target(conf: Path, name: str) -> ConfigurationError:
         expected = "a folder with targets/NAME.yml and tables/"
         action = "go to the project's folder, or make a project here: `lakehouse init`"
         return ConfigurationError(COMMAND_LINE, "--conf", str(conf), expected, action)
-    meant = nearest(name, names)
+    meant = find_nearest(name, names)
     action = f"did you mean {meant}?" if meant else "name one of them"
     return ConfigurationError(COMMAND_LINE, "--target", name, f"one of {', '.join(names)}", action)
 
@@ -185,7 +182,7 @@ class _UniqueKeys(yaml.SafeLoader):
     """SafeLoader that refuses a mapping with the same key twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The mapping; raises a MarkedYAMLError at the second of two equal keys."""
+        """The mapping; raises a MarkedYAMLError for a key that is there twice."""
         seen: set[str] = set()
         for key, _ in node.value:
             if key.tag != "tag:yaml.org,2002:merge" and key.value in seen:
@@ -196,10 +193,10 @@ class _UniqueKeys(yaml.SafeLoader):
 
 
 def read_yaml(path: Path) -> object:
-    """The document in a file.
+    """The YAML document of a file.
 
     Raises:
-        ConfigurationError: the file cannot be read or is not YAML; the key is the line.
+        ConfigurationError: the file cannot be read or is not YAML; its key is the line.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -207,8 +204,8 @@ def read_yaml(path: Path) -> object:
     except yaml.MarkedYAMLError as failure:
         mark = failure.problem_mark
         line = f"line {mark.line + 1}" if mark else "(file)"
-        found = str(failure.problem)
-        raise ConfigurationError(str(path), line, found, "YAML", "correct the line") from failure
+        problem = str(failure.problem)
+        raise ConfigurationError(str(path), line, problem, "YAML", "correct the line") from failure
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as failure:
         expected, action = "a readable file of UTF-8 text", "mend or remove the file"
         raise ConfigurationError(str(path), "(file)", str(failure), expected, action) from failure

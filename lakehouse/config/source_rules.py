@@ -1,4 +1,4 @@
-"""What one source of a table may not say: options that its format or its kind would ignore."""
+"""Checks of the sources of a table: options that do not fit the format or kind of a source."""
 
 import re
 from collections.abc import Iterator
@@ -31,10 +31,10 @@ PLACES = ("path", "kafka", "delta")
 
 
 def source_contradictions(table: Table) -> Iterator[Problem]:
-    """Problems of every source, each with its dotted key: source… or sources[1]…."""
+    """Problems of all sources, each with its dotted key: source… or sources[1]…."""
     if bool(table.source) == bool(table.sources):
-        found = "source and sources" if table.source else "neither source nor sources"
-        yield Problem("source", found, "exactly one of source and sources", "keep one of them")
+        actual = "source and sources" if table.source else "neither source nor sources"
+        yield Problem("source", actual, "exactly one of source and sources", "keep one of them")
     yield from _check_together(table)
     for index, feed in enumerate(table.feeds):
         key = "source" if table.source else f"sources[{index}]"
@@ -42,23 +42,23 @@ def source_contradictions(table: Table) -> Iterator[Problem]:
         yield from _check_format(key, feed)
         yield from _check_kind(key, feed)
         if feed.transaction_topic and table.consistency_group is None:
-            found = "transaction_topic without consistency_group"
-            yield Problem(f"{key}.transaction_topic", found, "both, or neither of them", _REMOVE)
+            actual = "transaction_topic without consistency_group"
+            yield Problem(f"{key}.transaction_topic", actual, "both, or neither of them", _REMOVE)
         yield from _check_secrets(key, feed)
         yield from _check_csv(key, feed, table)
         yield from _check_avro(key, feed)
 
 
 def _check_together(table: Table) -> Iterator[Problem]:
-    """What the sources of a table must agree on."""
+    """Problems of sources that contradict each other."""
     formats = {feed.format for feed in table.feeds}
     if len(formats) > 1:
-        found, expected = f"formats {' and '.join(sorted(formats))}", "one format in all sources"
-        yield Problem("sources", found, expected, "make a table of each, and join them in a view")
+        actual, expected = f"formats {' and '.join(sorted(formats))}", "one format in all sources"
+        yield Problem("sources", actual, expected, "make a table of each, and join them in a view")
     elif len(table.feeds) > 1 and "snapshot" in formats:
-        found = f"{len(table.feeds)} sources, with format snapshot"
+        actual = f"{len(table.feeds)} sources, with format snapshot"
         expected = "snapshot files as the only source: full ones say what is not there"
-        yield Problem("sources", found, expected, "make it a table of its own")
+        yield Problem("sources", actual, expected, "make it a table of its own")
     registries = {feed.schema_registry.url for feed in table.feeds if feed.schema_registry}
     modes = {f"feed_mode {f.feed_mode or 'undeclared'}" for f in table.feeds if f.format == "ydb"}
     one, view = "one registry, whose ids name one schema", "make a table of each and join in a view"
@@ -71,8 +71,8 @@ def _check_together(table: Table) -> Iterator[Problem]:
 def _check_place(key: str, feed: Source) -> Iterator[Problem]:
     places = [place for place in PLACES if getattr(feed, place)]
     if len(places) != 1:
-        found = " and ".join(places) or "neither path nor kafka nor delta"
-        yield Problem(key, found, "exactly one of path, kafka and delta", "keep one of them")
+        actual = " and ".join(places) or "neither path nor kafka nor delta"
+        yield Problem(key, actual, "exactly one of path, kafka and delta", "keep one of them")
     if feed.path and (feed.path.startswith("/") or ".." in feed.path.split("/")):
         expected = "a folder below the target's landing root"
         yield Problem(f"{key}.path", feed.path, expected, "write it relative to the landing root")
@@ -94,12 +94,12 @@ def _check_snapshot(key: str, feed: Source) -> Iterator[Problem]:
 def _check_format(key: str, feed: Source) -> Iterator[Problem]:
     for option, formats in FORMATS_OF_OPTION.items():
         if option in feed.model_fields_set and feed.format not in formats:
-            found = f"{option} with format {feed.format}"
+            actual = f"{option} with format {feed.format}"
             expected = f"{option} only with {' or '.join(formats)}"
-            yield Problem(f"{key}.{option}", found, expected, _REMOVE)
+            yield Problem(f"{key}.{option}", actual, expected, _REMOVE)
     if feed.topic and not feed.kafka and feed.format not in ("debezium", "ydb"):
-        found = f"topic with {'delta' if feed.delta else f'files of format {feed.format}'}"
-        yield Problem(f"{key}.topic", found, "topic only where records name their topic", _REMOVE)
+        actual = f"topic with {'delta' if feed.delta else f'files of format {feed.format}'}"
+        yield Problem(f"{key}.topic", actual, "topic only where records name their topic", _REMOVE)
 
 
 def _check_kind(key: str, feed: Source) -> Iterator[Problem]:
@@ -107,25 +107,25 @@ def _check_kind(key: str, feed: Source) -> Iterator[Problem]:
     only = {**dict.fromkeys(ONLY_FOLDERS, "path"), **dict.fromkeys(ONLY_KAFKA, "kafka")}
     for option, other in only.items():
         if option in feed.model_fields_set and other != kind:
-            found = f"{option} with {kind}"
-            yield Problem(f"{key}.{option}", found, f"{option} only with {other}", _REMOVE)
+            actual = f"{option} with {kind}"
+            yield Problem(f"{key}.{option}", actual, f"{option} only with {other}", _REMOVE)
 
 
 def _check_csv(key: str, feed: Source, table: Table) -> Iterator[Problem]:
     if "csv" in feed.model_fields_set and feed.file_format != "csv":
-        found = f"csv with file_format {feed.file_format}"
-        yield Problem(f"{key}.csv", found, "csv only with file_format csv", _REMOVE)
+        actual = f"csv with file_format {feed.file_format}"
+        yield Problem(f"{key}.csv", actual, "csv only with file_format csv", _REMOVE)
     if not feed.csv.header and not table.columns:
-        found, expected = "header: false without columns", "columns in the order of a row's fields"
-        yield Problem(f"{key}.csv.header", found, expected, "declare all columns of the files")
+        actual, expected = "header: false without columns", "columns in the order of a row's fields"
+        yield Problem(f"{key}.csv.header", actual, expected, "declare all columns of the files")
 
 
 def _check_avro(key: str, feed: Source) -> Iterator[Problem]:
     registry = feed.schema_registry
     if (feed.value_format == "avro") != (registry is not None):
-        found = "no schema_registry" if registry is None else "schema_registry with JSON"
+        actual = "no schema_registry" if registry is None else "schema_registry with JSON"
         expected = "value_format: avro and schema_registry together"
-        yield Problem(f"{key}.schema_registry", found, expected, "name both, or neither")
+        yield Problem(f"{key}.schema_registry", actual, expected, "name both, or neither")
     if registry is None:
         return
     if not registry.url.startswith(("http://", "https://")):
@@ -138,7 +138,7 @@ def _check_avro(key: str, feed: Source) -> Iterator[Problem]:
 
 
 def _check_secrets(key: str, feed: Source) -> Iterator[Problem]:
-    """What only the environment or a secret store may know; what stands there is not repeated."""
+    """Problems of secrets in the YAML; the message does not repeat them."""
     for option, value in (feed.kafka.security if feed.kafka else {}).items():
         secret = any(sign in option for sign in SECRET)
         if secret and not value.startswith(("env:", "secret:")):

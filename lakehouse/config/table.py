@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from lakehouse.config.columns import ColumnOrType
 from lakehouse.config.csv_options import Csv
 from lakehouse.config.formats import Format
-from lakehouse.durations import seconds
+from lakehouse.durations import to_seconds
 
 FileFormat = Literal["json", "csv", "parquet"]
 
@@ -17,12 +17,12 @@ EXPECTATION_TYPE = "^expect_[a-z0-9_]+$"
 IDENTIFIER = "^[A-Za-z][A-Za-z0-9_]*$"
 
 
-def _duration(text: str | int) -> str | int:
-    seconds(text)
+def _check_duration(text: str | int) -> str | int:
+    to_seconds(text)
     return text
 
 
-Duration = Annotated[str | int, AfterValidator(_duration)]
+Duration = Annotated[str | int, AfterValidator(_check_duration)]
 
 
 class Strict(BaseModel):
@@ -326,27 +326,27 @@ class Table(Strict):
 
     @property
     def is_shared(self) -> bool:
-        """Whether a key is taken from the envelope, as rows of several source tables need it."""
+        """Whether a key comes from the envelope, for rows of several source tables."""
         return any(self.columns[key].origin for key in self.keys if key in self.columns)
 
     @property
     def is_declared(self) -> bool:
-        """Whether the YAML declares all keys and more: then it names every column, or may."""
+        """Whether the YAML declares all keys and more columns, perhaps all of them."""
         return bool(self.columns) and set(self.keys) < set(self.columns)
 
     @property
     def nullable_keys(self) -> frozenset[str]:
-        """The keys that may be null: null is then a value like any other, and equals null.
+        """The keys that may be null; null is then a value that equals null.
 
-        Those with `nullable: true`; of a YDB table, whose key columns may hold NULL, all but those
-        with `nullable: false`.
+        Keys with `nullable: true`, and with YDB, whose key columns may be NULL, all keys without
+        `nullable: false`.
         """
         said = {n: c.nullable for n, c in self.columns.items() if "nullable" in c.model_fields_set}
         return frozenset(key for key in self.keys if said.get(key, self.format == "ydb"))
 
     @cached_property
     def renamed(self) -> Mapping[str, str]:
-        """The columns by each name that the source had for them before, as `fold` makes it."""
+        """The columns by their old names in the source, as `fold` returns them."""
         columns = self.columns.items()
         return {self.fold(old): name for name, column in columns for old in column.renamed_from}
 
@@ -356,10 +356,10 @@ class Table(Strict):
         return frozenset(key.lower() for key in self.keys)
 
     def fold(self, name: str) -> str:
-        """A name by which fields are compared: only YDB tells names apart by their case."""
+        """The name by which fields are compared: in lower case, except for YDB."""
         return name if any(feed.format == "ydb" for feed in self.feeds) else name.lower()
 
     def is_sensitive(self, name: str) -> bool:
-        """Whether the column of this name is declared so; it may be renamed since."""
+        """Whether the column of this name, current or old, is declared sensitive."""
         column = self.columns.get(self.renamed.get(self.fold(name), name))
         return column is not None and column.sensitive

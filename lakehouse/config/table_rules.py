@@ -1,4 +1,4 @@
-"""What a table's YAML may not say: keys that are fine alone and make no sense together."""
+"""Checks of a table's YAML: keys that are valid alone but contradict each other."""
 
 import re
 from collections import Counter
@@ -34,8 +34,8 @@ NEVER_TOGETHER = (
 )
 
 
-def contradictions(table: Table) -> Iterator[Problem]:
-    """Every problem of the table that its keys' own types do not show."""
+def find_contradictions(table: Table) -> Iterator[Problem]:
+    """All problems of a table beyond the types of its keys."""
     yield from source_contradictions(table)
     if table.feeds:
         yield from _check_format(table)
@@ -48,9 +48,9 @@ def contradictions(table: Table) -> Iterator[Problem]:
     yield from _check_groups(table)
     yield from _check_clustering(table)
     if table.consistency_group is not None and table.max_staleness is not None:
-        found = "max_staleness with consistency_group"
+        actual = "max_staleness with consistency_group"
         expected = "one of them: a group is shown as of its last complete transaction"
-        yield Problem("max_staleness", found, expected, "remove one of the two")
+        yield Problem("max_staleness", actual, expected, "remove one of the two")
     if table.change_data_feed:
         yield from _check_change_data_feed(table)
     yield from _check_names(table)
@@ -62,18 +62,18 @@ def contradictions(table: Table) -> Iterator[Problem]:
 def _check_format(table: Table) -> Iterator[Problem]:
     for option, formats in FORMATS_OF_OPTION.items():
         if option in table.model_fields_set and table.format not in formats:
-            found, expected = f"{option} with format {table.format}", " or ".join(formats)
-            yield Problem(option, found, f"{option} only with {expected}", _REMOVE)
+            actual, expected = f"{option} with format {table.format}", " or ".join(formats)
+            yield Problem(option, actual, f"{option} only with {expected}", _REMOVE)
 
 
 def _check_schema_changes(table: Table) -> Iterator[Problem]:
-    """Only Debezium's records tell that a column got wider, and extracts too that one went."""
+    """Only Debezium reports that a column got wider; it and snapshots show that one was dropped."""
     telling = {"widen": ("debezium",), "drop_column": ("debezium", "snapshot")}
     for kind, formats in telling.items():
         policy = getattr(table.schema_changes, kind)
         if policy != "apply" and table.format not in formats:
-            key, found = f"schema_changes.{kind}", f"{policy} with format {table.format}"
-            yield Problem(key, found, f"{policy} only with {' or '.join(formats)}", _REMOVE)
+            key, actual = f"schema_changes.{kind}", f"{policy} with format {table.format}"
+            yield Problem(key, actual, f"{policy} only with {' or '.join(formats)}", _REMOVE)
 
 
 def _check_order(table: Table) -> Iterator[Problem]:
@@ -83,16 +83,16 @@ def _check_order(table: Table) -> Iterator[Problem]:
         yield Problem("sequence_by", f"sequence_by with format {table.format}", _OWN_ORDER, action)
     if table.sequence_groups and table.format not in ("rows", "bigquery", "ydb"):
         action = "remove it, or deliver the changes as format rows"
-        found = f"sequence_groups with format {table.format}"
-        yield Problem("sequence_groups", found, _GROUPS, action)
+        actual = f"sequence_groups with format {table.format}"
+        yield Problem("sequence_groups", actual, _GROUPS, action)
     if table.format == "rows" and not (table.sequence_by or table.reads_delta):
         expected = "a column, a list of columns, or an expression"
         yield Problem("sequence_by", "nothing", expected, "name what orders the changes of a key")
     if table.sequence_by == []:
         yield Problem("sequence_by", "an empty list", "at least one column", "name one")
     if isinstance(table.sequence_by, list) and len(table.sequence_by) > 4:
-        found = f"{len(table.sequence_by)} columns"
-        yield Problem("sequence_by", found, "at most four sections", "combine some of them")
+        actual = f"{len(table.sequence_by)} columns"
+        yield Problem("sequence_by", actual, "at most four sections", "combine some of them")
 
 
 def _check_keys(table: Table) -> Iterator[Problem]:
@@ -106,8 +106,8 @@ def _check_keys(table: Table) -> Iterator[Problem]:
         yield from _check_without_keys(table)
     for key, most in _BIGQUERY_LIMITS.items() if table.format == "bigquery" else ():
         if len(getattr(table, key)) > most:
-            found = f"{len(getattr(table, key))} columns"
-            yield Problem(key, found, f"at most {most}, BigQuery's limit", "name fewer")
+            actual = f"{len(getattr(table, key))} columns"
+            yield Problem(key, actual, f"at most {most}, BigQuery's limit", "name fewer")
 
 
 def _is_of_layers(name: str) -> bool:
@@ -150,8 +150,8 @@ def _check_kept_columns(table: Table) -> Iterator[Problem]:
 def _check_history(table: Table) -> Iterator[Problem]:
     for option in ("track_history_column_list", "track_history_except_column_list"):
         if getattr(table, option) is not None and table.stored_as_scd_type == 1:
-            found = f"{option} with stored_as_scd_type: 1"
-            yield Problem(option, found, "stored_as_scd_type: 2", "keep a history, or remove it")
+            actual = f"{option} with stored_as_scd_type: 1"
+            yield Problem(option, actual, "stored_as_scd_type: 2", "keep a history, or remove it")
 
 
 def _check_groups(table: Table) -> Iterator[Problem]:
@@ -172,7 +172,7 @@ def _check_groups(table: Table) -> Iterator[Problem]:
 
 
 def _check_clustering(table: Table) -> Iterator[Problem]:
-    """Files are ordered by least and greatest values, which Delta's log keeps of each file."""
+    """Clustering needs minimum and maximum of the columns, which Delta's log has for each file."""
     for name, times in Counter(table.cluster_by).items():
         declared = table.columns.get(name)
         if times > 1:
@@ -197,15 +197,15 @@ def _is_kept(table: Table, name: str) -> bool:
 def _check_change_data_feed(table: Table) -> Iterator[Problem]:
     key = "change_data_feed"
     if table.publish != "table":
-        found, action = f"{key} with publish: {table.publish}", "add publish: table, or remove it"
-        yield Problem(key, found, f"{key} only with publish: table", action)
+        actual, action = f"{key} with publish: {table.publish}", "add publish: table, or remove it"
+        yield Problem(key, actual, f"{key} only with publish: table", action)
     if not table.keys:
         expected = f"no {key} on a table without a key, which is published whole"
         yield Problem(key, "true", expected, "name keys, or remove it")
 
 
 def _check_names(table: Table) -> Iterator[Problem]:
-    """Names that can be no two columns of a Delta table."""
+    """Problems of empty names, and of names that differ only in case, as Delta ignores case."""
     spelled: dict[str, str] = {}
     for name in dict.fromkeys((*table.keys, *table.columns)):
         key = f"columns.{name}" if name in table.columns else "keys"
@@ -218,7 +218,7 @@ def _check_names(table: Table) -> Iterator[Problem]:
 
 
 def _check_renamed(table: Table) -> Iterator[Problem]:
-    """An old name of a column is the name of nothing else, and nothing else in the YAML says it."""
+    """An old name of a column is no other column's name, and is not used elsewhere in the YAML."""
     renames = [(name, old) for name, column in table.columns.items() for old in column.renamed_from]
     counts = Counter(table.fold(old) for _, old in renames)
     for name, old in renames:
@@ -251,17 +251,17 @@ def _check_old_name(table: Table, name: str, old: str) -> Iterator[Problem]:
 
 
 def _texts_with_names(table: Table) -> Iterator[tuple[str, str]]:
-    """Every place but `columns` in which a YAML names columns: its key, and the text."""
-    own = table.model_dump(include=_NAMING)
+    """Every text outside of `columns` that contains names of columns, with its key."""
+    by_key = table.model_dump(include=_NAMING)
     for index, feed in enumerate(table.feeds):
         key = "source" if table.source else f"sources[{index}]"
-        own[f"{key}.time_column"] = feed.time_column
+        by_key[f"{key}.time_column"] = feed.time_column
     for index, group in enumerate(table.sequence_groups):
-        own |= {f"sequence_groups[{index}].{key}": text for key, text in group}
+        by_key |= {f"sequence_groups[{index}].{key}": text for key, text in group}
     for index, rule in enumerate(table.expectations):
         named = {k: v for k, v in rule.arguments.items() if k.startswith("column")}
-        own |= {f"expectations[{index}].{key}": text for key, text in named.items()}
-    for key, said in own.items():
+        by_key |= {f"expectations[{index}].{key}": text for key, text in named.items()}
+    for key, said in by_key.items():
         for text in said if isinstance(said, list) else [said]:
             if isinstance(text, str):
                 is_sql = key.rpartition(".")[2] in _SQL
@@ -283,8 +283,8 @@ def _check_column(table: Table, column: str) -> Iterator[Problem]:
         yield Problem(f"{key}.operational", "true", "false for a key", "remove it")
     if declared.infinity is not None:
         if not declared.type.strip().lower().startswith(("date", "timestamp")):
-            found = f"infinity for type {declared.type}"
-            yield Problem(f"{key}.infinity", found, "a date or timestamp", _REMOVE)
+            actual = f"infinity for type {declared.type}"
+            yield Problem(f"{key}.infinity", actual, "a date or timestamp", _REMOVE)
         if column in table.keys and declared.infinity == "null":
             yield Problem(f"{key}.infinity", "null", "clamp for a key", "write clamp")
     if declared.origin is not None and table.feeds and table.format != "debezium":
@@ -299,7 +299,7 @@ _NAMING = {
 }
 _SQL = ("sequence_by", "apply_as_deletes", "apply_as_truncates")
 _TEXT = re.compile(r"'[^']*'|\"[^\"]*\"|`(?=[^`]*\W[^`]*`)[^`]*`")
-"""What has the names of columns in it and is none: texts, and names of more than one word."""
+"""Parts of SQL that are no plain names: quoted texts, and quoted names of several words."""
 _OWN_ORDER = "the source's own order (sequence_by is for rows and bigquery)"
 _GROUPS = "sequence_groups only with rows, bigquery or ydb: elsewhere a row has one order"
 _REMOVE = "remove it: it would have no effect"

@@ -18,17 +18,17 @@ WEBHOOK = r"^(https?://.+|env:\w+)$"
 """A URL, or the variable that holds it."""
 
 
-def _absolute(path: str) -> str:
-    """Delta refuses relative paths in SQL: make them absolute, from the working directory."""
+def _make_absolute(path: str) -> str:
+    """An absolute path from the working directory, as Delta's SQL refuses relative ones."""
     return path if "://" in path else str(Path(path).expanduser().absolute())
 
 
 def _below_root(inner: str) -> Callable[[dict[str, Any]], str]:
-    """Default of a folder: below the root, or empty where there is no root."""
+    """The default of a folder: below the root, or empty without a root."""
     return lambda given: f"{given['root']}/{inner}" if given.get("root") else ""
 
 
-Folder = Annotated[str, AfterValidator(_absolute)]
+Folder = Annotated[str, AfterValidator(_make_absolute)]
 
 
 class Schemas(Strict):
@@ -141,12 +141,12 @@ class Target(Strict):
 
     @property
     def aside(self) -> str | None:
-        """What silver's tables are called by when they are not the live ones; None for those."""
+        """The id of the rebuild that silver's tables belong to; None for the live tables."""
         return None
 
 
 class Aside(Target):
-    """A target whose silver tables lie beside the live ones, for a rebuild; all else is shared."""
+    """A target for a rebuild: its silver tables are separate, all else is that of the live lake."""
 
     rebuild: str
 
@@ -156,8 +156,8 @@ class Aside(Target):
         return self.rebuild
 
 
-def contradictions(target: Target) -> list[Problem]:
-    """Keys that are fine alone and make no sense together."""
+def find_contradictions(target: Target) -> list[Problem]:
+    """Problems of keys that are valid alone but contradict each other."""
     root, catalog, remote = target.root, target.catalog, target.remote
     starts, spreads = target.kind in ("local", "cluster"), target.kind == "cluster"
     lacking = [key for key in ("landing", "checkpoints") if catalog and not getattr(target, key)]
@@ -184,11 +184,11 @@ def contradictions(target: Target) -> list[Problem]:
         (inside, "clean_landing.move_to", moved, outside, "name another folder"),
         *((True, key, "nothing", "a volume's folder", f"add {key}") for key in lacking),
     ]
-    return [Problem(key, found, *rest) for wrong, key, found, *rest in checks if wrong and found]
+    return [Problem(key, actual, *rest) for wrong, key, actual, *rest in checks if wrong and actual]
 
 
 def _of_one_machine(target: Target) -> list[tuple[str, str, str, str]]:
-    """The folders of a target that only this machine sees, as far as their names tell."""
+    """The folders of a target that only this machine can read, by their names."""
     action = "name an object store, or set shared: true if all see the folder"
     expected = "a place that every machine of the cluster sees"
     folders = {"root": target.root}

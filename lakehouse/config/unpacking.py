@@ -1,4 +1,4 @@
-"""From what a YAML file says to a model: every problem of the file, named for a person."""
+"""Turns YAML documents into models, or into readable problems."""
 
 import difflib
 import json
@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from lakehouse.config import target as targets
 from lakehouse.config.table import EXPECTATION_TYPE, IDENTIFIER, FileFormat, Table
-from lakehouse.config.table_rules import contradictions
+from lakehouse.config.table_rules import find_contradictions
 from lakehouse.config.target import MEMORY, WEBHOOK, Target
 from lakehouse.errors import ConfigurationError, ManyConfigurationErrors, Problem
 
@@ -23,92 +23,92 @@ Describe: TypeAlias = Callable[[type[BaseModel], Place, ErrorDetails], Described
 
 
 def unpack_table(document: object, file: str, checks: Sequence[Check] = ()) -> Table:
-    """The table a document describes.
+    """The table that a document describes.
 
-    A check gives lines such as `expectations[0].column: found 3, expected a column`.
+    A check returns lines such as `expectations[0].column: found 3, expected a column`.
 
     Raises:
-        ManyConfigurationErrors: everything that is wrong with it.
+        ManyConfigurationErrors: all errors of the document.
     """
-    table = unpack(Table, document, file)
-    found = [_from_line(line) for check in checks for line in check(table)]
-    _refuse(file, [*contradictions(table), *found])
+    table = unpack_model(Table, document, file)
+    more = [_from_line(line) for check in checks for line in check(table)]
+    _raise_problems(file, [*find_contradictions(table), *more])
     return table
 
 
 def unpack_target(document: object, file: str, name: str) -> Target:
-    """The target a document describes; its name is the file's.
+    """The target that a document describes; its name is the file's.
 
     Raises:
-        ManyConfigurationErrors: everything that is wrong with it.
+        ManyConfigurationErrors: all errors of the document.
     """
     named = {"name": name, **document} if isinstance(document, dict) else document
-    target = unpack(Target, named, file)
-    _refuse(file, targets.contradictions(target))
+    target = unpack_model(Target, named, file)
+    _raise_problems(file, targets.find_contradictions(target))
     return target
 
 
-def unpack(model: type[Model], document: object, file: str) -> Model:
-    """The document as a model of this kind.
+def unpack_model(model: type[Model], document: object, file: str) -> Model:
+    """The document as a model.
 
     Raises:
-        ManyConfigurationErrors: everything that is wrong with it.
+        ManyConfigurationErrors: all errors of the document.
     """
     if not isinstance(document, dict):
-        found = "an empty file" if document is None else shown(document)
+        actual = "an empty file" if document is None else shorten_value(document)
         raise ManyConfigurationErrors(
-            [ConfigurationError(file, "(file)", found, "a mapping of keys", "write `key: value`")]
+            [ConfigurationError(file, "(file)", actual, "a mapping of keys", "write `key: value`")]
         )
     try:
         return model.model_validate(document)
     except ValidationError as failure:
-        problems = _problems(model, document, failure.errors(include_url=False))
-    raise _together(file, problems)
+        problems = _to_problems(model, document, failure.errors(include_url=False))
+    raise _to_error(file, problems)
 
 
 def refuse_lines(file: str, lines: Iterable[str]) -> None:
-    """Raise what checks have found, if anything."""
-    _refuse(file, map(_from_line, lines))
+    """Raises the problems that checks found, if any."""
+    _raise_problems(file, map(_from_line, lines))
 
 
-def nearest(word: str, words: Iterable[str]) -> str | None:
-    """The word that was probably meant."""
+def find_nearest(word: str, words: Iterable[str]) -> str | None:
+    """The most similar word; None if none is similar."""
     return next(iter(difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)), None)
 
 
 def _from_line(line: str) -> Problem:
     key, _, rest = line.partition(": ")
-    found, _, expected = rest.removeprefix("found ").partition(", ")
-    return Problem(key, found, expected.removeprefix("expected "), "correct it")
+    actual, _, expected = rest.removeprefix("found ").partition(", ")
+    return Problem(key, actual, expected.removeprefix("expected "), "correct it")
 
 
-def _refuse(file: str, problems: Iterable[Problem]) -> None:
+def _raise_problems(file: str, problems: Iterable[Problem]) -> None:
     listed = list(problems)
     if listed:
-        raise _together(file, listed)
+        raise _to_error(file, listed)
 
 
-def _together(file: str, problems: Iterable[Problem]) -> ManyConfigurationErrors:
+def _to_error(file: str, problems: Iterable[Problem]) -> ManyConfigurationErrors:
     return ManyConfigurationErrors([ConfigurationError(file, *problem) for problem in problems])
 
 
-def _problems(
+def _to_problems(
     model: type[BaseModel], document: object, errors: Sequence[ErrorDetails]
 ) -> list[Problem]:
-    """One problem per place: the branches of a union are told as alternatives."""
+    """One problem per place: branches of a union become alternatives."""
     merged: dict[str, Problem] = {}
     for error in errors:
-        place = _real(document, error["loc"], error["type"])
-        problem = _problem(model, place, error)
-        known = merged.get(problem.key)
-        if known and known.expected != problem.expected:
-            problem = known._replace(expected=f"{known.expected}, or {problem.expected}")
+        place = _document_place(document, error["loc"], error["type"])
+        problem = _to_problem(model, place, error)
+        previous = merged.get(problem.key)
+        if previous and previous.expected != problem.expected:
+            problem = previous._replace(expected=f"{previous.expected}, or {problem.expected}")
         merged[problem.key] = problem
     return list(merged.values())
 
 
-def _real(document: object, location: Place, kind: str) -> Place:
-    """The location without pydantic's own parts (names of union branches)."""
+def _document_place(document: object, location: Place, kind: str) -> Place:
+    """The place in the document, without pydantic's names of union branches."""
     kept: list[str | int] = []
     for part in location:
         match document, part:
@@ -122,67 +122,68 @@ def _real(document: object, location: Place, kind: str) -> Place:
     return tuple(kept)
 
 
-def _problem(model: type[BaseModel], place: Place, error: ErrorDetails) -> Problem:
-    key = _dotted(place)
+def _to_problem(model: type[BaseModel], place: Place, error: ErrorDetails) -> Problem:
+    key = _dotted_key(place)
     return Problem(key, *_KINDS.get(error["type"], _wrong_value)(model, place, error))
 
 
-def _dotted(place: Place) -> str:
+def _dotted_key(place: Place) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
     return text.removeprefix(".")
 
 
-def _missing(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
+def _missing_key(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
     return "nothing", f"the key {place[-1]}", f"add {place[-1]}"
 
 
 def _unknown_key(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
-    known, written = keys_at(model.model_json_schema(), place[:-1]), str(place[-1])
+    keys, written = keys_at(model.model_json_schema(), place[:-1]), str(place[-1])
     other = _KEYS_OF_OTHERS.get(written.lower())
-    meant = other if other in known else nearest(written, known)
+    meant = other if other in keys else find_nearest(written, keys)
     action = f"did you mean {meant}?" if meant else "remove it"
     action = _NEEDLESS.get(written, action)
-    return f"the unknown key {written}", f"one of {', '.join(known)}", action
+    return f"the unknown key {written}", f"one of {', '.join(keys)}", action
 
 
 def _wrong_choice(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
     expected = str(error["ctx"]["expected"])
-    meant = nearest(
+    meant = find_nearest(
         str(error["input"]), expected.replace("'", "").replace(" or ", ", ").split(", ")
     )
     action = f"did you mean {meant}?" if meant else "choose one of them"
     if place[-1:] == ("format",) and error["input"] in get_args(FileFormat):
         action = f"write format: rows and file_format: {error['input']}, if each line is a row"
-    return shown(error["input"]), expected, action
+    return shorten_value(error["input"]), expected, action
 
 
 def _wrong_value(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
     expected = str(error["msg"]).removeprefix("Value error, ")
-    return shown(error["input"]), expected.replace("Input should be", "").strip(), "correct it"
+    expected = expected.replace("Input should be", "").strip()
+    return shorten_value(error["input"]), expected, "correct it"
 
 
-def shown(value: object) -> str:
-    """A value from YAML as a person would recognise it, shortened."""
+def shorten_value(value: object) -> str:
+    """A value of the YAML as JSON, at most 80 characters."""
     text = json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _wrong_text(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
-    return shown(error["input"]), _PATTERNS[str(error["ctx"]["pattern"])], "correct it"
+    return shorten_value(error["input"]), _PATTERNS[str(error["ctx"]["pattern"])], "correct it"
 
 
 def _no_mapping(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
-    return shown(error["input"]), "a mapping", "write `key: value`, a line each"
+    return shorten_value(error["input"]), "a mapping", "write `key: value`, a line each"
 
 
 def _no_text(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
-    value = shown(error["input"])
+    value = shorten_value(error["input"])
     plain = not isinstance(error["input"], dict | list)
     return value, "a text", f"write '{value}', in quotes" if plain else "correct it"
 
 
 def _no_list(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
-    value = shown(error["input"])
+    value = shorten_value(error["input"])
     return value, "a list", f"write a list, such as [{value.strip(chr(34))}]"
 
 
@@ -199,7 +200,7 @@ _KEYS_OF_OTHERS = {
     **dict.fromkeys(("scd_type", "history"), "stored_as_scd_type"),
     "brokers": "bootstrap_servers",
 }
-"""Keys as other programs call them, and as they are called here."""
+"""Names of keys in other programs, and the names here."""
 _NEEDLESS = {
     "interval_handling_mode": "remove it: an interval is what its records have, microseconds"
     " (declare bigint) or text in ISO 8601 (declare string)",
@@ -211,7 +212,7 @@ _KINDS: dict[str, Describe] = {
     "string_type": _no_text,
     "string_pattern_mismatch": _wrong_text,
     "list_type": _no_list,
-    "missing": _missing,
+    "missing": _missing_key,
     "extra_forbidden": _unknown_key,
     "literal_error": _wrong_choice,
 }
@@ -224,23 +225,23 @@ def table_schema() -> str:
 
 
 def keys_at(schema: Schema, place: Place) -> list[str]:
-    """Keys that the schema knows in the mapping at a place; empty where there is none."""
+    """The keys that the schema allows in the mapping at a place; empty if there is no mapping."""
     here = [schema]
     for part in place:
-        below = [_step(branch, part) for branch in here]
-        here = [branch for found in below if found for branch in _branches(schema, found)]
+        below = [_schema_below(branch, part) for branch in here]
+        here = [branch for inner in below if inner for branch in _list_branches(schema, inner)]
     return [key for branch in here for key in branch.get("properties", {})]
 
 
-def _branches(root: Schema, schema: Schema) -> list[Schema]:
+def _list_branches(root: Schema, schema: Schema) -> list[Schema]:
     """The schema itself, or the alternatives of a union, with references followed."""
     name = str(schema.get("$ref", "")).rpartition("/")[2]
     schema = root["$defs"][name] if name else schema
-    alternatives = schema.get("anyOf")
-    return [b for each in alternatives for b in _branches(root, each)] if alternatives else [schema]
+    alternatives = schema.get("anyOf") or ()
+    return [b for each in alternatives for b in _list_branches(root, each)] or [schema]
 
 
-def _step(schema: Schema, part: str | int) -> Schema | None:
+def _schema_below(schema: Schema, part: str | int) -> Schema | None:
     if isinstance(part, int):
         return schema.get("items")
     below = schema.get("properties", {}).get(part) or schema.get("additionalProperties")

@@ -1,7 +1,7 @@
-"""Files of which only one writer at a time has the making: on a disk, or in an object store.
+"""Lock files that only one process can create: on a disk, or in an object store.
 
-On a disk a link makes a file only where none is; a store compares as it writes. Whoever takes over
-or replaces a file names the text that was seen there, and nothing is done where another one is.
+On a disk a hard link fails if the file exists; a store has conditional writes. Taking over or
+replacing a lock needs the text that was read there, and does nothing if the text is another by now.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from lakehouse.config.target import Target
-from lakehouse.places.place import place
+from lakehouse.places.place import to_place
 
 if TYPE_CHECKING:
     from lakehouse.places.objects import ObjectPlace
@@ -21,27 +21,27 @@ RELEASED = "released"
 
 
 class LockFile(Protocol):
-    """A file that says who holds a lock."""
+    """A file whose text describes the holder of a lock."""
 
     def read(self) -> str | None:
-        """What it says; None where it is not there."""
+        """The text; None without a file."""
 
     def create(self, text: str) -> bool:
-        """Puts it there; False where there is one."""
+        """Creates the file; False if it exists."""
 
     def take_over(self, text: str, seen: str) -> bool:
-        """Puts another one in place of the text that was seen; False where that is gone."""
+        """Replaces the text `seen` of another holder; False if the file has another text."""
 
     def replace(self, text: str, seen: str) -> bool:
-        """The same for the holder itself, which nobody disturbs."""
+        """The same for the holder's own text."""
 
     def let_go(self, seen: str) -> None:
-        """Ends the holder's own lock."""
+        """Releases the holder's own lock."""
 
 
 def lock_file(target: Target, name: str) -> LockFile:
-    """The lock of a name in a lake without a catalog."""
-    file = place(target, target.lake, "_locks", f"{name}.lock")
+    """The lock file of a name in a lake without a catalog."""
+    file = to_place(target, target.lake, "_locks", f"{name}.lock")
     if isinstance(file, Path):
         file.parent.mkdir(parents=True, exist_ok=True)
         return DiskLock(file)
@@ -62,8 +62,8 @@ class DiskLock:
             return None
 
     def create(self, text: str) -> bool:
-        """Puts it there with its content at once."""
-        with self._aside(text) as aside:
+        """Creates the file with its content in one step."""
+        with self._write_aside(text) as aside:
             try:
                 os.link(aside, self._file)
             except FileExistsError:
@@ -71,7 +71,7 @@ class DiskLock:
         return True
 
     def take_over(self, text: str, seen: str) -> bool:
-        """Takes a stale lock away; one that another run has taken over meanwhile is put back."""
+        """Replaces a stale lock; restores one that another run has taken over meanwhile."""
         aside = self._file.with_suffix(f".{uuid.uuid4().hex}")
         try:
             self._file.rename(aside)
@@ -86,18 +86,18 @@ class DiskLock:
         """Puts the text in place of the one that was seen."""
         if self.read() != seen:
             return False
-        with self._aside(text) as aside:
+        with self._write_aside(text) as aside:
             aside.replace(self._file)
         return True
 
     def let_go(self, seen: str) -> None:
-        """Removes it, where it is still the one that was seen."""
+        """Removes the file if it still has the text `seen`."""
         if self.read() == seen:
             self._file.unlink(missing_ok=True)
 
     @contextmanager
-    def _aside(self, text: str) -> Iterator[Path]:
-        """A file beside it with the text; gone afterwards, also where it did not fit."""
+    def _write_aside(self, text: str) -> Iterator[Path]:
+        """A temporary file beside it with the text, removed afterwards."""
         aside = self._file.with_suffix(f".{uuid.uuid4().hex}")
         try:
             aside.write_text(text, encoding="utf-8")
@@ -107,9 +107,9 @@ class DiskLock:
 
 
 class StoreLock:
-    """A lock in an object store, which writes a file only over the one that was read.
+    """A lock in an object store, with conditional writes.
 
-    A store cannot compare as it deletes, so a lock that is let go says so and stays.
+    Stores have no conditional delete, so a released lock stays with the text `released`.
     """
 
     def __init__(self, file: "ObjectPlace") -> None:
@@ -123,7 +123,7 @@ class StoreLock:
             return None
 
     def create(self, text: str) -> bool:
-        """Puts it there, or in place of one that was let go."""
+        """Creates the file, or replaces a released lock."""
         return self._file.create(text.encode()) or self.replace(text, RELEASED)
 
     def take_over(self, text: str, seen: str) -> bool:
@@ -139,5 +139,5 @@ class StoreLock:
         return now.decode() == seen and self._file.swap(text.encode(), tag)
 
     def let_go(self, seen: str) -> None:
-        """Says that nobody holds it, where it is still the one that was seen."""
+        """Marks the lock as released if it still has the text `seen`."""
         self.replace(RELEASED, seen)

@@ -1,6 +1,6 @@
-"""Files of an object store as `lakehouse.places.place` asks for them, by obstore.
+"""Files of an object store with the interface of `lakehouse.places.place`, by obstore.
 
-A folder is there as soon as a file lies below it. What a store says no to is an `OSError`.
+A folder exists as soon as a file is below it. Errors of a store become `OSError`.
 """
 
 import io
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ObjectState(NamedTuple):
-    """What a store knows of a file; `e_tag` is another one after each write."""
+    """A store's metadata of a file; `e_tag` changes with each write."""
 
     st_size: int
     st_mtime_ns: int
@@ -34,7 +34,7 @@ class ObjectState(NamedTuple):
 
     @property
     def st_ctime_ns(self) -> int:
-        """A store knows one time only."""
+        """The time of the last write, as a store has no other time."""
         return self.st_mtime_ns
 
     @property
@@ -45,7 +45,7 @@ class ObjectState(NamedTuple):
 
 @dataclass(frozen=True)
 class ObjectPlace:
-    """A file or folder of an object store; `known` and `is_folder` are what a listing said."""
+    """A file or folder of an object store; `known` and `is_folder` come from a listing."""
 
     store: "ObjectStore" = field(compare=False, repr=False)
     root: str
@@ -81,11 +81,11 @@ class ObjectPlace:
         return self._at(self.key.parent)
 
     def exists(self) -> bool:
-        """Whether a file is there, or anything below."""
+        """Whether a file exists, or anything below."""
         return self.is_file() or self.is_dir()
 
     def is_file(self) -> bool:
-        """Whether a file is there."""
+        """Whether a file exists."""
         if self.is_folder:
             return False
         try:
@@ -95,41 +95,41 @@ class ObjectPlace:
         return True
 
     def is_dir(self) -> bool:
-        """Whether anything lies below."""
+        """Whether anything is below."""
         if self.is_folder:
             return True
         with _as_os_errors(self):
             return any(obstore.list(self.store, self._prefix, chunk_size=1))
 
     def stat(self) -> ObjectState:
-        """What the store knows of the file."""
+        """The store's metadata of the file."""
         if self.known is not None:
             return self.known
         with _as_os_errors(self):
-            return _state(obstore.head(self.store, str(self.key)))
+            return _to_state(obstore.head(self.store, str(self.key)))
 
     def read_bytes(self) -> bytes:
-        """All of the file."""
+        """The content."""
         return self.read_with_tag()[0]
 
     def read_text(self, encoding: str | None = None) -> str:
-        """All of the file as text."""
+        """The content as text."""
         return self.read_bytes().decode(encoding or "utf-8")
 
     def read_with_tag(self) -> tuple[bytes, str]:
-        """All of the file, and its tag."""
+        """The content, and the file's tag."""
         with _as_os_errors(self):
-            found = obstore.get(self.store, str(self.key))
-            return bytes(found.bytes()), str(found.meta["e_tag"])
+            answer = obstore.get(self.store, str(self.key))
+            return bytes(answer.bytes()), str(answer.meta["e_tag"])
 
     def write_bytes(self, data: bytes) -> int:
-        """Puts the file there, in one step."""
+        """Writes the file in one step."""
         with _as_os_errors(self):
             obstore.put(self.store, str(self.key), data)
         return len(data)
 
     def create(self, data: bytes) -> bool:
-        """Puts the file there; False, and nothing done, where there is one."""
+        """Creates the file; does nothing and returns False if it exists."""
         with _as_os_errors(self):
             try:
                 obstore.put(self.store, str(self.key), data, mode="create")
@@ -138,7 +138,7 @@ class ObjectPlace:
         return True
 
     def swap(self, data: bytes, tag: str) -> bool:
-        """Puts another file in place of the one with the tag; False where that is gone."""
+        """Replaces the file if it still has the tag; else returns False."""
         with _as_os_errors(self):
             try:
                 obstore.put(self.store, str(self.key), data, mode={"e_tag": tag})
@@ -147,32 +147,32 @@ class ObjectPlace:
         return True
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """Removes the file; one that is gone is no failure, as a store does not tell."""
+        """Removes the file; a missing file is no error, as a store does not report it."""
         with _as_os_errors(self):
             obstore.delete(self.store, str(self.key))
 
     def iterdir(self) -> Iterator["ObjectPlace"]:
         """The files and folders in the folder."""
         with _as_os_errors(self):
-            found = obstore.list_with_delimiter(self.store, self._prefix)
-        for folder in found["common_prefixes"]:
+            listing = obstore.list_with_delimiter(self.store, self._prefix)
+        for folder in listing["common_prefixes"]:
             yield ObjectPlace(self.store, self.root, PurePosixPath(folder), None, True)
-        files = [each for each in found["objects"] if each["path"] != str(self.key)]
-        yield from (self._at(PurePosixPath(each["path"]), _state(each)) for each in files)
+        files = [each for each in listing["objects"] if each["path"] != str(self.key)]
+        yield from (self._at(PurePosixPath(each["path"]), _to_state(each)) for each in files)
 
     def glob(self, pattern: str) -> Iterator["ObjectPlace"]:
-        """What lies in the folder and fits; a pattern may have several parts."""
+        """The matching files and folders in the folder; a pattern may have several parts."""
         first, _, rest = pattern.partition("/")
-        for found in self.iterdir():
-            if fnmatch(found.name, first):
-                yield from found.glob(rest) if rest else (found,)
+        for entry in self.iterdir():
+            if fnmatch(entry.name, first):
+                yield from entry.glob(rest) if rest else (entry,)
 
     def rglob(self, pattern: str) -> Iterator["ObjectPlace"]:
-        """The files below whose names fit."""
+        """The files at any depth whose names match."""
         with _as_os_errors(self):
-            found = [each for part in obstore.list(self.store, self._prefix) for each in part]
-        for each in found:
-            file = self._at(PurePosixPath(each["path"]), _state(each))
+            objects = [each for part in obstore.list(self.store, self._prefix) for each in part]
+        for each in objects:
+            file = self._at(PurePosixPath(each["path"]), _to_state(each))
             if fnmatch(file.name, pattern) and not self._is_marker(file):
                 yield file
 
@@ -181,23 +181,23 @@ class ObjectPlace:
         return None if str(self.key) == "." else str(self.key)
 
     def _is_marker(self, file: "ObjectPlace") -> bool:
-        """Whether an empty object is what Hadoop keeps in place of an empty folder: `NAME/`."""
+        """Whether the file is Hadoop's empty object `NAME/` for an empty folder."""
         return not file.stat().st_size and not self._at(file.key).is_file()
 
-    def _at(self, key: PurePosixPath, known: ObjectState | None = None) -> "ObjectPlace":
-        return ObjectPlace(self.store, self.root, key, known)
+    def _at(self, key: PurePosixPath, state: ObjectState | None = None) -> "ObjectPlace":
+        return ObjectPlace(self.store, self.root, key, state)
 
 
 def object_place(target: Target, url: str) -> ObjectPlace:
-    """The place of a URL, reached as the target says."""
+    """The place of a URL, with the target's settings of its store."""
     scheme, _, rest = url.partition("://")
     authority, _, key = rest.partition("/")
     root = f"{scheme}://{authority}"
-    return ObjectPlace(_store(root, access_of(target, scheme)), root, PurePosixPath(key))
+    return ObjectPlace(_open_store(root, access_of(target, scheme)), root, PurePosixPath(key))
 
 
 def open_object(file: ObjectPlace) -> BinaryIO:
-    """The file to be read from any point on: only what is read is fetched."""
+    """The file for random access: only the parts that are read are fetched."""
     with _as_os_errors(file):
         return cast("BinaryIO", io.BufferedReader(_Parts(file), 1 << 20))
 
@@ -222,20 +222,20 @@ class _Parts(io.RawIOBase):
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         room = memoryview(buffer)
-        found = bytes(self._file.read(len(room)))
-        room[: len(found)] = found
-        return len(found)
+        data = bytes(self._file.read(len(room)))
+        room[: len(data)] = data
+        return len(data)
 
 
 @lru_cache
-def _store(root: str, access: Access) -> "ObjectStore":
+def _open_store(root: str, access: Access) -> "ObjectStore":
     """The client of a bucket or container."""
     client = {"allow_http": access.allow_http}
     options: dict[str, Any] = {"client_options": client, **dict(access.options)}
     return from_url(root, **options)
 
 
-def _state(meta: "ObjectMeta") -> ObjectState:
+def _to_state(meta: "ObjectMeta") -> ObjectState:
     changed = round(meta["last_modified"].timestamp() * 1_000_000) * 1_000
     return ObjectState(meta["size"], changed, str(meta["e_tag"]))
 

@@ -1,4 +1,4 @@
-"""A file or folder by its path or URL, whatever keeps it: the part of pathlib that is asked for.
+"""Files and folders by path or URL, on disks and in object stores, with a part of pathlib's API.
 
 A place on a disk is a `pathlib.Path`, one in an object store an `ObjectPlace`.
 """
@@ -23,22 +23,22 @@ AT_ONCE = 16
 """Requests to an object store, each of which takes some 30 ms."""
 
 
-def place(target: Target, *parts: str) -> Place:
-    """The place of a path or URL; of several parts the last absolute one counts, as in `Path`."""
+def to_place(target: Target, *parts: str) -> Place:
+    """The place of a path or URL of several parts; an absolute part replaces those before it."""
     first = max((at for at, part in enumerate(parts) if is_object_url(part)), default=None)
     rest = parts[first + 1 :] if first is not None else ()
     if first is None or any(part.startswith("/") for part in rest):
         return Path(*parts)
     from lakehouse.places.objects import object_place
 
-    found: Place = object_place(target, parts[first])
+    result: Place = object_place(target, parts[first])
     for part in rest:
-        found = found / part
-    return found
+        result = result / part
+    return result
 
 
 def ask_each(question: Callable[[Place], T], places: Iterable[Place]) -> list[T]:
-    """The answers for each of the places in order; an object store is asked many at once."""
+    """The answers for all places in order; object stores are asked in parallel."""
     asked = list(places)
     if all(isinstance(each, Path) for each in asked):
         return [question(each) for each in asked]
@@ -47,7 +47,7 @@ def ask_each(question: Callable[[Place], T], places: Iterable[Place]) -> list[T]
 
 
 def list_folder(folder: Place) -> list[Place]:
-    """What lies in a folder; nothing where there is none."""
+    """The files and folders in a folder; empty if it is missing."""
     try:
         return list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -55,7 +55,7 @@ def list_folder(folder: Place) -> list[Place]:
 
 
 def list_below(folder: Place) -> list[Place]:
-    """The files below a folder at any depth, and on a disk the folders too."""
+    """The files at any depth below a folder, and on a disk the folders too."""
     return list(folder.rglob("*"))
 
 
@@ -65,7 +65,7 @@ def parts_below(file: Place, folder: Place) -> tuple[str, ...]:
 
 
 def open_file(file: Place) -> BinaryIO:
-    """The file to be read from any point on."""
+    """The file for random access."""
     if isinstance(file, Path):
         return file.open("rb")
     from lakehouse.places.objects import open_object
@@ -74,7 +74,7 @@ def open_file(file: Place) -> BinaryIO:
 
 
 def write_whole(file: Place, content: bytes) -> None:
-    """Puts a file there so that readers see all of it or what was there before."""
+    """Writes a file so that readers see either all of it or the previous one."""
     if not isinstance(file, Path):
         file.write_bytes(content)
         return
@@ -85,7 +85,7 @@ def write_whole(file: Place, content: bytes) -> None:
 
 
 def move_file(file: Place, to: Place) -> None:
-    """Moves a file to a place where none is."""
+    """Moves a file to a place without one."""
     if isinstance(file, Path) and isinstance(to, Path):
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(file, to)
@@ -95,7 +95,7 @@ def move_file(file: Place, to: Place) -> None:
 
 
 def remove_tree(folder: Place) -> None:
-    """Removes a folder with all below it, as far as that can be done."""
+    """Removes a folder with all files below it; ignores errors."""
     if isinstance(folder, Path):
         shutil.rmtree(folder, ignore_errors=True)
         return

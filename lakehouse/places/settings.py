@@ -1,6 +1,6 @@
-"""How an object store is reached: Spark's settings of the target, or else the environment.
+"""Access to object stores: Spark's settings of the target, or else the environment.
 
-Spark and this process are told alike. A setting of the target may name a variable: `env:NAME`.
+Spark and this process use the same settings. A setting may name a variable: `env:NAME`.
 """
 
 import os
@@ -20,40 +20,40 @@ _FROM_ENVIRONMENT = {
     f"{_S3}secret.key": ("AWS_SECRET_ACCESS_KEY",),
     f"{_S3}session.token": ("AWS_SESSION_TOKEN",),
 }
-"""S3A's settings, and the variables that AWS's own tools read."""
+"""S3A's settings, and the variables of AWS's own tools."""
 _VARIABLE = "env:"
 _JARS = {
     "s3a": "org.apache.hadoop:hadoop-aws",
     "abfss": "org.apache.hadoop:hadoop-azure",
     "gs": "com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.26",
 }
-"""By scheme the jar that Spark needs; one without a version has Hadoop's."""
+"""By scheme the jar that Spark needs; if it has no version it is Hadoop's."""
 
 
 class Access(NamedTuple):
-    """What an object store's client is told besides the URL; hashable."""
+    """The options of an object store's client besides the URL; hashable."""
 
     options: tuple[tuple[str, str], ...] = ()
     allow_http: bool = False
 
 
 def is_object_url(text: str) -> bool:
-    """Whether it is the URL of a file or folder in an object store that is known here."""
-    scheme, found, _ = text.partition("://")
-    return bool(found) and scheme in _JARS
+    """Whether the text is a URL of a supported object store."""
+    scheme, separator, _ = text.partition("://")
+    return bool(separator) and scheme in _JARS
 
 
 def is_reached(target: Target, text: str) -> bool:
-    """Whether this process reads the path or URL itself; on Databricks Spark alone has the keys."""
+    """Whether this process can read the path or URL; on Databricks only Spark has the keys."""
     return "://" not in text or (is_object_url(text) and target.kind != "databricks")
 
 
 def spark_settings(target: Target) -> dict[str, str]:
-    """The target's settings of Spark, with what its object stores need."""
-    given = {key: _value(text) for key, text in target.settings.items()}
-    schemes = _schemes(target)
+    """The target's settings of Spark, with those for its object stores."""
+    given = {key: _resolve_value(text) for key, text in target.settings.items()}
+    schemes = _list_schemes(target)
     if "s3a" in schemes:
-        given = _of_environment() | given
+        given = _read_environment() | given
         if f"{_S3}endpoint" in given:
             given.setdefault(f"{_S3}path.style.access", "true")
     account = os.environ.get("AZURE_STORAGE_ACCOUNT_KEY")
@@ -67,20 +67,20 @@ def jars_of_stores(target: Target) -> list[str]:
     """Maven coordinates of the jars that Spark needs for the target's object stores."""
     if target.packages is not None:
         return target.packages
-    found = [_JARS[scheme] for scheme in sorted(_schemes(target))]
-    return [jar if jar.count(":") > 1 else f"{jar}:{hadoop_version()}" for jar in found]
+    jars = [_JARS[scheme] for scheme in sorted(_list_schemes(target))]
+    return [jar if jar.count(":") > 1 else f"{jar}:{hadoop_version()}" for jar in jars]
 
 
 def hadoop_version() -> str:
-    """The version of the Hadoop that pyspark brings."""
+    """The version of Hadoop in pyspark."""
     spec = find_spec("pyspark")
     jars = Path(str(spec.origin)).parent / "jars" if spec else Path()
-    found = (re.fullmatch(r"hadoop-client-api-(.+)\.jar", jar.name) for jar in jars.glob("*.jar"))
-    return next((match[1] for match in found if match), "3.5.0")
+    matches = (re.fullmatch(r"hadoop-client-api-(.+)\.jar", jar.name) for jar in jars.glob("*.jar"))
+    return next((match[1] for match in matches if match), "3.5.0")
 
 
 def access_of(target: Target, scheme: str) -> Access:
-    """What this process's client is told; what is not told it takes from the environment."""
+    """The options of this process's client; others come from the environment."""
     given = spark_settings(target)
     if scheme == "abfss":
         keys = [text for key, text in given.items() if key.startswith(_AZURE_KEY)]
@@ -109,22 +109,22 @@ _S3_OPTIONS = {
 
 
 def uses_stores(target: Target) -> bool:
-    """Whether any folder of the target lies in an object store."""
-    return bool(_schemes(target))
+    """Whether any folder of the target is in an object store."""
+    return bool(_list_schemes(target))
 
 
-def _schemes(target: Target) -> set[str]:
+def _list_schemes(target: Target) -> set[str]:
     places = (target.root or "", target.landing, target.checkpoints)
     return {text.partition("://")[0] for text in places if is_object_url(text)}
 
 
-def _of_environment() -> dict[str, str]:
-    told = ((key, map(os.environ.get, names)) for key, names in _FROM_ENVIRONMENT.items())
-    found = ((key, next(filter(None, values), None)) for key, values in told)
-    return {key: text for key, text in found if text}
+def _read_environment() -> dict[str, str]:
+    candidates = ((key, map(os.environ.get, names)) for key, names in _FROM_ENVIRONMENT.items())
+    settings = ((key, next(filter(None, values), None)) for key, values in candidates)
+    return {key: text for key, text in settings if text}
 
 
-def _value(text: str) -> str:
-    """A setting's value; one that names a variable is taken out of the environment."""
+def _resolve_value(text: str) -> str:
+    """A setting's value, or that of the variable that it names."""
     name = text.removeprefix(_VARIABLE)
     return text if name == text else os.environ.get(name, "")

@@ -12,7 +12,7 @@ _SIZE, _ID = 4, 20
 
 
 def read_hidden_rows(folder: Path, vector: Mapping[str, Any]) -> list[int]:
-    """The numbers of the hidden rows, from 0 on, that a vector of a table in the folder tells.
+    """The numbers from 0 of the rows that a deletion vector of the table in the folder hides.
 
     Raises:
         ValueError: the vector is of another kind or version.
@@ -44,5 +44,5 @@ _OF_PYTHON = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%
 
 
 def _as_python(z85: str) -> str:
-    """Text of base 85 as ZeroMQ writes it, which Delta follows, in the letters of Python."""
+    """Translates base 85 from ZeroMQ's alphabet, which Delta uses, to Python's."""
     return z85.translate(str.maketrans(_OF_DELTA, _OF_PYTHON))

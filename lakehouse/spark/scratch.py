@@ -1,4 +1,4 @@
-"""Where Spark's own files go: its log, its warehouse, jars, and what it needs for a while."""
+"""Folders of Spark's own files: its log, its warehouse, jars, and temporary files."""
 
 import atexit
 import functools
@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from lakehouse.places.settings import is_object_url
-from lakehouse.storage.locks import born
+from lakehouse.storage.locks import process_start
 
 TEMPORARY = "_tmp"
 _LONGEST_OF_SOCKETS = 60
@@ -18,11 +18,10 @@ _LONGEST_OF_SOCKETS = 60
 
 
 @functools.lru_cache
-def scratch(lake: str) -> Path:
-    """The lake; where that is read-only, a folder elsewhere that goes with the process.
+def scratch_folder(lake: str) -> Path:
+    """The lake, or if that is read-only a temporary folder, removed with the process.
 
-    So that what is there can be read all the same. A lake in an object store has a folder in the
-    user's cache on this machine.
+    A lake in an object store has a folder in the user's cache on this machine.
     """
     if is_object_url(lake):
         kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -34,25 +33,25 @@ def scratch(lake: str) -> Path:
     return Path(folder.name)
 
 
-def temporary(lake: str) -> Path:
+def temporary_folder(lake: str) -> Path:
     """This process's folder for Spark's temporary files."""
-    return scratch(lake) / TEMPORARY / f"{_host()}.{os.getpid()}"
+    return scratch_folder(lake) / TEMPORARY / f"{_host_name()}.{os.getpid()}"
 
 
 def make_temporary(lake: str) -> None:
-    """Makes that folder, and removes what killed processes of this machine left in theirs."""
-    own = temporary(lake)
-    for left in own.parent.glob(f"{_host()}.*"):
-        if born(int(left.suffix[1:])) is None:
+    """Creates that folder, and removes those that killed processes of this machine left."""
+    folder = temporary_folder(lake)
+    for left in folder.parent.glob(f"{_host_name()}.*"):
+        if process_start(int(left.suffix[1:])) is None:
             shutil.rmtree(left, ignore_errors=True)
-    own.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 @functools.lru_cache
 def socket_folder() -> Path | None:
     """A folder for Unix domain sockets that only this user can open; removed with the process.
 
-    None where the system has no Unix domain sockets, or a too long path for temporary files.
+    None if the system has no Unix domain sockets, or too long a path for temporary files.
     """
     if not hasattr(socket, "AF_UNIX") or len(tempfile.gettempdir()) > _LONGEST_OF_SOCKETS - 20:
         return None
@@ -61,5 +60,5 @@ def socket_folder() -> Path | None:
     return Path(folder.name)
 
 
-def _host() -> str:
+def _host_name() -> str:
     return socket.gethostname().partition(".")[0]

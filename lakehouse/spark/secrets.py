@@ -1,4 +1,4 @@
-"""Secrets that a Databricks workspace keeps."""
+"""Reads secrets of a Databricks workspace."""
 
 import importlib
 from typing import TYPE_CHECKING
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
 
 def read_secret(spark: "SparkSession", path: str, key: str) -> str:
-    """A secret; its scope is what stands before the first slash.
+    """A secret; its scope is the part before the first slash.
 
     Args:
         spark: the session.
         path: SCOPE/KEY.
-        key: where `secret:SCOPE/KEY` was written, for the error.
+        key: the configuration key with `secret:SCOPE/KEY`, for the error.
 
     Raises:
-        ConfigurationError: there is no store of secrets here.
+        ConfigurationError: there is no secret store here.
     """
     scope, _, secret = path.partition("/")
     try:

@@ -1,8 +1,8 @@
-"""A lake's warm session: a Spark Connect server on this machine, and the file that tells of it.
+"""A lake's warm session: a Spark Connect server on this machine, and the file that describes it.
 
-The server's process leaves `lake/_server.json`, which its user alone can read. Whoever asks the
-lake finds the server there: of the same version, on the same machine, and alive. Any other file is
-passed over. The server listens on the loopback device only and answers nobody without its token.
+The server writes `lake/_server.json`, which only its user can read. Clients of the lake find the
+server there if it runs, on the same machine and with the same version; other files are ignored.
+The server listens on the loopback device only, and requires its token.
 """
 
 import os
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from lakehouse.config.table import Strict
 from lakehouse.config.target import Target
 from lakehouse.errors import ServerUnreachable
-from lakehouse.storage.locks import born
+from lakehouse.storage.locks import process_start
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -36,10 +36,10 @@ class Server(Strict):
     Attributes:
         host: the machine.
         pid: the process.
-        born: what tells the process from a later one of that number.
+        born: what distinguishes the process from a later one with that number.
         version: the version of the lakehouse.
         port: where the server listens.
-        token: what the server wants to be told.
+        token: the secret of the server's clients.
         shown: a digest of the tables and views that the server shows; empty until it shows any.
     """
 
@@ -53,38 +53,38 @@ class Server(Strict):
 
     @property
     def url(self) -> str:
-        """What a Spark Connect client takes; a token needs no TLS for this very host name."""
+        """The URL for Spark Connect clients; for this host name a token needs no TLS."""
         return f"sc://localhost:{self.port}/;token={self.token}"
 
     @property
     def is_current(self) -> bool:
-        """Whether the process is alive, and of the version that asks."""
-        return born(self.pid) == self.born and self.version == version("cdc-lakehouse")
+        """Whether the process is alive and has this version of the lakehouse."""
+        return process_start(self.pid) == self.born and self.version == version("cdc-lakehouse")
 
 
 def read_server(target: Target) -> Server | None:
-    """The server that the lake's file tells of, be it alive or not; None without such a file."""
+    """The server in the lake's file, alive or not; None without such a file."""
     with suppress(OSError, ValueError):
-        return Server.model_validate_json(_file(target).read_bytes())
+        return Server.model_validate_json(_server_file(target).read_bytes())
     return None
 
 
 def find_server(target: Target) -> Server | None:
-    """The lake's running server; what a dead one or one of another version left is removed."""
+    """The lake's running server; the file of a dead one or of another version is removed."""
     if target.kind != "local" or "://" in target.lake:
         return None
-    found = read_server(target)
-    if found is None or found.host != socket.gethostname():
+    server = read_server(target)
+    if server is None or server.host != socket.gethostname():
         return None
-    if found.is_current:
-        return found
-    remove_server(target, found)
+    if server.is_current:
+        return server
+    remove_server(target, server)
     return None
 
 
 def write_server(target: Target, server: Server) -> None:
-    """Puts the file there in one rename; only this user can read it."""
-    file = _file(target)
+    """Writes the file in one rename; only this user can read it."""
+    file = _server_file(target)
     aside = file.with_suffix(f".{os.getpid()}")
     aside.unlink(missing_ok=True)
     with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
@@ -93,14 +93,14 @@ def write_server(target: Target, server: Server) -> None:
 
 
 def remove_server(target: Target, server: Server) -> None:
-    """Takes the file away, unless it tells of another server by now."""
+    """Removes the file, unless it describes another server by now."""
     if is_own(target, server):
         with suppress(OSError):
-            _file(target).unlink(missing_ok=True)
+            _server_file(target).unlink(missing_ok=True)
 
 
 def is_own(target: Target, server: Server) -> bool:
-    """Whether the lake's file tells of this server."""
+    """Whether the lake's file describes this server."""
     now = read_server(target)
     return now is not None and (now.pid, now.born) == (server.pid, server.born)
 
@@ -123,14 +123,14 @@ def start_server(target: Target, port: int = 0) -> "tuple[SparkSession, Server]"
         **(SETTINGS_OF_SMALL_LAKES if is_small(target) else {}),
     }
     spark = get_spark(target, open_ended=True, more=settings)
-    pid, port = os.getpid(), _service(spark).localPort()
-    of_this = {"host": socket.gethostname(), "pid": pid, "born": born(pid) or ""}
+    pid, port = os.getpid(), _find_service(spark).localPort()
+    of_this = {"host": socket.gethostname(), "pid": pid, "born": process_start(pid) or ""}
     return spark, Server(version=version("cdc-lakehouse"), port=port, token=token, **of_this)
 
 
 def last_used(spark: "SparkSession") -> float:
-    """When a client last had the server do anything (s since 1970); now while it works for one."""
-    service = _service(spark)
+    """When a client last used the server (s since 1970); the current time while it works."""
+    service = _find_service(spark)
     running = service.listActiveExecutions()
     sessions = service.sessionManager().listActiveSessions()
     if running.isRight():
@@ -139,8 +139,8 @@ def last_used(spark: "SparkSession") -> float:
     return float(max([running.value(), *seen])) / 1000
 
 
-def connect(target: Target) -> "SparkSession | None":
-    """A session on the lake's running server; None where none runs, or it does not answer."""
+def connect_to_server(target: Target) -> "SparkSession | None":
+    """A session on the lake's running server; None if none runs or it does not answer."""
     server = find_server(target)
     if server is None:
         return None
@@ -175,11 +175,11 @@ def wait_for(target: Target, shown: str) -> None:
     )
 
 
-def _file(target: Target) -> Path:
+def _server_file(target: Target) -> Path:
     return Path(target.lake, FILE)
 
 
-def _service(spark: "SparkSession") -> "JavaObject":
+def _find_service(spark: "SparkSession") -> "JavaObject":
     """Java's Connect server. This process is the server's own: it has a classic session."""
     loader = spark._jsparkSession.getClass().getClassLoader()
     return loader.loadClass(_SERVICE).getField("MODULE$").get(None)

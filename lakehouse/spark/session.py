@@ -1,4 +1,4 @@
-"""The Spark session a target asks for: here, on a Spark Connect server, or on Databricks."""
+"""The Spark session of a target: local, on a Spark Connect server, or on Databricks."""
 
 import functools
 import importlib
@@ -32,7 +32,7 @@ from lakehouse.interrupts import cancel_beside
 from lakehouse.places.settings import jars_of_stores
 from lakehouse.remedies import install_extra
 from lakehouse.spark.cluster import cluster_settings
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.java import archive_options, system_java, use_java
 from lakehouse.spark.local_settings import (
     JAVA_OPTIONS,
@@ -43,9 +43,9 @@ from lakehouse.spark.local_settings import (
     local_settings,
     socket_settings,
 )
-from lakehouse.spark.scratch import make_temporary, scratch, temporary
+from lakehouse.spark.scratch import make_temporary, scratch_folder, temporary_folder
 
-# Of a url that names no port, and seconds until a server must have answered.
+# The port of a URL without one, and seconds until a server must have answered.
 CONNECT_PORT, PATIENCE = 15002, 10.0
 
 LOOK_SECONDS = 0.5
@@ -65,31 +65,28 @@ def get_spark(
     more: Mapping[str, str] = MappingProxyType({}),
     progress: Progress = str,
 ) -> SparkSession:
-    """The session, made on the first call and the same one afterwards.
+    """The session, created on the first call and the same one afterwards.
 
-    `packages` are Maven coordinates that a local Spark needs besides Delta's; `jars` take the place
-    of modules that those ask for. `open_ended` work may meet more than lies there now. `more` are
-    settings of a local Spark. Its own output goes to `root`/lake/_logs/spark.log, and times of day
-    are UTC in this process. `progress` hears of jars that are downloaded.
+    `packages` are Maven coordinates that a local Spark needs besides Delta's; `jars` replace some
+    of the modules that these depend on. `open_ended` work may grow beyond the lake's present size.
+    `more` are settings of a local Spark. Its output goes to `root`/lake/_logs/spark.log, and this
+    process's time zone becomes UTC. `progress` is called for jars that are downloaded.
 
     Raises:
-        SparkUnavailable: what it takes is not there; the message says what to do.
+        SparkUnavailable: something is missing; the message says what to do.
     """
     _prepare_process()
     if target.kind == "databricks":
-        return _in_utc(_databricks())
+        return _in_utc(_connect_databricks())
     if target.kind == "connect":
         return _in_utc(connect_to(str(target.remote)))
     use_java()
     settings = local_settings(target, os.cpu_count() or 1, open_ended) | dict(more)
-    return _local(target, packages, jars, settings, progress)
+    return _start_local(target, packages, jars, settings, progress)
 
 
-def interpreted(spark: SparkSession) -> SparkSession:
-    """A session beside it in which queries are interpreted, for work that compiling would outlast.
-
-    It knows the same tables; temporary views are each session's own.
-    """
+def interpreting_session(spark: SparkSession) -> SparkSession:
+    """A second session that interprets queries, for short work; it has its own temporary views."""
     beside = spark.newSession()
     for key, value in SETTINGS_OF_SMALL_LAKES.items():
         beside.conf.set(key, value)
@@ -97,21 +94,18 @@ def interpreted(spark: SparkSession) -> SparkSession:
 
 
 def has_ended(spark: SparkSession) -> bool:
-    """Whether nothing can be done with the session any more: what it was part of is gone.
-
-    That is the Java of a local Spark, or a server that was started anew.
-    """
+    """Whether the session cannot be used any more: its Java ended, or its server restarted."""
     return java_has_ended() or bool(getattr(spark, "is_stopped", False))
 
 
 def java_has_ended() -> bool:
-    """Whether this process started a Java for Spark that is gone."""
+    """Whether the Java that this process started for Spark has ended."""
     gateway = getattr(getattr(pyspark, "SparkContext", None), "_gateway", None)
     java = getattr(gateway, "proc", None)
     return java is not None and java.poll() is not None
 
 
-def _local(
+def _start_local(
     target: Target,
     packages: Sequence[str],
     jars: Sequence[Jar],
@@ -123,9 +117,9 @@ def _local(
     from delta import configure_spark_with_delta_pip
 
     remember_functions()
-    own = scratch(target.lake)
+    folder = scratch_folder(target.lake)
     if target.kind == "cluster":
-        settings = cluster_settings(target, settings, own / "_jars")
+        settings = cluster_settings(target, settings, folder / "_jars")
     else:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))
@@ -133,14 +127,14 @@ def _local(
     builder = SparkSession.Builder().master(target.master).appName("cdc-lakehouse")
     classes = [version("pyspark"), version("delta-spark"), *needed, *map(str, jars)]
     settings[JAVA_OPTIONS] += f" {archive_options(system_java(), classes)}"
-    settings |= socket_settings(target) | jar_settings(jars, own / "_jars", progress)
+    settings |= socket_settings(target) | jar_settings(jars, folder / "_jars", progress)
     for key in settings.keys() - secrets_among(settings):
         builder = builder.config(key, settings[key])
-    log = own / "_logs" / "spark.log"
+    log = folder / "_logs" / "spark.log"
     make_temporary(target.lake)
-    secret = told_in_a_file(settings, temporary(target.lake))
+    secret = secrets_in_file(settings, temporary_folder(target.lake))
     try:
-        with output_of_java_to(log), _telling_downloads(log, progress), secret:
+        with output_of_java_to(log), _report_downloads(log, progress), secret:
             _start_context(configure_spark_with_delta_pip(builder, needed))
             return builder.getOrCreate()
     except PySparkException as failure:
@@ -148,27 +142,38 @@ def _local(
 
 
 def _start_context(builder: SparkSession.Builder) -> None:
-    """Starts Java, and at once has Ctrl-C answered as everywhere else, in place of Spark's way."""
+    """Starts Java, and replaces Spark's own handler of Ctrl-C by that of the lakehouse."""
     from pyspark import SparkConf, SparkContext
 
-    before = signal.getsignal(signal.SIGINT)
-    context = SparkContext.getOrCreate(SparkConf().setAll(list(builder._options.items())))
+    before, running = signal.getsignal(signal.SIGINT), _list_children()
+    try:
+        context = SparkContext.getOrCreate(SparkConf().setAll(list(builder._options.items())))
+    except KeyboardInterrupt:
+        for process in _list_children() - running:
+            os.kill(process, signal.SIGKILL)  # a Java that is still starting does not see its end
+        raise
     if signal.getsignal(signal.SIGINT) is not before:
         cancel_beside(context.cancelAllJobs)
 
 
+def _list_children() -> set[int]:
+    """The processes that this one has started, as Linux lists them; elsewhere none."""
+    lists = Path("/proc/self/task").glob("*/children")
+    return {int(process) for file in lists for process in file.read_text().split()}
+
+
 @contextmanager
-def _telling_downloads(log: Path, progress: Progress) -> Iterator[None]:
-    """Meanwhile tells which jar Java's log says is being downloaded."""
+def _report_downloads(log: Path, progress: Progress) -> Iterator[None]:
+    """During the block, reports the jar that is being downloaded by Java's log."""
     ended = threading.Event()
 
     def look() -> None:
-        told = None
+        reported = None
         while not ended.wait(LOOK_SECONDS):
             with suppress(OSError):
                 now = find_download(log.read_text(encoding="utf-8", errors="replace"))
-                if now != told:
-                    told = now
+                if now != reported:
+                    reported = now
                     progress(now or "")
 
     threading.Thread(target=look, daemon=True).start()
@@ -179,10 +184,10 @@ def _telling_downloads(log: Path, progress: Progress) -> Iterator[None]:
 
 
 def find_download(log: str) -> str | None:
-    """What is being downloaded as Ivy's lines say, and how much of it is done; None if nothing.
+    """The download in progress by Ivy's log, with its position; None if there is none.
 
-    Ivy lists the jars that it wants, and downloads what describes each of them on the first start.
-    Then it names each jar that is not there yet as it begins with it.
+    Ivy lists the needed jars, and downloads their descriptions on the first start. Then it logs
+    each missing jar as its download begins.
     """
     folder, urls, wanted = _JARS.search(log), _DOWNLOADING.findall(log), log.count(_WANTED)
     if folder is None or _RESOLVED in log:
@@ -194,7 +199,7 @@ def find_download(log: str) -> str | None:
 
 
 def connect_to(remote: str) -> SparkSession:
-    """A session on that server, which is asked for first: Spark would try it for ten minutes.
+    """A session on a server, after a check that it answers: Spark would retry for ten minutes.
 
     Raises:
         ServerUnreachable: it does not answer.
@@ -206,11 +211,12 @@ def connect_to(remote: str) -> SparkSession:
             return SparkSession.Builder().remote(remote).getOrCreate()
     except (OSError, PySparkException) as failure:
         raise ServerUnreachable(
-            f"{remote}: {in_short(failure)}", "start the server, or correct the target's remote"
+            f"{remote}: {describe_failure(failure)}",
+            "start the server, or correct the target's remote",
         ) from failure
 
 
-def _databricks() -> SparkSession:
+def _connect_databricks() -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -227,7 +233,7 @@ def _databricks() -> SparkSession:
         session: SparkSession = connect.DatabricksSession.builder.getOrCreate()
     except Exception as failure:  # a plain Exception is what it raises where no compute is named
         raise SparkUnavailable(
-            f"databricks-connect: {in_short(failure)}",
+            f"databricks-connect: {describe_failure(failure)}",
             "name a workspace and its compute: `databricks auth login --configure-serverless`, or "
             "DATABRICKS_CONFIG_PROFILE",
         ) from failure
@@ -235,15 +241,15 @@ def _databricks() -> SparkSession:
 
 
 def _in_utc(spark: SparkSession) -> SparkSession:
-    """The session with times of day in UTC: a setting that serverless takes too."""
+    """The session with UTC as its time zone: a setting that serverless accepts."""
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     return spark
 
 
 def _prepare_process() -> None:
-    """Has PySpark echo no exceptions, and makes UTC this process's zone.
+    """Stops PySpark from echoing exceptions, and sets this process's time zone to UTC.
 
-    Rows collected into Python carry naive times of the process's own zone.
+    Times in rows collected into Python are in the process's time zone, without naming it.
     """
     for name in ECHOING_LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
@@ -252,10 +258,10 @@ def _prepare_process() -> None:
 
 
 @contextmanager
-def told_in_a_file(settings: Mapping[str, str], folder: Path) -> Iterator[None]:
-    """Gives Java the secrets among the settings in a file that its user alone can read.
+def secrets_in_file(settings: Mapping[str, str], folder: Path) -> Iterator[None]:
+    """Passes secret settings to Java in a file that only its user can read.
 
-    On its command line every user of the machine would see them.
+    On the command line every user of the machine would see them.
     """
     secret = secrets_among(settings)
     if not secret:
@@ -287,16 +293,16 @@ _SECRET = re.compile(r"(?i)secret|password|token|(access|account)\.key")
 
 @contextmanager
 def output_of_java_to(log: Path) -> Iterator[None]:
-    """Give processes that are started meanwhile (the JVM) a file as their output and errors.
+    """Redirects output and errors of processes started in the block (the JVM) to a file.
 
-    Python's own `sys.stdout` and `sys.stderr` stay where they are, so that a person sees progress
-    and heartbeats, and nothing of Delta's own words stands among a command's answers.
+    Python's own `sys.stdout` and `sys.stderr` are unchanged: users see progress and heartbeats, and
+    Delta's messages are not mixed with a command's answers.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
     with log.open("ab") as file, ExitStack() as kept:
-        out = kept.enter_context(_turned(1, file.fileno(), sys.stdout, sys.__stdout__))
-        err = kept.enter_context(_turned(2, file.fileno(), sys.stderr, sys.__stderr__))
+        out = kept.enter_context(_redirect(1, file.fileno(), sys.stdout, sys.__stdout__))
+        err = kept.enter_context(_redirect(2, file.fileno(), sys.stderr, sys.__stderr__))
         before = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = out, err
         try:
@@ -306,24 +312,24 @@ def output_of_java_to(log: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _turned(number: int, to: int, now: TextIO, standard: TextIO | None) -> Iterator[TextIO]:
-    """Turns a stream of this process elsewhere; gives what Python is to write to meanwhile.
+def _redirect(number: int, to: int, now: TextIO, standard: TextIO | None) -> Iterator[TextIO]:
+    """Redirects a file descriptor of this process; yields the stream for Python's own output.
 
-    That is where the stream went before; what somebody put in place of Python's own stays.
+    That is the previous destination, or an object that replaced Python's own stream.
     """
     if standard is None:
         yield now
         return
     standard.flush()
     terminal = os.dup(number)
-    own = os.fdopen(terminal, "w", encoding="utf-8", errors="backslashreplace")
+    stream = os.fdopen(terminal, "w", encoding="utf-8", errors="backslashreplace")
     os.dup2(to, number)
     try:
-        yield own if getattr(now, "rich_proxied_file", now) is standard else now
+        yield stream if getattr(now, "rich_proxied_file", now) is standard else now
     finally:
-        own.flush()
+        stream.flush()
         os.dup2(terminal, number)
-        own.close()
+        stream.close()
 
 
 def _last_lines(log: Path, count: int = 5) -> str:
@@ -336,28 +342,28 @@ _LOOK_UP = "__getattr__"
 
 
 def remember_functions() -> None:
-    """Lets this process's views of Java keep the classes and functions that they find."""
+    """Caches the classes and functions of Java that this process looks up by py4j."""
     for view, kept in ((JVMView, JavaClass), (JavaClass, JavaMember)):
         look_up: LookUp = getattr(view, _LOOK_UP)
         if not hasattr(look_up, "__wrapped__"):
-            setattr(view, _LOOK_UP, _remembering(look_up, kept))
+            setattr(view, _LOOK_UP, _cache_results(look_up, kept))
 
 
-def _remembering(look_up: LookUp, kept: type[object]) -> LookUp:
+def _cache_results(look_up: LookUp, kept: type[object]) -> LookUp:
     @functools.wraps(look_up)
-    def found(view: object, name: str) -> object:
+    def look_up_once(view: object, name: str) -> object:
         value = look_up(view, name)
         if isinstance(value, kept):
             vars(view)[name] = value
         return value
 
-    return found
+    return look_up_once
 
 
 def check_server_python(spark: SparkSession) -> None:
-    """Send one function to the server, before any work, and see whether it runs there.
+    """Checks that a Python function of this process runs on the server, before any work.
 
-    Nothing is asked in a Databricks job, whose functions run in the job's own environment.
+    Not in a Databricks job, whose functions run in the job's own environment.
 
     Raises:
         SparkUnavailable: the server has another minor version of Python, or lacks the wheel.
@@ -367,8 +373,8 @@ def check_server_python(spark: SparkSession) -> None:
     try:
         spark.range(1).mapInArrow(same_batches, "id bigint").collect()
     except PySparkException as failure:
-        told = str(failure)
-        if "PYTHON_VERSION_MISMATCH" in told:
+        message = str(failure)
+        if "PYTHON_VERSION_MISMATCH" in message:
             here = f"{sys.version_info[0]}.{sys.version_info[1]}"
             raise SparkUnavailable(
                 f"the server's Python differs from Python {here} here; records are decoded and "
@@ -376,7 +382,7 @@ def check_server_python(spark: SparkSession) -> None:
                 "use the server's version of Python here, or run it as a job of the bundle; "
                 "`status` and `sql` work with any version",
             ) from failure
-        if "ModuleNotFoundError" in told:
+        if "ModuleNotFoundError" in message:
             raise SparkUnavailable(
                 "the server cannot import the lakehouse's Python functions",
                 "install this version of the wheel where the server's Python finds it, or run it "
@@ -386,5 +392,5 @@ def check_server_python(spark: SparkSession) -> None:
 
 
 def same_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The record batches as they come."""
+    """The record batches unchanged."""
     return batches

@@ -1,4 +1,4 @@
-"""Which exceptions are failures: of Spark, and of one table."""
+"""Classes of exceptions: failures of Spark, and of one table."""
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException

@@ -1,8 +1,8 @@
-"""What a Delta table's own log says of it, read without Spark: columns, rows and their bounds.
+"""Reads a Delta table's log without Spark: columns, number of rows, bounds of values.
 
-Tables in a catalog are not read. Whatever the log does not say, or says in a way that is not
-known here (a checkpoint in several parts), gives None: callers then know nothing, which is no
-error. Source: Delta's transaction log protocol, PROTOCOL.md.
+Tables in a catalog are not read. What the log lacks, or has in an unsupported form (such as a
+checkpoint in several parts), is None, which is no error.
+Source: Delta's transaction log protocol, PROTOCOL.md.
 """
 
 import json
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 from lakehouse.config.target import Layer, Target
-from lakehouse.places.place import Place, ask_each, list_folder, open_file, place
-from lakehouse.storage.names import location
+from lakehouse.places.place import Place, ask_each, list_folder, open_file, to_place
+from lakehouse.storage.names import table_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,16 +24,16 @@ Action: TypeAlias = Mapping[str, Any]
 MOST_FILES = 100
 NESTED = ("array", "map", "struct", "variant")
 _BOUNDED = ("NONE", "INT", "STRING")
-"""Kinds of columns whose bounds are read; those of times would load pandas."""
+"""Logical types of columns whose bounds are read; those of times would load pandas."""
 _PHYSICAL = "delta.columnMapping.physicalName"
 
 
 class TableLog(NamedTuple):
     """A table's newest version: its rows (None if unknown), its columns' types, its data files.
 
-    `physical` are the columns' names inside of the files, `stats` what the log says of each file;
-    `clustered` are the columns by which the files are to be clustered. `features` are those that a
-    reader of the table must know, `vectors` tell of each file which of its rows are hidden.
+    `physical` are the columns' names in the files, `stats` the log's statistics of each file,
+    `clustered` the clustering columns, `features` those that a reader of the table must support,
+    `vectors` the deletion vector of each file or None.
     """
 
     version: int
@@ -46,18 +46,18 @@ class TableLog(NamedTuple):
     features: frozenset[str] = frozenset()
     vectors: Sequence[Action | None] = ()
 
-    def highest(self, column: str) -> int | None:
+    def find_highest(self, column: str) -> int | None:
         """The highest whole number in a column, 0 in a table without rows; None if unknown."""
         inside = self.physical.get(column, column)
         filled = [each for each in self.stats if each.get("numRecords") != 0]
-        found = [each.get("maxValues", {}).get(inside) for each in filled]
+        maxima = [each.get("maxValues", {}).get(inside) for each in filled]
         if self.rows is None or any(each.get("hidden") for each in self.stats):
             return None
-        return None if None in found else max(found, default=0)
+        return None if None in maxima else max(maxima, default=0)
 
 
 class ColumnValues(NamedTuple):
-    """A column over all files: how many values are not null; bounds of whole numbers and texts."""
+    """A column over all files: the number of values that are not null; bounds of ints and texts."""
 
     values: int
     numbers: tuple[int, int] | None = None
@@ -65,55 +65,55 @@ class ColumnValues(NamedTuple):
 
 
 def read_log(folder: Place) -> TableLog | None:
-    """The newest version of the table in the folder; None where it cannot be told."""
+    """The newest version of the table in the folder; None if it cannot be read."""
     try:
-        version, actions = _actions(folder / "_delta_log")
-        return _table(folder, version, actions) if version >= 0 else None
+        version, actions = _read_actions(folder / "_delta_log")
+        return _build_table(folder, version, actions) if version >= 0 else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def read_table_log(target: Target, layer: Layer, table: str) -> TableLog | None:
-    """The newest version of a table of the lake; None where a catalog keeps it, or nothing."""
-    folder = location(target, layer, table)
-    return None if folder is None else read_log(place(target, folder))
+    """The newest version of a table of the lake; None if it is missing or in a catalog."""
+    folder = table_folder(target, layer, table)
+    return None if folder is None else read_log(to_place(target, folder))
 
 
 def read_notes(folder: Place) -> Iterator[str]:
-    """What the commits of the table in the folder note (`userMetadata`), the newest first."""
+    """The `userMetadata` of the commits of the table in the folder, the newest first."""
     log: Iterator[Place] = (folder / "_delta_log").glob("*.json")
     commits = [file for file in log if file.stem.isdigit()]
     for file in sorted(commits, key=str, reverse=True):
         lines = file.read_text(encoding="utf-8").splitlines()
-        told = [json.loads(line)["commitInfo"] for line in lines if '"commitInfo"' in line[:20]]
-        yield from (info["userMetadata"] for info in told if info.get("userMetadata"))
+        infos = [json.loads(line)["commitInfo"] for line in lines if '"commitInfo"' in line[:20]]
+        yield from (info["userMetadata"] for info in infos if info.get("userMetadata"))
 
 
 def read_columns(table: TableLog) -> dict[str, ColumnValues] | None:
-    """The columns' values as the footers of the data files tell.
+    """The columns' values by the footers of the data files.
 
-    Rows that deletion vectors hide are counted. Nested columns are left out, and columns of which
-    a footer has no statistics. None for a table of more than `MOST_FILES` files, or damaged ones.
+    Hidden rows are counted. Nested columns, and columns without statistics in a footer, are left
+    out. None for a table of more than `MOST_FILES` files, or a damaged one.
     """
     if len(table.files) > MOST_FILES:
         return None
     try:
-        chunks = [chunk for file in table.files for chunk in _chunks(file)]
+        chunks = [chunk for file in table.files for chunk in _read_chunks(file)]
     except (OSError, ValueError):
         return None
     plain = {inside: n for n, inside in table.physical.items() if table.columns[n] not in NESTED}
     columns = dict.fromkeys(plain.values(), ColumnValues(0))
-    for inside, found in chunks:
+    for inside, values in chunks:
         name = plain.get(inside)
-        if name is not None and found is None:
+        if name is not None and values is None:
             columns.pop(name, None)
-        elif name in columns and found is not None:
-            columns[name] = _merged(columns[name], found)
+        elif name in columns and values is not None:
+            columns[name] = _merge_values(columns[name], values)
     return columns
 
 
 def read_values(table: TableLog, columns: Sequence[str]) -> list[tuple[Any, ...]] | None:
-    """All rows of some columns; rows that a deletion vector hides are among them.
+    """All rows of some columns, including hidden rows.
 
     None for a table of more than `MOST_FILES` files, a damaged one, or one without the columns.
     """
@@ -132,7 +132,7 @@ def read_values(table: TableLog, columns: Sequence[str]) -> list[tuple[Any, ...]
 
 
 def forget_old_log(folder: Place) -> None:
-    """Deletes what the table's log holds from before its newest checkpoint."""
+    """Deletes the files of the table's log from before its newest checkpoint."""
     log = folder / "_delta_log"
     newest = int(json.loads(_read_text(log / "_last_checkpoint"))["version"])
     for file in list_folder(log):
@@ -141,24 +141,24 @@ def forget_old_log(folder: Place) -> None:
             file.unlink(missing_ok=True)
 
 
-def _actions(log: Place) -> tuple[int, list[Action]]:
+def _read_actions(log: Place) -> tuple[int, list[Action]]:
     """The newest version, and the actions of the last checkpoint and all commits since."""
-    first, found = 0, list[Action]()
+    first, actions = 0, list[Action]()
     pointer = _read_pointer(log)
     if pointer is not None:
-        told = json.loads(pointer)
-        if "parts" in told or "v2Checkpoint" in told:
+        checkpoint = json.loads(pointer)
+        if "parts" in checkpoint or "v2Checkpoint" in checkpoint:
             raise ValueError("a checkpoint in several parts")
-        first = int(told["version"]) + 1
-        found += _checkpoint(log / f"{first - 1:020}.checkpoint.parquet")
+        first = int(checkpoint["version"]) + 1
+        actions += _read_checkpoint(log / f"{first - 1:020}.checkpoint.parquet")
     commits = _commits_from(log, first)
     for text in ask_each(_read_text, commits):
-        found += [json.loads(line) for line in text.splitlines()]
-    return first - 1 + len(commits), found
+        actions += [json.loads(line) for line in text.splitlines()]
+    return first - 1 + len(commits), actions
 
 
 def _read_pointer(log: Place) -> str | None:
-    """What tells the last checkpoint; None where there is none."""
+    """The text of `_last_checkpoint`; None if there is none."""
     try:
         return _read_text(log / "_last_checkpoint")
     except FileNotFoundError:
@@ -166,21 +166,21 @@ def _read_pointer(log: Place) -> str | None:
 
 
 def _commits_from(log: Place, version: int) -> list[Place]:
-    """The files of the commits from a version on, up to the newest; a store is asked once."""
+    """The files of the commits from a version to the newest; a store is listed once."""
     names = {file.name for file in list_folder(log)} if not isinstance(log, Path) else None
-    found = list[Place]()
+    commits = list[Place]()
     while True:
-        commit = log / f"{version + len(found):020}.json"
+        commit = log / f"{version + len(commits):020}.json"
         if not (commit.exists() if names is None else commit.name in names):
-            return found
-        found.append(commit)
+            return commits
+        commits.append(commit)
 
 
 def _read_text(file: Place) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def _checkpoint(file: Place) -> Iterator[Action]:
+def _read_checkpoint(file: Place) -> Iterator[Action]:
     import pyarrow.parquet as pq
 
     with open_file(file) as source, pq.ParquetFile(source) as opened:
@@ -197,42 +197,41 @@ def _read_parquet(file: Place, columns: Sequence[str]) -> "pa.Table":
         return pq.read_table(source, columns=list(columns), partitioning=None)
 
 
-def _table(folder: Place, version: int, actions: Sequence[Action]) -> TableLog:
+def _build_table(folder: Place, version: int, actions: Sequence[Action]) -> TableLog:
     newest = [action["metaData"]["schemaString"] for action in actions if "metaData" in action]
     protocols = [action["protocol"] for action in actions if "protocol" in action]
     fields = json.loads(newest[-1])["fields"] if newest else []
-    files = _files(actions)
-    stats = [_stats(file) for file in files]
-    known = all("numRecords" in each for each in stats)
-    rows = sum(each["numRecords"] - each["hidden"] for each in stats) if known else None
-    columns = {field["name"]: _type(field["type"]) for field in fields}
+    files = _list_files(actions)
+    stats = [_read_stats(file) for file in files]
+    is_counted = all("numRecords" in each for each in stats)
+    rows = sum(each["numRecords"] - each["hidden"] for each in stats) if is_counted else None
+    columns = {field["name"]: _type_name(field["type"]) for field in fields}
     physical = {field["name"]: field["metadata"].get(_PHYSICAL, field["name"]) for field in fields}
     places = [folder / unquote(file["path"]) for file in files]
-    clustered = _clustered(actions, {inside: name for name, inside in physical.items()})
+    clustered = _clustered_columns(actions, {inside: name for name, inside in physical.items()})
     vectors = [file.get("deletionVector") for file in files]
     features = frozenset(protocols[-1].get("readerFeatures") or ()) if protocols else frozenset()
     return TableLog(version, rows, columns, physical, places, stats, clustered, features, vectors)
 
 
-def _clustered(actions: Sequence[Action], names: Mapping[str, str]) -> list[str]:
-    told = [action["domainMetadata"] for action in actions if "domainMetadata" in action]
-    newest = [domain for domain in told if domain["domain"] == "delta.clustering"][-1:]
+def _clustered_columns(actions: Sequence[Action], names: Mapping[str, str]) -> list[str]:
+    domains = [action["domainMetadata"] for action in actions if "domainMetadata" in action]
+    newest = [domain for domain in domains if domain["domain"] == "delta.clustering"][-1:]
     kept = [json.loads(domain["configuration"]) for domain in newest if not domain["removed"]]
     return [names[column[0]] for each in kept for column in each["clusteringColumns"]]
 
 
-def _files(actions: Sequence[Action]) -> list[Action]:
+def _list_files(actions: Sequence[Action]) -> list[Action]:
     """The data files that were added and not removed since.
 
-    A file whose rows a new deletion vector hides is removed and added under its old path: a file is
-    known by its path and its vector.
+    A new deletion vector removes and adds a file under the same path: path and vector identify it.
     """
     files: dict[tuple[str, str], Action] = {}
     for action in actions:
         for kind in ("remove", "add"):
             file = action.get(kind) or {}
             vector = file.get("deletionVector") or {}
-            identity = (str(file.get("path")), _told(vector))
+            identity = (str(file.get("path")), _identify_vector(vector))
             if kind == "add" and file:
                 files[identity] = file
             elif file:
@@ -240,32 +239,32 @@ def _files(actions: Sequence[Action]) -> list[Action]:
     return list(files.values())
 
 
-def _told(vector: Action) -> str:
-    """What tells a deletion vector from another; an empty text without one."""
+def _identify_vector(vector: Action) -> str:
+    """The identity of a deletion vector; an empty text without one."""
     names = ("storageType", "pathOrInlineDv", "offset")
     return "|".join(str(vector.get(name) or "") for name in names) if vector else ""
 
 
-def _stats(file: Action) -> Action:
-    """What the log says of a file; `hidden` are the rows that a deletion vector hides."""
+def _read_stats(file: Action) -> Action:
+    """The log's statistics of a file; `hidden` is the number of rows that a vector hides."""
     hidden = (file.get("deletionVector") or {}).get("cardinality", 0)
     return {**json.loads(file.get("stats") or "{}"), "hidden": hidden}
 
 
-def _type(written: object) -> str:
-    """A type as the log writes it: of a nested one only array, map or struct."""
+def _type_name(written: object) -> str:
+    """The name of a type in the log: for a nested one only array, map or struct."""
     return str(written["type"]) if isinstance(written, dict) else str(written)
 
 
-def _chunks(file: Place) -> Iterator[tuple[str, ColumnValues | None]]:
-    """The column chunks of a Parquet file with their statistics; None for one without."""
+def _read_chunks(file: Place) -> Iterator[tuple[str, ColumnValues | None]]:
+    """The columns in each row group of a Parquet file, with values; None without statistics."""
     import pyarrow.parquet as pq
 
     with open_file(file) as source:
-        told = pq.read_metadata(source)
-    for group in range(told.num_row_groups):
-        for at in range(told.num_columns):
-            chunk = told.row_group(group).column(at)
+        metadata = pq.read_metadata(source)
+    for group in range(metadata.num_row_groups):
+        for at in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(at)
             yield chunk.path_in_schema, _read_values_of(chunk)
 
 
@@ -273,14 +272,14 @@ def _read_values_of(chunk: "ColumnChunkMetaData") -> ColumnValues | None:
     stats = chunk.statistics
     if stats is None or not stats.has_null_count:
         return None
-    told = stats.has_min_max and stats.logical_type.type in _BOUNDED
-    bounds: Any = (stats.min, stats.max) if told else (None, None)
+    is_bounded = stats.has_min_max and stats.logical_type.type in _BOUNDED
+    bounds: Any = (stats.min, stats.max) if is_bounded else (None, None)
     whole, text = ({type(bound) for bound in bounds} == {kind} for kind in (int, str))
     numbers, texts = bounds if whole else None, bounds if text else None
     return ColumnValues(chunk.num_values - stats.null_count, numbers, texts)
 
 
-def _merged(one: ColumnValues, other: ColumnValues) -> ColumnValues:
+def _merge_values(one: ColumnValues, other: ColumnValues) -> ColumnValues:
     numbers = [bounds for bounds in (one.numbers, other.numbers) if bounds is not None]
     texts = [bounds for bounds in (one.texts, other.texts) if bounds is not None]
     return ColumnValues(

@@ -1,4 +1,4 @@
-"""A lake as the layers work on it: the Spark session, and where the tables lie."""
+"""A lake as the layers use it: the Spark session, and the places of the tables."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -20,7 +20,7 @@ class AskedLake(Protocol):
 
     @property
     def at_once(self) -> int:
-        """How many queries are best asked at once."""
+        """How many queries are best run in parallel."""
 
     def name(self, layer: Layer, table: str) -> str:
         """The quoted SQL name of a table."""
@@ -28,11 +28,8 @@ class AskedLake(Protocol):
     def exists(self, layer: Layer, table: str) -> bool:
         """Whether a table has been created."""
 
-    def types(self, layer: Layer, table: str) -> dict[str, str]:
+    def column_types(self, layer: Layer, table: str) -> dict[str, str]:
         """The columns of a table with their types in Spark's SQL."""
-
-    def highest(self, layer: Layer, table: str, column: str) -> int | None:
-        """The highest whole number in a column, where the table's log is read; else None."""
 
     def ask(self, query: str) -> list[dict[str, Any]]:
         """The rows of a query in Spark's SQL, by column; times are in UTC, without a zone."""
@@ -44,24 +41,21 @@ class Lake:
 
     spark: "SparkSession"
     target: Target
-    # Planning a query over many tables keeps one processor busy: so many are asked at once.
+    # Planning a query over many tables keeps one processor busy.
     at_once: ClassVar[int] = 2
 
     def name(self, layer: Layer, table: str) -> str:
         """The quoted SQL name of a table."""
-        return names.name(self.target, layer, table)
+        return names.table_name(self.target, layer, table)
 
     def exists(self, layer: Layer, table: str) -> bool:
         """Whether a table has been created."""
-        return names.exists(self.spark, self.target, layer, table)
+        return names.table_exists(self.spark, self.target, layer, table)
 
-    def types(self, layer: Layer, table: str) -> dict[str, str]:
+    def column_types(self, layer: Layer, table: str) -> dict[str, str]:
         """The columns of a table with their types in Spark's SQL."""
         fields = self.spark.table(self.name(layer, table)).schema.fields
         return {field.name: field.dataType.simpleString() for field in fields}
-
-    def highest(self, layer: Layer, table: str, column: str) -> int | None:
-        """Unknown: Spark reads the log itself."""
 
     def ask(self, query: str) -> list[dict[str, Any]]:
         """The rows of a query, by column."""
@@ -69,7 +63,7 @@ class Lake:
 
 
 class LakeTable:
-    """A Delta table of a lake. Its schema is looked at once, and again after it has grown."""
+    """A Delta table of a lake. Its schema is read once, and again after `forget`."""
 
     def __init__(self, lake: Lake, layer: Layer, table: str) -> None:
         """Take the lake, the layer and the table's own name."""
@@ -88,7 +82,7 @@ class LakeTable:
 
     @property
     def schema(self) -> "StructType":
-        """The table's schema; the table must be there."""
+        """The table's schema; the table must exist."""
         if self._schema is None:
             self._schema = self.read().schema
         return self._schema
@@ -105,5 +99,5 @@ class LakeTable:
         return self.lake.spark.table(self.name)
 
     def forget(self) -> None:
-        """Has the schema looked at again."""
+        """Drops the schema, which is then read again."""
         self._schema = None

@@ -1,6 +1,6 @@
-"""Landing folders: their files, and extracts that are copied there as if they had been dropped.
+"""Landing folders: their files, and snapshot files that `run --extract` copies there.
 
-Files of an extract get names of their content, so that one that is landed again adds nothing.
+Copied files are named by their content, so that copying them again adds nothing.
 """
 
 import errno
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
-from lakehouse.places.place import Place, place
+from lakehouse.places.place import Place, to_place
 from lakehouse.places.settings import is_object_url
 
 
@@ -26,10 +26,10 @@ class LandedFile(NamedTuple):
     """A file below a landing folder; times are in nanoseconds since 1970.
 
     Attributes:
-        path: its path, as the folder was named.
+        path: its path, below the folder as given.
         size: its bytes.
-        changed_at: when its content was changed, which any program can set.
-        touched_at: when the file system last noted a change of the file, its name or its rights.
+        changed_at: the time of its content (mtime), which any program can set.
+        touched_at: the time of the last change of its content, name or rights (ctime).
         number: its number in the file system (inode).
     """
 
@@ -41,15 +41,15 @@ class LandedFile(NamedTuple):
 
 
 def list_files(target: Target, folder: str) -> list[LandedFile]:
-    """Every file below a folder, by path, whatever its name; links are followed.
+    """All files below a folder, sorted by path; links are followed.
 
     Raises:
-        OSError: the folder is not there, a part of it cannot be read, or links lead to one folder
-            several times.
+        OSError: the folder is missing, a part of it cannot be read, or several links lead to one
+            folder.
     """
     if is_object_url(folder):
-        return sorted(map(_landed, place(target, folder).rglob("*")))
-    found, seen = list[LandedFile](), set[tuple[int, int]]()
+        return sorted(map(_to_landed_file, to_place(target, folder).rglob("*")))
+    files, seen = list[LandedFile](), set[tuple[int, int]]()
     left = [folder]
     while left:
         inner = left.pop()
@@ -64,27 +64,27 @@ def list_files(target: Target, folder: str) -> list[LandedFile]:
                 else:
                     of = entry.stat()
                     times = of.st_mtime_ns, of.st_ctime_ns
-                    found.append(LandedFile(entry.path, of.st_size, *times, of.st_ino))
-    return sorted(found)
+                    files.append(LandedFile(entry.path, of.st_size, *times, of.st_ino))
+    return sorted(files)
 
 
-def _landed(file: Place) -> LandedFile:
+def _to_landed_file(file: Place) -> LandedFile:
     of = file.stat()
     return LandedFile(str(file), of.st_size, of.st_mtime_ns, of.st_ctime_ns, of.st_ino)
 
 
-def land_extract(target: Target, tables: Sequence[Table], folder: Path, day: str) -> list[Path]:
+def land_snapshot(target: Target, tables: Sequence[Table], folder: Path, day: str) -> list[Path]:
     """Copies the files of a folder to `LANDING/PATH/DAY/`; returns those that are new there.
 
-    A new day appears in one rename with all its files. Names that begin with . or _ or end in
-    .tmp are left out, as everywhere.
+    The folder of a new date appears in one rename with all its files. Files whose names begin with
+    . or _ or end in .tmp are left out, as everywhere.
 
     Raises:
-        ConfigurationError: not one snapshot table, no such day or folder, no file in it, or a
-            landing root that is no folder of this machine.
+        ConfigurationError: not exactly one snapshot table, an invalid date, a missing or empty
+            folder, or a landing root that is no folder of this machine.
     """
-    day_of = _place(target, tables) / _day(day)
-    named = {_name(file): file for file in _files(folder)}
+    day_of = _snapshot_folder(target, tables) / _check_date(day)
+    named = {_content_name(file): file for file in _list_snapshot_files(folder)}
     new = {name: file for name, file in named.items() if not (day_of / name).exists()}
     if not new:
         return []
@@ -93,39 +93,39 @@ def land_extract(target: Target, tables: Sequence[Table], folder: Path, day: str
     aside.mkdir()
     for name, file in new.items():
         shutil.copyfile(file, aside / name)
-    _appear(aside, day_of, list(new))
+    _move_into_place(aside, day_of, list(new))
     return [day_of / name for name in new]
 
 
 def rename_landed(target: Target, file: Path) -> Path:
-    """Gives a dropped file a name that was not read yet, so that the next run reads it.
+    """Renames a dropped file so that the next run reads it again.
 
     Raises:
         ConfigurationError: it is no file below the landing root.
     """
     if "://" in target.landing or not file.absolute().is_relative_to(Path(target.landing)):
         expected = f"a file below {target.landing}"
-        raise _wrong("--again", str(file), expected, "name a file that was dropped there")
+        raise _to_error("--again", str(file), expected, "name a file that was dropped there")
     if not file.is_file():
-        raise _wrong("--again", f"no file {file}", "a file that is there", "correct the name")
+        raise _to_error("--again", f"no file {file}", "a file that is there", "correct the name")
     numbers = (f"again-{number}-{file.name}" for number in itertools.count(1))
     new = next(to for name in numbers if not (to := file.with_name(name)).exists())
     return file.rename(new)
 
 
 def is_finished(name: str) -> bool:
-    """Whether a file of this name is no longer being written; Spark takes names in UTF-8 only."""
+    """Whether the name is that of a complete file, and UTF-8, as Spark needs it."""
     finished = not name.startswith((".", "_")) and not name.endswith((".tmp", "._COPYING_"))
     return finished and (name.isascii() or name.encode(errors="ignore").decode() == name)
 
 
 def from_landing(text: str | None, target: Target) -> str | None:
-    """A text for a person in which dropped files are named from the landing root on."""
+    """A message with paths of dropped files shortened to those below the landing root."""
     root = re.escape(target.landing.strip("/"))
     return None if text is None else re.sub(rf"file:/+{root}/", "", text)
 
 
-def _appear(aside: Path, day_of: Path, names: Sequence[str]) -> None:
+def _move_into_place(aside: Path, day_of: Path, names: Sequence[str]) -> None:
     if not day_of.exists():
         aside.rename(day_of)
         return
@@ -134,36 +134,37 @@ def _appear(aside: Path, day_of: Path, names: Sequence[str]) -> None:
     aside.rmdir()
 
 
-def _place(target: Target, tables: Sequence[Table]) -> Path:
+def _snapshot_folder(target: Target, tables: Sequence[Table]) -> Path:
     if len(tables) != 1 or tables[0].format != "snapshot":
-        found = ", ".join(f"{table.table} ({table.format})" for table in tables)
-        raise _wrong("--table", found, "one table of format snapshot", "name it with --table")
+        actual = ", ".join(f"{table.table} ({table.format})" for table in tables)
+        raise _to_error("--table", actual, "one table of format snapshot", "name it with --table")
     if "://" in target.landing:
         expected = "a folder that this machine can write to"
-        raise _wrong("--extract", target.landing, expected, "copy the files there by other means")
+        action = "copy the files there by other means"
+        raise _to_error("--extract", target.landing, expected, action)
     return Path(target.landing, str(tables[0].feeds[0].path))
 
 
-def _day(text: str) -> str:
+def _check_date(text: str) -> str:
     with suppress(ValueError):
         day = date.fromisoformat(text)
         if day >= date(1970, 1, 1) and day.isoformat() == text:
             return text
-    raise _wrong("--effective-date", text, "a day since 1970 as YYYY-MM-DD", "correct it")
+    raise _to_error("--effective-date", text, "a day since 1970 as YYYY-MM-DD", "correct it")
 
 
-def _files(folder: Path) -> list[Path]:
+def _list_snapshot_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
-        raise _wrong("--extract", str(folder), "a folder with snapshot files", "correct it")
-    found = [file for file in sorted(folder.iterdir()) if file.is_file() and is_finished(file.name)]
-    if not found:
+        raise _to_error("--extract", str(folder), "a folder with snapshot files", "correct it")
+    files = [file for file in sorted(folder.iterdir()) if file.is_file() and is_finished(file.name)]
+    if not files:
         expected = "at least one file whose name does not begin with . or _ or end in .tmp"
-        raise _wrong("--extract", f"no such file in {folder}", expected, "correct it")
-    return found
+        raise _to_error("--extract", f"no such file in {folder}", expected, "correct it")
+    return files
 
 
-def _name(file: Path) -> str:
-    """The content's digest before the name: endings such as .csv.gz mean something."""
+def _content_name(file: Path) -> str:
+    """The content's digest and the name, which keeps endings such as .csv.gz."""
     digest = hashlib.sha256()
     with file.open("rb") as content:
         while part := content.read(1 << 20):
@@ -171,5 +172,5 @@ def _name(file: Path) -> str:
     return f"{digest.hexdigest()[:12]}-{file.name}"
 
 
-def _wrong(option: str, found: str, expected: str, action: str) -> ConfigurationError:
-    return ConfigurationError("command line", option, found, expected, action)
+def _to_error(option: str, actual: str, expected: str, action: str) -> ConfigurationError:
+    return ConfigurationError("command line", option, actual, expected, action)

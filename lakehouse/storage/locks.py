@@ -1,12 +1,12 @@
-"""One run at a time per table: a lock file in the lake says who writes it.
+"""Locks: one run at a time per table.
 
-The file `lake/_locks/NAME.lock` holds the holder and a beat that its run counts up. A lock is stale
-when its process is gone, or, where the holder is on another machine, when the beat has stood still
-for several beats while it was watched. No clock is compared with another, so none can be wrong.
-A target with a catalog has no such files: there its one job keeps its runs apart.
+The file `lake/_locks/NAME.lock` has the holder and a counter (beat) that the holder's run raises. A
+lock is stale if its process has ended or, for a holder on another machine, if the beat did not
+change while this run watched it for several beats. Clocks of machines are not compared. A target
+with a catalog has no locks: its single job separates its runs.
 
-The tables that all runs write to, such as the ledger, have one lock that is held for a commit only.
-A lake in an object store has these locks too, written by the store's own comparison.
+The tables that all runs write to, such as the ledger, share one lock that is held per commit. In
+object stores locks are conditional writes.
 """
 
 import fcntl
@@ -32,11 +32,11 @@ BEAT_SECONDS = 5.0
 MISSED_BEATS = 4
 GLANCE_SECONDS = 0.05
 AT_ONCE = 16
-"""Locks that are taken or let go at once: a store answers after some 30 ms."""
+"""Locks that are taken or released in parallel: a store answers after some 30 ms."""
 
 
 class Holder(Strict):
-    """A run that holds a lock: where it runs, since when, and how often it has told so."""
+    """A run that holds a lock: where it runs, since when, and its beat."""
 
     host: str
     pid: int
@@ -46,46 +46,46 @@ class Holder(Strict):
     beat: int = 0
 
     def __str__(self) -> str:
-        """As a refused run tells it."""
+        """The holder as the message of a refused run has it."""
         return f"run {self.run_id} on {self.host}, process {self.pid}, since {self.since:%F %T} UTC"
 
 
 @contextmanager
-def held(target: Target, names: Iterable[str], run_id: str) -> Iterator[dict[str, Holder]]:
-    """Hold the locks of these names; gives the names that others hold, with their holders.
+def hold_locks(target: Target, names: Iterable[str], run_id: str) -> Iterator[dict[str, Holder]]:
+    """Takes the locks of these names; yields the names that others hold, with their holders.
 
-    Locks that could be had are let go at the end.
+    The taken locks are released at the end.
     """
     if target.catalog:
         yield {}
         return
-    me = _me(run_id)
+    me = _this_holder(run_id)
     files = {name: lock_file(target, name) for name in names}
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        holders = pool.map(lambda file: _taken(file, me, _is_stale), files.values())
-        found = dict(zip(files, holders, strict=True))
-    refused = {name: who for name, who in found.items() if who is not None}
-    with _beating([file for name, file in files.items() if name not in refused], me):
+        holders = pool.map(lambda file: _take_lock(file, me, _is_stale), files.values())
+        by_name = dict(zip(files, holders, strict=True))
+    refused = {name: who for name, who in by_name.items() if who is not None}
+    with _keep_beating([file for name, file in files.items() if name not in refused], me):
         yield refused
 
 
 @contextmanager
-def sharing(target: Target) -> Iterator[None]:
-    """Hold back every other commit to the tables that runs share.
+def hold_commit_lock(target: Target) -> Iterator[None]:
+    """Excludes other commits to the tables that runs share.
 
-    On a local disk a commit looks whether its version is there and then renames itself to that
-    place: of two at once, one would be gone. The system lets go of a killed process's lock. In an
-    object store the lock is one as of a table, for the commits of all machines.
+    On a local disk a commit checks that its version is free and then renames its file: of two at
+    the same time one would be lost. The system releases the lock of a killed process. In an object
+    store this is a lock file as for a table, valid for all machines.
     """
     if target.catalog:
         yield
         return
     if is_object_url(target.lake):
-        me, file = _me(f"commit-{uuid.uuid4().hex}"), lock_file(target, "commits")
+        me, file = _this_holder(f"commit-{uuid.uuid4().hex}"), lock_file(target, "commits")
         is_stale = _Watch()
-        while _taken(file, me, is_stale) is not None:
+        while _take_lock(file, me, is_stale) is not None:
             time.sleep(GLANCE_SECONDS)
-        with _beating([file], me):
+        with _keep_beating([file], me):
             yield
         return
     folder = Path(target.lake, "_locks")
@@ -95,10 +95,10 @@ def sharing(target: Target) -> Iterator[None]:
         yield
 
 
-def _taken(
+def _take_lock(
     file: LockFile, me: Holder, is_stale: Callable[[LockFile, str, Holder], bool]
 ) -> Holder | None:
-    """Take the lock; None when it is ours, else who holds it."""
+    """Takes the lock; returns None, or its holder if that is another run."""
     text = me.model_dump_json()
     while not file.create(text):
         seen = file.read()
@@ -106,7 +106,7 @@ def _taken(
             continue
         if seen == text:  # an answer that was lost: the store took it all the same
             break
-        other = _holder(seen)
+        other = _parse_holder(seen)
         if not is_stale(file, seen, other):
             return other
         if file.take_over(text, seen):
@@ -115,22 +115,22 @@ def _taken(
 
 
 def _is_stale(file: LockFile, seen: str, holder: Holder) -> bool:
-    """Whether its process is gone, or its beat has stood still while this run looked on."""
+    """Whether the holder's process has ended, or its beat did not change while this run waited."""
     if holder.host == socket.gethostname():
-        return born(holder.pid) != holder.born
+        return process_start(holder.pid) != holder.born
     time.sleep(BEAT_SECONDS * MISSED_BEATS)
     return file.read() == seen
 
 
 class _Watch:
-    """The same without standing by, for whoever asks again and again."""
+    """The same without waiting, for callers that ask repeatedly."""
 
     def __init__(self) -> None:
         self._seen, self._since = "", 0.0
 
     def __call__(self, file: LockFile, seen: str, holder: Holder) -> bool:
         if holder.host == socket.gethostname():
-            return born(holder.pid) != holder.born
+            return process_start(holder.pid) != holder.born
         now = time.monotonic()
         if seen != self._seen:
             self._seen, self._since = seen, now
@@ -138,10 +138,10 @@ class _Watch:
 
 
 @contextmanager
-def _beating(files: list[LockFile], me: Holder) -> Iterator[None]:
-    """Has the locks tell that their run is alive, and lets them go at the end."""
+def _keep_beating(files: list[LockFile], me: Holder) -> Iterator[None]:
+    """Raises the beats of the locks in a thread, and releases the locks at the end."""
     ended = threading.Event()
-    beating = threading.Thread(target=_beat, args=(files, me, ended), daemon=True)
+    beating = threading.Thread(target=_count_beats, args=(files, me, ended), daemon=True)
     beating.start()
     try:
         yield
@@ -159,27 +159,27 @@ def _let_go(file: LockFile, me: Holder) -> None:
             file.let_go(seen)
 
 
-def _beat(files: list[LockFile], me: Holder, ended: threading.Event) -> None:
-    """Count up until it has ended; a full disk leaves out beats, for everybody who might look."""
-    told = me
+def _count_beats(files: list[LockFile], me: Holder, ended: threading.Event) -> None:
+    """Raises the beats until the run has ended; skips beats that cannot be written."""
+    holder = me
     while not ended.wait(BEAT_SECONDS):
-        told = told.model_copy(update={"beat": told.beat + 1})
+        holder = holder.model_copy(update={"beat": holder.beat + 1})
         for file in files:
             with suppress(OSError):
                 seen = _own_text(file, me)
                 if seen is not None:
-                    file.replace(told.model_dump_json(), seen)
+                    file.replace(holder.model_dump_json(), seen)
 
 
 def _own_text(file: LockFile, me: Holder) -> str | None:
-    """What the lock says while it is this run's; None once it is not."""
+    """The text of the lock if it is this run's, else None."""
     text = file.read()
-    now = _holder(text or "")
+    now = _parse_holder(text or "")
     return text if (now.run_id, now.pid, now.born) == (me.run_id, me.pid, me.born) else None
 
 
-def _holder(text: str) -> Holder:
-    """The holder that a lock tells. One that cannot be read has no living holder."""
+def _parse_holder(text: str) -> Holder:
+    """The holder in a lock's text; for an unreadable text a holder that is not alive."""
     try:
         return Holder.model_validate_json(text)
     except ValidationError:
@@ -188,16 +188,16 @@ def _holder(text: str) -> Holder:
         return Holder(host=host, pid=0, born="never", run_id="unknown", since=nobody)
 
 
-def _me(run_id: str) -> Holder:
+def _this_holder(run_id: str) -> Holder:
     pid, now = os.getpid(), datetime.now(timezone.utc)
     host = socket.gethostname()
-    return Holder(host=host, pid=pid, born=born(pid) or "", run_id=run_id, since=now)
+    return Holder(host=host, pid=pid, born=process_start(pid) or "", run_id=run_id, since=now)
 
 
-def born(pid: int) -> str | None:
-    """What tells a process from a later one of the same number; None when there is none.
+def process_start(pid: int) -> str | None:
+    """What distinguishes a process from a later one with its number; None if it does not run.
 
-    Its start in clock ticks since boot, and the boot, where the system tells; else only its number.
+    Its start in clock ticks since boot and the boot's id, or only its number if these are unknown.
     """
     if not Path("/proc/self/stat").exists():
         return _by_signal(pid)

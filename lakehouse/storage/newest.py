@@ -1,4 +1,4 @@
-"""How far tables are that count their batches: their Delta logs tell, or else Spark."""
+"""The newest batches of tables, from their Delta logs or else by Spark."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,29 +11,29 @@ from lakehouse.storage import names
 from lakehouse.storage.delta_log import read_table_log
 
 AT_ONCE = 4
-"""Queries. What Delta does for a table that it has not met yet is one thread's work."""
+"""Parallel queries: loading a table that Delta has not cached uses one thread."""
 
 
 def newest_batch(spark: SparkSession, target: Target, layer: Layer, table: str) -> int | None:
-    """The highest `_batch` of a table, 0 without a row; None where the table is not there."""
-    if not names.exists(spark, target, layer, table):
+    """The highest `_batch` of a table, 0 without a row; None if the table does not exist."""
+    if not names.table_exists(spark, target, layer, table):
         return None
-    logged = _logged(target, layer, table)
+    logged = _read_logged_batch(target, layer, table)
     if logged is not None:
         return logged
-    return int(spark.sql(_query(target, layer, table)).collect()[0]["newest"] or 0)
+    return int(spark.sql(_build_query(target, layer, table)).collect()[0]["newest"] or 0)
 
 
 def newest_batches(
     spark: SparkSession, target: Target, layer: Layer, tables: Iterable[str]
 ) -> dict[str, int | None]:
-    """The newest batch of each existing table, in a few queries where no local log answers.
+    """The newest batch of each existing table, from the logs or else in a few queries.
 
-    None for a table that cannot be read: the caller that has to fail asks for that table alone.
+    None for a table that cannot be read; `newest_batch` raises for it.
     """
-    there = [table for table in sorted(tables) if names.exists(spark, target, layer, table)]
-    found = {table: _logged(target, layer, table) for table in there}
-    parts = [_query(target, layer, table) for table in there if found[table] is None]
+    there = [table for table in sorted(tables) if names.table_exists(spark, target, layer, table)]
+    batches = {table: _read_logged_batch(target, layer, table) for table in there}
+    parts = [_build_query(target, layer, table) for table in there if batches[table] is None]
     queries = [" UNION ALL ".join(parts[at::AT_ONCE]) for at in range(min(AT_ONCE, len(parts)))]
 
     def answer(query: str) -> list[Row]:
@@ -43,22 +43,22 @@ def newest_batches(
         with ThreadPoolExecutor(AT_ONCE) as pool:
             rows = [row for answered in pool.map(answer, queries) for row in answered]
     except SPARK_FAILURES:
-        return {table: _alone(spark, target, layer, table) for table in there}
-    return found | {row["name"]: int(row["newest"] or 0) for row in rows}
+        return {table: _try_newest_batch(spark, target, layer, table) for table in there}
+    return batches | {row["name"]: int(row["newest"] or 0) for row in rows}
 
 
-def _logged(target: Target, layer: Layer, table: str) -> int | None:
-    """What the log of a table in a local folder tells; None where Spark is to be asked."""
+def _read_logged_batch(target: Target, layer: Layer, table: str) -> int | None:
+    """The newest batch by the log of a table without a catalog; None if unknown."""
     log = read_table_log(target, layer, table)
-    return None if log is None else log.highest("_batch")
+    return None if log is None else log.find_highest("_batch")
 
 
-def _query(target: Target, layer: Layer, table: str) -> str:
-    place = names.name(target, layer, table)
+def _build_query(target: Target, layer: Layer, table: str) -> str:
+    place = names.table_name(target, layer, table)
     return f"SELECT {names.literal(table)} AS name, max(_batch) AS newest FROM {place}"
 
 
-def _alone(spark: SparkSession, target: Target, layer: Layer, table: str) -> int | None:
+def _try_newest_batch(spark: SparkSession, target: Target, layer: Layer, table: str) -> int | None:
     try:
         return newest_batch(spark, target, layer, table)
     except SPARK_FAILURES:

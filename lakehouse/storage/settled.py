@@ -1,9 +1,9 @@
-"""The mark of a settled lake: whoever finds nothing changed since knows that a run has no work.
+"""The mark of a settled lake: if nothing has changed since, a run has nothing to do.
 
-A run over all layers that ended with everything done leaves `lake/_settled.json`. It names all that
-a run depends on: the version of the lakehouse, the configuration, every file in the landing
-folders, and the newest commit of every table of the lake. The next run compares it with what is
-there, without Spark. Any difference, and whatever cannot be read, means that there may be work.
+A run over all layers that left no work writes `lake/_settled.json`. It has all that a run depends
+on: the version of the lakehouse, the configuration, every file in the landing folders, and the
+newest commit of every table. The next run compares it with the lake, without Spark. Any difference,
+or anything that cannot be read, means that there may be work.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from importlib.metadata import version
 
 from lakehouse.config.table import Strict, Table
 from lakehouse.config.target import LAYERS, Target
-from lakehouse.places.place import Place, ask_each, list_folder, place, write_whole
+from lakehouse.places.place import Place, ask_each, list_folder, to_place, write_whole
 from lakehouse.storage.landing import list_files
 
 FILE = "_settled.json"
@@ -28,13 +28,13 @@ class Inputs(Strict):
 
 
 class PendingTable(Strict):
-    """Records of a table's change log that are merged later; the times are in seconds since 1970.
+    """Pending changes of a table, to be merged later; times are in seconds since 1970.
 
     Attributes:
         table: the table.
-        records: how many wait.
+        records: how many there are.
         since: when the last merge began.
-        due_at: from when on a run merges them.
+        due_at: when they are to be merged.
     """
 
     table: str
@@ -44,14 +44,14 @@ class PendingTable(Strict):
 
 
 class Mark(Strict):
-    """What a run left behind that had nothing left to do.
+    """The mark that a run writes if it leaves no work.
 
     Attributes:
-        inputs: what it depended on, looked at before bronze listed any file.
-        lake: a digest of the tables and views of the lake when the run had ended.
-        marked_at: when that was, in seconds since 1970.
-        waiting: what is to be merged later.
-        warnings: the tables that the run warned of, each with the warning.
+        inputs: what it depended on, read before bronze listed any file.
+        lake: a digest of the tables and views of the lake when the run ended.
+        marked_at: when the run ended, in seconds since 1970.
+        waiting: the pending changes.
+        warnings: pairs of table and warning of the run.
     """
 
     inputs: Inputs
@@ -61,13 +61,13 @@ class Mark(Strict):
     warnings: list[tuple[str, str]]
 
     def holds(self, inputs: Inputs, lake: str, now: float) -> bool:
-        """Whether nothing is different now, and nothing is due."""
+        """Whether nothing has changed, and no pending changes are due."""
         same = self.inputs == inputs and self.lake == lake and self.marked_at <= now
         return same and all(each.since <= now < each.due_at for each in self.waiting)
 
 
 def inputs_of(target: Target, tables: Sequence[Table], folders: Iterable[str]) -> Inputs:
-    """What a run of all tables depends on, whose landing folders these are.
+    """The inputs of a run of all tables, with their landing folders.
 
     Raises:
         OSError: a folder cannot be listed.
@@ -75,43 +75,43 @@ def inputs_of(target: Target, tables: Sequence[Table], folders: Iterable[str]) -
     texts = [target.model_dump_json(), *(table.model_dump_json() for table in tables)]
     landing = [[folder, list_files(target, folder)] for folder in sorted(set(folders))]
     installed = version("cdc-lakehouse")
-    return Inputs(version=installed, configuration=_digest(texts), landing=_digest(landing))
+    return Inputs(version=installed, configuration=_digest_of(texts), landing=_digest_of(landing))
 
 
 def digest_of_lake(target: Target) -> str:
-    """A digest of every table's newest commit and of every file that stands beside the tables.
+    """A digest of every table's newest commit and of every file beside the tables.
 
     Raises:
         OSError: a folder cannot be listed.
     """
-    return _digest(_tables_of(place(target, target.lake, layer)) for layer in LAYERS)
+    return _digest_of(_tables_of(to_place(target, target.lake, layer)) for layer in LAYERS)
 
 
 def read_mark(target: Target) -> Mark | None:
-    """The mark; None where there is none, or one that cannot be read."""
+    """The mark; None if there is none that can be read."""
     with suppress(OSError, ValueError):
-        return Mark.model_validate_json(place(target, target.lake, FILE).read_bytes())
+        return Mark.model_validate_json(to_place(target, target.lake, FILE).read_bytes())
     return None
 
 
 def write_mark(target: Target, mark: Mark) -> None:
-    """Puts the mark there in one rename."""
-    write_whole(place(target, target.lake, FILE), mark.model_dump_json().encode())
+    """Writes the mark in one rename."""
+    write_whole(to_place(target, target.lake, FILE), mark.model_dump_json().encode())
 
 
 def remove_mark(target: Target) -> None:
-    """Takes the mark away, before a run changes anything."""
-    place(target, target.lake, FILE).unlink(missing_ok=True)
+    """Removes the mark, before a run changes anything."""
+    to_place(target, target.lake, FILE).unlink(missing_ok=True)
 
 
 def _tables_of(layer: Place) -> list[tuple[object, ...]]:
-    """Of each table its newest commit, of each other file in the layer's folder its state."""
+    """The newest commit of each table, and the state of each other file in the layer's folder."""
     return ask_each(_newest_of, sorted(list_folder(layer), key=str))
 
 
 def _newest_of(entry: Place) -> tuple[object, ...]:
     newest = _newest_commit(entry / "_delta_log") if entry.is_dir() else entry
-    return entry.name, newest and newest.name, newest and _state(newest)
+    return entry.name, newest and newest.name, newest and _file_state(newest)
 
 
 def _newest_commit(log: Place) -> Place | None:
@@ -120,13 +120,13 @@ def _newest_commit(log: Place) -> Place | None:
     return max(commits, key=lambda file: file.name, default=None)
 
 
-def _state(file: Place) -> tuple[int, ...]:
-    """What differs when a file was written anew, restored, or is another of the same name."""
+def _file_state(file: Place) -> tuple[int, ...]:
+    """Values that differ if a file was written again, restored or replaced."""
     state = file.stat()
     return state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
 
 
-def _digest(parts: Iterable[object]) -> str:
+def _digest_of(parts: Iterable[object]) -> str:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(repr(part).encode("utf-8", "surrogateescape") + b"\n")

@@ -1,4 +1,4 @@
-"""SQL statements over a DataFrame, on a plan of any depth."""
+"""SQL statements over a DataFrame with a plan of any depth."""
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,26 +11,26 @@ from lakehouse.storage.names import quote
 
 ROWS = "{rows}"
 NOTE = "spark.databricks.delta.commitInfo.userMetadata"
-"""Spark's setting of what a commit notes; a session of serverless compute refuses to be told."""
+"""Spark's setting for a commit's `userMetadata`; sessions of serverless compute refuse it."""
 
 
-def inserting(columns: Iterable[str]) -> str:
+def render_insert(columns: Iterable[str]) -> str:
     """`INSERT *` of a MERGE from the source `s`; Delta's star takes no name with a backtick."""
     names = [quote(column) for column in columns]
     return f"INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
 
 
-def updating(columns: Iterable[str]) -> str:
-    """`UPDATE SET *` of a MERGE into `t` from the source `s`; the same holds of its star."""
+def render_update(columns: Iterable[str]) -> str:
+    """`UPDATE SET *` of a MERGE into `t` from the source `s`, for the same reason."""
     names = [quote(column) for column in columns]
     return f"UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)}"
 
 
-def execute(spark: SparkSession, text: str, rows: DataFrame) -> DataFrame:
-    """Runs a statement in which `{rows}` stands for `rows`, and gives its result.
+def execute_with_rows(spark: SparkSession, text: str, rows: DataFrame) -> DataFrame:
+    """Runs a statement in which `{rows}` stands for `rows`, and returns its result.
 
-    The rows are a temporary view of a name used once: passed as an argument of `spark.sql`, a deep
-    plan is more than Spark Connect's client takes.
+    The rows become a temporary view with a unique name: as an argument of `spark.sql`, a deep plan
+    exceeds a limit of Spark Connect's client.
     """
     view = f"_rows_{uuid.uuid4().hex}"
     rows.createOrReplaceTempView(view)
@@ -41,20 +41,20 @@ def execute(spark: SparkSession, text: str, rows: DataFrame) -> DataFrame:
 
 
 @contextmanager
-def told_session(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Has the session work by some settings meanwhile, as far as the session can be told."""
-    told = []
+def apply_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Sets the session's settings during the block; those that it refuses are left out."""
+    applied = []
     for name, value in settings.items():
         with suppress(*SPARK_FAILURES):
             spark.conf.set(name, value)
-            told.append(name)
+            applied.append(name)
     try:
         yield
     finally:
-        for name in told:
+        for name in applied:
             spark.conf.unset(name)
 
 
-def noting(spark: SparkSession, text: str) -> AbstractContextManager[None]:
-    """Has the commits meanwhile note a text, where the session can be told."""
-    return told_session(spark, {NOTE: text})
+def note_commits(spark: SparkSession, text: str) -> AbstractContextManager[None]:
+    """Adds a text to the `userMetadata` of commits in the block, if the session allows it."""
+    return apply_settings(spark, {NOTE: text})

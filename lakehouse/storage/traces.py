@@ -1,7 +1,7 @@
-"""Looks for values in every file below a folder, whether a table knows the file or not.
+"""Searches values in all files below a folder, including files that no table uses.
 
-Parquet files are read column by column, everything else as text. A value counts where it stands as
-a whole, in its own letters or as JSON escapes them. Deletion vectors hold positions only.
+Parquet files are read column by column, all others as text. A value counts if it stands as a whole
+word, plain or escaped as in JSON. Deletion vectors are skipped: they contain positions only.
 """
 
 import gzip
@@ -16,34 +16,34 @@ import pyarrow.parquet as pq
 from lakehouse.places.place import Place, open_file, parts_below
 
 PASSED_OVER = ("_tmp", "_warehouse")
-"""Spark's own scratch, which goes with its session."""
+"""Spark's temporary folders, which are removed with its session."""
 NO_TEXT = (".bin",)
 
 
 class Trace(NamedTuple):
-    """A file in which something was found, and in how many places."""
+    """A file with some of the values, and the number of matches."""
 
     file: str
     places: int
 
 
-def traces(folder: Place, values: Sequence[str]) -> list[Trace]:
-    """Every file below the folder that holds one of the values; none without values."""
+def find_traces(folder: Place, values: Sequence[str]) -> list[Trace]:
+    """The files below the folder that contain one of the values."""
     if not values:
         return []
-    sought = re.compile(pattern(values))
-    found = ((file, _places(file, sought)) for file in _files(folder))
-    return [Trace(str(file), places) for file, places in found if places]
+    sought = re.compile(build_pattern(values))
+    counts = ((file, _count_places(file, sought)) for file in _list_files(folder))
+    return [Trace(str(file), places) for file, places in counts if places]
 
 
-def pattern(values: Sequence[str]) -> str:
-    """A regular expression, for Python and Java alike, that finds one of the values as a whole."""
+def build_pattern(values: Sequence[str]) -> str:
+    """A regular expression for Python and Java that matches one of the values as a whole word."""
     written = {*values, *(json.dumps(v)[1:-1] for v in values)}
     written |= {json.dumps(v, ensure_ascii=False)[1:-1] for v in values}
     return rf"(?<!\w)(?:{'|'.join(re.escape(w) for w in sorted(written))})(?!\w)"
 
 
-def _files(folder: Place) -> Iterator[Place]:
+def _list_files(folder: Place) -> Iterator[Place]:
     every: Iterator[Place] = folder.rglob("*")
     for file in sorted(every, key=str):
         top = parts_below(file, folder)[0]
@@ -51,10 +51,10 @@ def _files(folder: Place) -> Iterator[Place]:
             yield file
 
 
-def _places(file: Place, sought: re.Pattern[str]) -> int:
+def _count_places(file: Place, sought: re.Pattern[str]) -> int:
     try:
         if file.suffix == ".parquet":
-            return sum(len(sought.findall(text)) for text in _cells(file))
+            return sum(len(sought.findall(text)) for text in _read_texts(file))
         content = file.read_bytes()
     except FileNotFoundError:
         return 0
@@ -62,8 +62,8 @@ def _places(file: Place, sought: re.Pattern[str]) -> int:
     return len(sought.findall(text.decode("utf-8", errors="replace")))
 
 
-def _cells(file: Place) -> Iterator[str]:
-    """Every text of a Parquet file, those inside of nested values as JSON."""
+def _read_texts(file: Place) -> Iterator[str]:
+    """All texts of a Parquet file; nested values as JSON."""
     with open_file(file) as source, pq.ParquetFile(source) as opened:
         for batch in opened.iter_batches(batch_size=10_000):
             for column in batch.columns:

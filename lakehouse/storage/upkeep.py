@@ -1,7 +1,7 @@
-"""When a Delta table's files want work, and what: compaction, clustering, VACUUM.
+"""Plans the maintenance of a Delta table's files: compaction, clustering, VACUUM.
 
-Decisions are pure functions of what Delta tells of a table; only `facts`, `unused` and `carry_out`
-ask Spark. Thresholds stand here, each with its reason.
+Plans are pure functions of Delta's metadata of a table; Spark is only used to read it
+(`read_facts`, `count_unused_files`) and by `carry_out`. Each threshold has its reason.
 """
 
 import json
@@ -15,42 +15,42 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse.config.target import Target
-from lakehouse.places.place import place
+from lakehouse.places.place import to_place
 from lakehouse.storage.delta_log import forget_old_log
-from lakehouse.storage.names import clustering, folder_of, literal, properties
-from lakehouse.storage.statements import told_session
+from lakehouse.storage.names import folder_of, literal, render_clustering, render_properties
+from lakehouse.storage.statements import apply_settings
 
 MOST_VECTORS = 50
-"""Files with a deletion vector in a partition, beyond which a table is compacted at once."""
+"""A table with more files with a deletion vector than this is compacted."""
 MUCH_HIDDEN = 0.2
-"""Or where so many of a table's files have one: reading each of them takes a third longer."""
+"""Also if this share of its files has one: reading such a file takes a third longer."""
 MOST_SMALL_FILES = 20
 SMALL = 32 * 1024 * 1024
-"""More files than that, smaller than that on average: every read pays for opening them."""
+"""More files than that, smaller than that on average, slow down every read."""
 SORTED_FROM = 2 * 1024 * 1024 * 1024
-"""Below it a table compacts into a file or two, and their order saves no reader anything."""
+"""A smaller table is compacted into a file or two, whose order does not help readers."""
 SMALLEST, FILES = 16 * 1024 * 1024, 64
-"""A clustered table has about so many files, none smaller: a filter that finds one reads as much
-less; it is left as it is below two of them."""
+"""Least size and number of files of a clustered table: a filter that matches one file reads so much
+less. A table smaller than two such files is not clustered."""
 MUCH_NEW = 0.2
-"""Where so much of a clustered table was written since it was clustered, that is done again."""
+"""A table is clustered again if this share of it was written since the last time."""
 STATISTICS = "delta.dataSkippingStatsColumns"
 RETAINED_HOURS = 168
-"""Files are kept this long after a commit has replaced them, whatever reads them meanwhile."""
+"""Hours that replaced files are kept, for queries that still read them."""
 COMMITS = 1000
 _MEANWHILE = {
     "delta.deletedFileRetentionDuration": "interval 0 seconds",
     "delta.checkpointInterval": "1",
 }
-"""Replaced files are no longer known, and every commit is followed by a checkpoint."""
+"""Properties by which replaced files can be deleted, and every commit writes a checkpoint."""
 _BYTES_WRITTEN = ("numTargetBytesAdded", "numOutputBytes")
 _RESETS = ("CREATE OR REPLACE TABLE AS SELECT", "REPLACE TABLE AS SELECT", "TRUNCATE")
 
 
 class Layout(NamedTuple):
-    """How a table's files are to be: clustered by columns, sorted by one, with statistics.
+    """The wanted layout of a table's files: clustered by columns, sorted by one, with statistics.
 
-    `statistics` are the columns that Delta keeps statistics of; None leaves those as they are.
+    `statistics` are the columns with statistics in Delta's log; None changes nothing.
     """
 
     cluster_by: Sequence[str] = ()
@@ -62,10 +62,10 @@ NO_LAYOUT = Layout()
 
 
 class FileFacts(NamedTuple):
-    """A table's files as of now; `commits` are times by version, the newest `COMMITS` of them.
+    """A table's current files; `commits` are the times of the newest `COMMITS` by version.
 
-    `layout` is what the table is set to; `unordered` are the bytes written since its files were
-    clustered so, None where they never were.
+    `layout` is the table's current setting; `unordered` are the bytes written since the files were
+    last clustered like this, None if they never were.
     """
 
     files: int
@@ -77,7 +77,7 @@ class FileFacts(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One statement for a table, and why it is due; `settings` are the session's meanwhile."""
+    """A statement for a table, and why it is due; `settings` are the session's during it."""
 
     action: str
     sql: str
@@ -85,38 +85,38 @@ class Step(NamedTuple):
     settings: Mapping[str, str] = MappingProxyType({})
 
 
-def facts(spark: SparkSession, table: str) -> FileFacts:
-    """What Delta tells of a table by its SQL name."""
+def read_facts(spark: SparkSession, table: str) -> FileFacts:
+    """Delta's metadata of a table by its SQL name."""
     detail = spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]
     history = spark.sql(f"DESCRIBE HISTORY {table} LIMIT {COMMITS}").collect()
-    told = [row.asDict() for row in history]
-    vectors = min(deletion_vectors(told), detail["numFiles"])
+    entries = [row.asDict() for row in history]
+    vectors = min(deletion_vectors(entries), detail["numFiles"])
     commits = {row["version"]: row["timestamp"] for row in history}
-    clustered = _plain(detail.asDict().get("clusteringColumns") or ())
+    clustered = _unquote_names(detail.asDict().get("clusteringColumns") or ())
     layout = Layout(clustered, statistics=detail["properties"].get(STATISTICS))
     sizes = (detail["numFiles"], detail["sizeInBytes"], vectors)
-    return FileFacts(*sizes, commits, layout, unordered(told, clustered))
+    return FileFacts(*sizes, commits, layout, count_unordered(entries, clustered))
 
 
-def unordered(history: Iterable[Mapping[str, Any]], clustered: Sequence[str]) -> int | None:
-    """The bytes that commits, newest first, have written since the table was clustered so."""
+def count_unordered(history: Iterable[Mapping[str, Any]], clustered: Sequence[str]) -> int | None:
+    """The bytes written since the table was clustered by these columns; `history`: newest first."""
     total = 0
     for commit in history:
         given, metrics = commit["operationParameters"] or {}, commit["operationMetrics"] or {}
         by = json.loads(given.get("clusterBy") or "[]")
-        if commit["operation"] == "OPTIMIZE" and _plain(by) == [*clustered]:
+        if commit["operation"] == "OPTIMIZE" and _unquote_names(by) == [*clustered]:
             return total
         total += sum(int(metrics.get(name, 0)) for name in _BYTES_WRITTEN)
     return None
 
 
-def _plain(columns: Iterable[str]) -> list[str]:
-    """The columns' names without the quotes that Delta puts around odd ones."""
+def _unquote_names(columns: Iterable[str]) -> list[str]:
+    """The columns' names without Delta's backquotes around unusual ones."""
     return [c[1:-1].replace("``", "`") if c.startswith("`") else c for c in columns]
 
 
 def deletion_vectors(history: Iterable[Mapping[str, Any]]) -> int:
-    """Deletion vectors in force, summed from the metrics of commits, newest first."""
+    """The current number of deletion vectors, by the metrics of commits, newest first."""
     total = 0
     for commit in history:
         metrics = commit["operationMetrics"] or {}
@@ -125,43 +125,44 @@ def deletion_vectors(history: Iterable[Mapping[str, Any]]) -> int:
                 total += int(count)
             elif name.endswith("DeletionVectorsRemoved"):
                 total -= int(count)
-        if _replaces(commit):
+        if _is_replacing(commit):
             break
     return max(0, total)
 
 
-def laying(table: str, known: FileFacts, wanted: Layout) -> Iterator[Step]:
-    """The changes of a table's settings that are due. Delta clusters by columns with statistics."""
-    clusters, before = [*wanted.cluster_by], [*known.layout.cluster_by]
+def plan_layout(table: str, facts: FileFacts, wanted: Layout) -> Iterator[Step]:
+    """The due changes of a table's settings; Delta needs statistics of the clustering columns."""
+    clusters, before = [*wanted.cluster_by], [*facts.layout.cluster_by]
     if before and clusters != before:
-        yield Step("settle", f"ALTER TABLE {table} CLUSTER BY NONE", f"was by {_told(before)}")
-    if wanted.statistics not in (None, known.layout.statistics):
+        reason = f"was by {_join_names(before)}"
+        yield Step("settle", f"ALTER TABLE {table} CLUSTER BY NONE", reason)
+    if wanted.statistics not in (None, facts.layout.statistics):
         text = set_sql(table, {STATISTICS: str(wanted.statistics)})
         yield Step("settle", text, f"statistics of {wanted.statistics}")
     if clusters and clusters != before:
-        yield Step("settle", cluster_sql(table, clusters), f"cluster_by is {_told(clusters)}")
+        yield Step("settle", cluster_sql(table, clusters), f"cluster_by is {_join_names(clusters)}")
 
 
 def set_sql(table: str, given: Mapping[str, str]) -> str:
-    """The ALTER TABLE text that sets properties."""
-    return f"ALTER TABLE {table} SET TBLPROPERTIES {properties(given)}"
+    """The ALTER TABLE statement that sets properties."""
+    return f"ALTER TABLE {table} SET TBLPROPERTIES {render_properties(given)}"
 
 
 def cluster_sql(table: str, columns: Sequence[str]) -> str:
-    """The ALTER TABLE text that has a table clustered by columns, from its next OPTIMIZE on."""
-    return f"ALTER TABLE {table}{clustering(columns)}"
+    """The ALTER TABLE statement that sets clustering columns, used from the next OPTIMIZE on."""
+    return f"ALTER TABLE {table}{render_clustering(columns)}"
 
 
-def rewriting(table: str, known: FileFacts, wanted: Layout = NO_LAYOUT) -> Iterator[Step]:
-    """The rewrite that is due, if any.
+def plan_rewrite(table: str, facts: FileFacts, wanted: Layout = NO_LAYOUT) -> Iterator[Step]:
+    """The steps of the rewrite that is due, if any.
 
-    REORG leaves files that Delta has clustered as they are, so the table is clustered by nothing
-    meanwhile; where that is broken off, `laying` has it clustered again.
+    REORG skips files that Delta has clustered, so clustering is switched off during it; if that is
+    interrupted, `plan_layout` switches it on again.
     """
-    due = compaction(table, known, wanted)
+    due = plan_compaction(table, facts, wanted)
     if due is None:
         return
-    clustered = known.layout.cluster_by if due.sql.startswith("REORG") else ()
+    clustered = facts.layout.cluster_by if due.sql.startswith("REORG") else ()
     if clustered:
         yield Step("settle", f"ALTER TABLE {table} CLUSTER BY NONE", "to purge clustered files")
     yield due
@@ -169,89 +170,90 @@ def rewriting(table: str, known: FileFacts, wanted: Layout = NO_LAYOUT) -> Itera
         yield Step("settle", cluster_sql(table, clustered), "it was clustered so")
 
 
-def compaction(table: str, known: FileFacts, wanted: Layout = NO_LAYOUT) -> Step | None:
-    """The rewrite that is due, if any; ordered where that is wanted and the table large enough."""
-    if wanted.cluster_by and known.size >= 2 * SMALLEST:
-        clusters = _clustering(table, known, wanted)
+def plan_compaction(table: str, facts: FileFacts, wanted: Layout = NO_LAYOUT) -> Step | None:
+    """The rewrite that is due, if any; sorted if that is wanted and the table is large enough."""
+    if wanted.cluster_by and facts.size >= 2 * SMALLEST:
+        clusters = _plan_clustering(table, facts, wanted)
         if clusters is not None:
             return clusters
-    hidden = _much_hidden(known)
+    hidden = _much_hidden(facts)
     if hidden is not None:
         return Step("compact", f"REORG TABLE {table} APPLY (PURGE)", hidden)
-    average = known.size / known.files if known.files else 0
-    small = _file_size(known) / 4 if wanted.cluster_by else SMALL
-    if known.files <= MOST_SMALL_FILES or average >= small:
+    average = facts.size / facts.files if facts.files else 0
+    small = _file_size(facts) / 4 if wanted.cluster_by else SMALL
+    if facts.files <= MOST_SMALL_FILES or average >= small:
         return None
-    reason = f"{known.files} files of {_size(average)} on average, more than {MOST_SMALL_FILES}"
+    size = _render_size(average)
+    reason = f"{facts.files} files of {size} on average, more than {MOST_SMALL_FILES}"
     if wanted.cluster_by:
-        return Step("cluster", f"OPTIMIZE {table}", reason, _settings(known))
-    if wanted.sorted_by is not None and known.size >= SORTED_FROM:
+        return Step("cluster", f"OPTIMIZE {table}", reason, _clustering_settings(facts))
+    if wanted.sorted_by is not None and facts.size >= SORTED_FROM:
         return Step("cluster", f"OPTIMIZE {table} ZORDER BY ({wanted.sorted_by})", reason)
     return Step("compact", f"OPTIMIZE {table}", reason)
 
 
-def _clustering(table: str, known: FileFacts, wanted: Layout) -> Step | None:
-    """The clustering that is due: of all rows the first time, later of what came since."""
-    if known.unordered is None or [*wanted.cluster_by] != [*known.layout.cluster_by]:
-        reason = f"its files are not ordered by {_told(wanted.cluster_by)}"
-        return Step("cluster", f"OPTIMIZE {table} FULL", reason, _settings(known))
-    share = known.unordered / known.size
+def _plan_clustering(table: str, facts: FileFacts, wanted: Layout) -> Step | None:
+    """The clustering that is due: first of all rows, later of new ones."""
+    if facts.unordered is None or [*wanted.cluster_by] != [*facts.layout.cluster_by]:
+        reason = f"its files are not ordered by {_join_names(wanted.cluster_by)}"
+        return Step("cluster", f"OPTIMIZE {table} FULL", reason, _clustering_settings(facts))
+    share = facts.unordered / facts.size
     if share < MUCH_NEW:
         return None
     reason = f"{share:.0%} of it was written since it was clustered, a fifth or more"
-    return Step("cluster", f"OPTIMIZE {table}", reason, _settings(known))
+    return Step("cluster", f"OPTIMIZE {table}", reason, _clustering_settings(facts))
 
 
-def _settings(known: FileFacts) -> dict[str, str]:
-    """How large Delta makes the files of a clustered table, and that it sorts within them."""
+def _clustering_settings(facts: FileFacts) -> dict[str, str]:
+    """Spark's settings for the file size of a clustered table, and for sorting within files."""
     return {
-        "spark.databricks.delta.optimize.maxFileSize": str(_file_size(known)),
+        "spark.databricks.delta.optimize.maxFileSize": str(_file_size(facts)),
         "spark.databricks.io.skipping.mdc.sortWithinFiles": "true",
     }
 
 
-def _file_size(known: FileFacts) -> int:
-    return max(SMALLEST, known.size // FILES)
+def _file_size(facts: FileFacts) -> int:
+    return max(SMALLEST, facts.size // FILES)
 
 
-def _told(columns: Sequence[str]) -> str:
+def _join_names(columns: Sequence[str]) -> str:
     return ", ".join(columns)
 
 
-def _much_hidden(known: FileFacts) -> str | None:
-    """Why deletion vectors hide so much of a table that it is written anew without them."""
-    if known.vectors > MOST_VECTORS:
-        return f"{known.vectors} deletion vectors, more than {MOST_VECTORS}"
-    if known.vectors and known.vectors >= MUCH_HIDDEN * known.files:
-        return f"{known.vectors} of {known.files} files have a deletion vector, a fifth or more"
+def _much_hidden(facts: FileFacts) -> str | None:
+    """Why a table with deletion vectors is to be rewritten without them; None if it is not."""
+    if facts.vectors > MOST_VECTORS:
+        return f"{facts.vectors} deletion vectors, more than {MOST_VECTORS}"
+    if facts.vectors and facts.vectors >= MUCH_HIDDEN * facts.files:
+        return f"{facts.vectors} of {facts.files} files have a deletion vector, a fifth or more"
     return None
 
 
-def hours_kept(known: FileFacts, pinned: Iterable[int], now: datetime) -> int | None:
-    """How long replaced files stay, so that every pinned version can be read.
+def hours_kept(facts: FileFacts, pinned: Iterable[int], now: datetime) -> int | None:
+    """How many hours replaced files must be kept so that every pinned version can be read.
 
-    A version needs what later commits have replaced: all since the commit after it. None when that
-    commit is too long ago to be told.
+    A version needs the files replaced since the commit after it; None if the time of that commit is
+    unknown.
     """
     hours = RETAINED_HOURS
     for version in pinned:
-        if version >= max(known.commits, default=version):
+        if version >= max(facts.commits, default=version):
             continue
-        after = known.commits.get(version + 1)
+        after = facts.commits.get(version + 1)
         if after is None:
             return None
-        age = now - _aware(after)
+        age = now - _make_aware(after)
         hours = max(hours, math.ceil(age.total_seconds() / 3600) + 24)
     return hours
 
 
-def unused(spark: SparkSession, table: str, hours: int) -> int:
-    """How many files VACUUM would delete; Delta lists a thousand at most."""
+def count_unused_files(spark: SparkSession, table: str, hours: int) -> int:
+    """How many files VACUUM would delete; Delta lists at most 1,000."""
     listed = spark.sql(f"VACUUM {table} RETAIN {hours} HOURS DRY RUN").collect()
     return sum(row["path"].endswith((".parquet", ".bin")) for row in listed)
 
 
-def vacuum(table: str, files: int, hours: int) -> Step | None:
+def plan_vacuum(table: str, files: int, hours: int) -> Step | None:
     """The VACUUM that is due, if any file is unused."""
     if not files:
         return None
@@ -262,20 +264,19 @@ def vacuum(table: str, files: int, hours: int) -> Step | None:
 
 def carry_out(spark: SparkSession, step: Step) -> None:
     """Runs the step's statement."""
-    with told_session(spark, step.settings):
+    with apply_settings(spark, step.settings):
         spark.sql(step.sql).collect()
 
 
 def forget_the_past(spark: SparkSession, target: Target, table: str, with_log: bool = True) -> None:
-    """Rewrites what deletion vectors hide; deletes all but the files and log of the newest version.
+    """Removes hidden rows, and all files and log entries but those of the newest version.
 
-    Earlier versions cannot be read afterwards. The time that replaced files are kept is set to zero
-    on the table itself meanwhile, so no check is switched off anywhere. Delta's log has the least
-    and greatest values of files that are gone: its entries before the newest checkpoint go as well
-    where no catalog keeps the table, unless the log is to stay (not `with_log`). Elsewhere
-    they go by themselves, after their own time.
+    Earlier versions cannot be read afterwards. The table's retention time is set to zero meanwhile;
+    no check of Delta is switched off. Log entries have minimum and maximum values of removed files:
+    without a catalog those before the newest checkpoint are deleted too, if `with_log`. In a
+    catalog they expire by themselves.
     """
-    _purge(spark, table)
+    _purge_hidden_rows(spark, table)
     shown = spark.sql(f"SHOW TBLPROPERTIES {table}").where(F.col("key").isin([*_MEANWHILE]))
     before = {row["key"]: row["value"] for row in shown.collect()}
     folder = folder_of(table)
@@ -283,7 +284,7 @@ def forget_the_past(spark: SparkSession, target: Target, table: str, with_log: b
     try:
         spark.sql(f"VACUUM {table} RETAIN 0 HOURS").collect()
         if with_log and folder is not None:
-            forget_old_log(place(target, folder))
+            forget_old_log(to_place(target, folder))
     finally:
         gone = ", ".join(literal(key) for key in _MEANWHILE if key not in before)
         if gone:
@@ -292,13 +293,10 @@ def forget_the_past(spark: SparkSession, target: Target, table: str, with_log: b
             spark.sql(set_sql(table, before))
 
 
-def _purge(spark: SparkSession, table: str) -> None:
-    """Rewrites what deletion vectors hide; REORG leaves files that Delta has clustered as they are.
-
-    So the table is clustered by nothing meanwhile.
-    """
+def _purge_hidden_rows(spark: SparkSession, table: str) -> None:
+    """Rewrites files with hidden rows; without clustering meanwhile, as REORG skips such files."""
     detail = spark.sql(f"DESCRIBE DETAIL {table}").collect()[0].asDict()
-    clustered = _plain(detail.get("clusteringColumns") or ())
+    clustered = _unquote_names(detail.get("clusteringColumns") or ())
     if clustered:
         spark.sql(f"ALTER TABLE {table} CLUSTER BY NONE")
     try:
@@ -308,15 +306,15 @@ def _purge(spark: SparkSession, table: str) -> None:
             spark.sql(cluster_sql(table, clustered))
 
 
-def _replaces(commit: Mapping[str, Any]) -> bool:
+def _is_replacing(commit: Mapping[str, Any]) -> bool:
     mode = (commit.get("operationParameters") or {}).get("mode")
     overwrites = commit["operation"] == "WRITE" and mode == "Overwrite"
     return overwrites or commit["operation"] in _RESETS
 
 
-def _aware(time: datetime) -> datetime:
+def _make_aware(time: datetime) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
 
 
-def _size(size: float) -> str:
+def _render_size(size: float) -> str:
     return f"{size / 1024 / 1024:.1f} MiB" if size >= 1024 * 1024 else f"{size / 1024:.0f} KiB"

@@ -1,6 +1,6 @@
 """Views that a layer publishes: in the catalog or, without one, in a file of the lake.
 
-The file is replaced in one rename, so a reader sees all views of one publication or all of another.
+The file is replaced in one rename, so that readers see a consistent set of views.
 """
 
 import json
@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from lakehouse.config.target import Layer, Target
-from lakehouse.places.place import Place, place, write_whole
+from lakehouse.places.place import Place, to_place, write_whole
 from lakehouse.storage import names
-from lakehouse.storage.locks import sharing
+from lakehouse.storage.locks import hold_commit_lock
 from lakehouse.storage.names import literal, quote
 
 if TYPE_CHECKING:
@@ -20,14 +20,13 @@ if TYPE_CHECKING:
 class View(NamedTuple):
     """A view of gold: its name, its columns with their comments, and the SELECT behind it.
 
-    `as_of` is the SELECT that answers for a time at the source, which stands in it as {at}; None
-    for a view that knows no other time. A view of a consistency group is pinned: to this silver
-    table at this Delta version, which VACUUM must keep. `applied` is the SELECT without what waits
-    to be applied, of a view that shows that too (`gold.views.merged`). `waiting` names the view of
-    silver that shows what waits, which stands in the query as {waiting}: whoever reads finds it as
-    it is then; where nothing waits the SELECT is that of `applied`. The oldest change that such a
-    view of silver shows came to the change log at `since` (µs since 1970). `of_keys` is a SELECT of
-    its keys alone, which may repeat one, and stands in the query as {waiting_keys}.
+    `as_of` is the SELECT for a time at the source, with {at} for the time; None for a view without
+    a history. `pinned` is the silver table and Delta version of a view of a consistency group,
+    which VACUUM must keep. A view that merges pending changes on read (`gold.views.merged`) has
+    `waiting`, the name of silver's view of them, as {waiting} in its query: it is inserted when the
+    view is read, and without pending changes `applied` is the SELECT. In silver's view of pending
+    changes `since` is when the oldest came to the change log (µs since 1970), and `of_keys` a
+    SELECT of its keys, which may have duplicates: {waiting_keys} in the query.
     """
 
     name: str
@@ -46,44 +45,48 @@ class View(NamedTuple):
 WAITING, WAITING_KEYS = "{waiting}", "{waiting_keys}"
 
 
-def publish(spark: "SparkSession", target: Target, layer: Layer, views: Iterable[View]) -> None:
-    """Makes the views findable; views of other tables stay as they are."""
+def publish_views(
+    spark: "SparkSession", target: Target, layer: Layer, views: Iterable[View]
+) -> None:
+    """Publishes the views; views of other tables are unchanged."""
     if target.catalog:
         for view in views:
-            spark.sql(create_sql(names.name(target, layer, view.name), view))
+            spark.sql(create_sql(names.table_name(target, layer, view.name), view))
             if view.as_of:
-                spark.sql(function_sql(names.name(target, layer, as_of_name(view)), view))
+                spark.sql(function_sql(names.table_name(target, layer, as_of_name(view)), view))
         return
-    _change(target, layer, {view.name: view for view in views}, ())
+    _update_views(target, layer, {view.name: view for view in views}, ())
 
 
-def retract(target: Target, layer: Layer, names: Collection[str]) -> None:
-    """Takes views away again from a lake without a catalog; those that are not there are not."""
-    if not _kept(target, layer).keys().isdisjoint(names):
-        _change(target, layer, {}, names)
+def retract_views(target: Target, layer: Layer, names: Collection[str]) -> None:
+    """Removes views from a lake without a catalog, if they exist."""
+    if not _read_stored_views(target, layer).keys().isdisjoint(names):
+        _update_views(target, layer, {}, names)
 
 
-def _change(target: Target, layer: Layer, fresh: Mapping[str, View], gone: Collection[str]) -> None:
-    file = _file(target, layer)
-    with sharing(target):
-        kept = {**_kept(target, layer), **fresh}
+def _update_views(
+    target: Target, layer: Layer, fresh: Mapping[str, View], gone: Collection[str]
+) -> None:
+    file = _views_file(target, layer)
+    with hold_commit_lock(target):
+        kept = {**_read_stored_views(target, layer), **fresh}
         text = json.dumps([view._asdict() for view in kept.values() if view.name not in gone])
         if file.exists() and file.read_text() == text:
             return
         write_whole(file, text.encode())
 
 
-def stored(target: Target, layer: Layer) -> dict[str, View]:
-    """The views that a lake without a catalog holds, by name, with what waits now in them."""
-    views = _kept(target, layer)
+def load_views(target: Target, layer: Layer) -> dict[str, View]:
+    """The views of a lake without a catalog, by name, with the current pending changes."""
+    views = _read_stored_views(target, layer)
     if all(view.waiting is None for view in views.values()):
         return views
-    below = _kept(target, "silver")
-    return {name: resolved(view, below) for name, view in views.items()}
+    below = _read_stored_views(target, "silver")
+    return {name: resolve_view(view, below) for name, view in views.items()}
 
 
-def resolved(view: View, below: Mapping[str, View]) -> View:
-    """The view with what silver's views `below` show of what waits; without what is not there."""
+def resolve_view(view: View, below: Mapping[str, View]) -> View:
+    """The view with the pending changes of silver's views `below`, if there are any."""
     if view.waiting is None:
         return view
     waits = below.get(view.waiting)
@@ -95,25 +98,25 @@ def resolved(view: View, below: Mapping[str, View]) -> View:
 
 
 def state_of_views(target: Target, layer: Layer) -> tuple[int, ...]:
-    """What differs once the views that a lake without a catalog holds are others."""
+    """Values that differ once the views of a lake without a catalog have changed."""
     try:
-        state = _file(target, layer).stat()
+        state = _views_file(target, layer).stat()
     except FileNotFoundError:
         return ()
     return state.st_mtime_ns, state.st_size, state.st_ino
 
 
-def _kept(target: Target, layer: Layer) -> dict[str, View]:
-    """The views as they are kept."""
-    file = _file(target, layer)
+def _read_stored_views(target: Target, layer: Layer) -> dict[str, View]:
+    """The views as stored in the layer's file."""
+    file = _views_file(target, layer)
     if not file.exists():
         return {}
     views = [View(**entry) for entry in json.loads(file.read_text())]
-    return {view.name: _pinned(view) for view in views}
+    return {view.name: _restore_pin(view) for view in views}
 
 
 def create_sql(name: str, view: View) -> str:
-    """CREATE VIEW with everything a catalog browser shows."""
+    """CREATE VIEW with all comments that a catalog browser shows."""
     columns = ", ".join(
         quote(column) + (f" COMMENT {literal(text)}" if text else "")
         for column, text in view.columns.items()
@@ -135,7 +138,7 @@ def function_sql(name: str, view: View) -> str:
 
 
 def as_of_name(view: View) -> str:
-    """What the function is called that shows a view with a history at a time."""
+    """The name of the function that shows a view with a history at a time."""
     return f"{view.name}_as_of"
 
 
@@ -144,13 +147,13 @@ def at_time(view: View, moment: str) -> str:
     return str(view.as_of).replace("{at}", moment)
 
 
-def _pinned(view: View) -> View:
-    """The view with the pair that JSON made a list."""
+def _restore_pin(view: View) -> View:
+    """The view with `pinned` as a tuple, which JSON stores as a list."""
     if view.pinned is None:
         return view
     kept, version = view.pinned
     return view._replace(pinned=(kept, version))
 
 
-def _file(target: Target, layer: Layer) -> Place:
-    return place(target, target.lake, layer, "_views.json")
+def _views_file(target: Target, layer: Layer) -> Place:
+    return to_place(target, target.lake, layer, "_views.json")

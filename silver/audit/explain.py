@@ -15,7 +15,7 @@ from lakehouse.config.target import Target
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
 from lakehouse.words import JSON_OPTIONS, TIME_FORMAT
-from silver.audit.outcomes import SNAPSHOT, Told, outcomes
+from silver.audit.outcomes import SNAPSHOT, Outcome, list_outcomes
 from silver.audit.replay import KeyRecord
 from silver.changelog import bronze_rows, log
 from silver.contract import TRUNCATE, UPSERT
@@ -49,24 +49,24 @@ class Explained(NamedTuple):
 
 
 def explain(spark: SparkSession, target: Target, table: Table, key: Key) -> list[Explained]:
-    """The key's records in order of sequence, then its row; only the row before any record.
+    """The key's records in order of sequence, then its row; before any record the row alone.
 
     Raises:
         ConfigurationError: a value of the key is none of its column's type.
     """
-    if not names.exists(spark, target, "silver", f"{table.table}_changes"):
+    if not names.table_exists(spark, target, "silver", f"{table.table}_changes"):
         return [Explained(None, None, "row", None, "no row", "nothing has arrived yet", None)]
-    rows = log.read(SilverTable.at(spark, target, table))
+    rows = log.read_log(SilverTable.at(spark, target, table))
     one_key.check_types(spark, key, rows.schema)
     seen = read_state(spark, target, table.table)
-    found = _read(spark, target, table, rows, key, seen.whole.epochs)
-    records = [_record(row) for row in found if row["_mine"] or row["_operation"] == TRUNCATE]
-    records += _cutoffs(found, seen)
-    told = outcomes(records, seen.batch, table.stored_as_scd_type == 2, table.on_truncate)
-    return [*map(_line, told), _row(spark, target, table, key, told)]
+    key_rows = _read_records(spark, target, table, rows, key, seen.whole.epochs)
+    records = [_build_record(r) for r in key_rows if r["_mine"] or r["_operation"] == TRUNCATE]
+    records += _list_cutoffs(key_rows, seen)
+    outcomes = list_outcomes(records, seen.batch, table.stored_as_scd_type == 2, table.on_truncate)
+    return [*map(_build_line, outcomes), _explain_row(spark, target, table, key, outcomes)]
 
 
-def _read(
+def _read_records(
     spark: SparkSession,
     target: Target,
     table: Table,
@@ -78,8 +78,8 @@ def _read(
     last = F.coalesce(F.col("_snapshot_last"), F.lit(False))
     marked = rows.withColumns({"_mine": mine | moved, "_moved": moved & ~mine, "_last": last})
     kept = marked.where(F.col("_mine") | F.col("_last") | (F.col("_operation") == TRUNCATE))
-    values = [f.name for f in layout.business(rows.schema) if f.name not in table.keys]
-    own_columns = carried(values)
+    values = [f.name for f in layout.list_source_fields(rows.schema) if f.name not in table.keys]
+    own_columns = select_carried(values)
     shown = _with_replays(spark, target, table, kept).withColumns(
         {
             "_order": order_of(table, epochs),
@@ -87,7 +87,7 @@ def _read(
             "_time": F.date_format("_source_time", TIME_FORMAT),
             "_carried": own_columns,
             "_values": F.when(
-                F.col("_operation") == UPSERT, as_json(table, values, carried(values))
+                F.col("_operation") == UPSERT, as_json(table, values, select_carried(values))
             ),
         }
     )
@@ -96,24 +96,26 @@ def _read(
 
 def _with_replays(spark: SparkSession, target: Target, table: Table, rows: DataFrame) -> DataFrame:
     """Adds `_replayed`: why the record was a dead letter, who mended it, when it was applied."""
-    told, letters = list[str](), f"{table.table}_dead_letters"
+    columns, letters = list[str](), f"{table.table}_dead_letters"
     mended = bronze_rows.mended_sql(Lake(spark, target), table)
-    if names.exists(spark, target, "silver", letters):
+    if names.table_exists(spark, target, "silver", letters):
         at = F.date_format("resolved_at", TIME_FORMAT)
         text = F.concat(F.lit("rejected at first ("), "reason", F.lit("), replayed "), at)
-        kept = spark.table(names.name(target, "silver", letters)).where("resolved_at IS NOT NULL")
-        known = kept.select("_feed", "_arrival", text.alias("_applied"))
-        rows, told = rows.join(known, ["_feed", "_arrival"], "left"), ["_applied"]
+        kept = spark.table(names.table_name(target, "silver", letters)).where(
+            "resolved_at IS NOT NULL"
+        )
+        repairs = kept.select("_feed", "_arrival", text.alias("_applied"))
+        rows, columns = rows.join(repairs, ["_feed", "_arrival"], "left"), ["_applied"]
     if mended is not None:
         text = F.concat(F.lit("mended by hand "), F.date_format("_mended_at", TIME_FORMAT))
-        known = spark.sql(mended).select("_feed", "_arrival", text.alias("_by_hand"))
-        rows, told = rows.join(known, ["_feed", "_arrival"], "left"), ["_by_hand", *told]
-    parts = [F.col(name) for name in told] or [F.lit(None).cast("string")]
+        repairs = spark.sql(mended).select("_feed", "_arrival", text.alias("_by_hand"))
+        rows, columns = rows.join(repairs, ["_feed", "_arrival"], "left"), ["_by_hand", *columns]
+    parts = [F.col(name) for name in columns] or [F.lit(None).cast("string")]
     there = F.coalesce(*parts).isNotNull()
     return rows.withColumn("_replayed", F.when(there, F.concat_ws(", ", *parts)))
 
 
-def _record(row: Row) -> KeyRecord:
+def _build_record(row: Row) -> KeyRecord:
     return KeyRecord(
         position=row["_position"] or row["_arrival"],
         arrival=row["_arrival"],
@@ -133,10 +135,10 @@ def _record(row: Row) -> KeyRecord:
     )
 
 
-def _cutoffs(found: Sequence[Row], seen: TableState) -> list[KeyRecord]:
+def _list_cutoffs(rows: Sequence[Row], seen: TableState) -> list[KeyRecord]:
     """Full snapshots that are complete and do not show the key, as records of the table."""
-    shown = {row["_snapshot"] for row in found if row["_mine"]}
-    ends = {row["_snapshot"]: row["_batch"] for row in found if row["_last"]}
+    shown = {row["_snapshot"] for row in rows if row["_mine"]}
+    ends = {row["_snapshot"]: row["_batch"] for row in rows if row["_last"]}
     return [
         KeyRecord(
             position=f"full snapshot {epoch.snapshot}",
@@ -150,39 +152,41 @@ def _cutoffs(found: Sequence[Row], seen: TableState) -> list[KeyRecord]:
     ]
 
 
-def _line(told: Told) -> Explained:
-    record = told.record
+def _build_line(outcome: Outcome) -> Explained:
+    record = outcome.record
     given = (record.position, record.sequence, record.operation, record.source_time)
-    return Explained(*given, told.outcome, told.because, record.values)
+    return Explained(*given, outcome.outcome, outcome.because, record.values)
 
 
-def _row(
-    spark: SparkSession, target: Target, table: Table, key: Key, told: Sequence[Told]
+def _explain_row(
+    spark: SparkSession, target: Target, table: Table, key: Key, outcomes: Sequence[Outcome]
 ) -> Explained:
     """The row that silver holds of the key."""
-    row = _live(spark, target, table, key)
+    row = _read_live_row(spark, target, table, key)
     if row is None:
-        return Explained(None, None, "row", None, "no row", _gone(told), None)
-    by = next((t.record for t in told if t.record.order == bytes(row["_order"])), None)
+        return Explained(None, None, "row", None, "no row", _explain_missing(outcomes), None)
+    by = next((t.record for t in outcomes if t.record.order == bytes(row["_order"])), None)
     position, time = (by.position, by.source_time) if by else (None, None)
     return Explained(position, None, "row", time, "current", None, row["_values"])
 
 
-def _live(spark: SparkSession, target: Target, table: Table, key: Key) -> Row | None:
+def _read_live_row(spark: SparkSession, target: Target, table: Table, key: Key) -> Row | None:
     history = table.stored_as_scd_type == 2
     kept = f"{table.table}_history" if history else table.table
-    if not names.exists(spark, target, "silver", kept):
+    if not names.table_exists(spark, target, "silver", kept):
         return None
-    rows = spark.table(names.name(target, "silver", kept))
-    values = [f.name for f in layout.business(rows.schema) if f.name not in table.keys]
+    rows = spark.table(names.table_name(target, "silver", kept))
+    values = [f.name for f in layout.list_source_fields(rows.schema) if f.name not in table.keys]
     live = F.col("_is_current") if history else ~F.col("_deleted")
-    own = rows.where(one_key.is_key(key, rows.schema) & live)
-    return own.select("_order", as_json(table, values, listed(values)).alias("_values")).first()
+    key_rows = rows.where(one_key.is_key(key, rows.schema) & live)
+    return key_rows.select(
+        "_order", as_json(table, values, name_array(values)).alias("_values")
+    ).first()
 
 
-def _gone(told: Sequence[Told]) -> str:
-    """Who took the row away."""
-    for each in reversed(told):
+def _explain_missing(outcomes: Sequence[Outcome]) -> str:
+    """What removed the row."""
+    for each in reversed(outcomes):
         if each.outcome in ("applied", "late", "delete_unknown"):
             if each.record.operation != UPSERT:
                 return f"deleted by {each.record.position}"
@@ -193,14 +197,14 @@ def _gone(told: Sequence[Told]) -> str:
 HIDDEN = "(sensitive)"
 
 
-def listed(columns: Sequence[str]) -> Column:
+def name_array(columns: Sequence[str]) -> Column:
     """The names as an array."""
     return F.array(*[F.lit(name) for name in columns]).cast("array<string>")
 
 
-def carried(columns: Sequence[str]) -> Column:
+def select_carried(columns: Sequence[str]) -> Column:
     """The given columns without those that the change does not carry."""
-    return F.array_except(listed(columns), F.coalesce("_absent", listed([])))
+    return F.array_except(name_array(columns), F.coalesce("_absent", name_array([])))
 
 
 def as_json(table: Table, columns: Sequence[str], chosen: Column) -> Column:
@@ -208,12 +212,12 @@ def as_json(table: Table, columns: Sequence[str], chosen: Column) -> Column:
 
     A sensitive value is not shown.
     """
-    members = [F.when(F.array_contains(chosen, name), _member(table, name)) for name in columns]
+    members = [F.when(F.array_contains(chosen, name), _to_member(table, name)) for name in columns]
     there = F.array_compact(F.array(*members, F.lit(None).cast("string")))
     return F.concat(F.lit("{"), F.array_join(there, ", "), F.lit("}"))
 
 
-def _member(table: Table, name: str) -> Column:
+def _to_member(table: Table, name: str) -> Column:
     hidden = F.when(column(name).isNotNull(), F.lit(HIDDEN))
     value = hidden if table.is_sensitive(name) else column(name)
     text = F.to_json(F.struct(value.alias(name)), JSON_OPTIONS)

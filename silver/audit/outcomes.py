@@ -1,7 +1,7 @@
-"""What was done with every record of one key, told for a person.
+"""What was done with every record of one key, in words for a person.
 
-What became of a change is what the fold says of it (`silver.audit.replay`). A pass is what one
-application of the log took together (`batch`).
+The outcome of a change is that of the fold (`silver.audit.replay`). One table run applies all
+records of a `batch`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from silver.fold.order_key import sequence_of
 SNAPSHOT, KEY_CHANGE = "snapshot", "key change"
 
 
-class Told(NamedTuple):
+class Outcome(NamedTuple):
     """A record and what was done with it."""
 
     record: KeyRecord
@@ -22,31 +22,31 @@ class Told(NamedTuple):
     because: str | None = None
 
 
-def outcomes(
+def list_outcomes(
     records: Sequence[KeyRecord], applied: int, history: bool, on_truncate: str
-) -> list[Told]:
+) -> list[Outcome]:
     """Every record in order of sequence; those without one come last, in order of arrival.
 
     Args:
         records: the key's records, the truncates and snapshots of its table, and the inserts of
             keys that it became.
-        applied: the newest pass that is applied.
+        applied: the newest batch that is applied.
         history: whether the table keeps every version.
-        on_truncate: the table's own.
+        on_truncate: the table's setting.
     """
-    waiting = [Told(r, "waiting", "not applied yet") for r in records if r.batch > applied]
-    known = sorted((r for r in records if r.batch <= applied), key=lambda r: r.arrival)
-    firsts = _firsts(known)
-    cuts = [r for r in firsts.values() if _cuts(r, on_truncate)]
-    changes = [r for r in known if _is_change(r)]
+    waiting = [Outcome(r, "waiting", "not applied yet") for r in records if r.batch > applied]
+    applied_records = sorted((r for r in records if r.batch <= applied), key=lambda r: r.arrival)
+    firsts = _find_firsts(applied_records)
+    cuts = [r for r in firsts.values() if _is_cut(r, on_truncate)]
+    changes = [r for r in applied_records if _is_change(r)]
     done = {id(r): d for r, d in zip(changes, replay(changes, cuts, history), strict=True)}
     counted = [r for r in changes if done[id(r)].outcome != "duplicate"]
     key = _Key(firsts, sorted(counted, key=lambda r: r.order), cuts, history)
-    told = [
-        _changed(r, done[id(r)], key) if _is_change(r) else _other(r, key, on_truncate)
-        for r in known
+    outcomes = [
+        _judge_change(r, done[id(r)], key) if _is_change(r) else _judge_other(r, key, on_truncate)
+        for r in applied_records
     ]
-    ordered = sorted([*waiting, *filter(None, told)], key=_place)
+    ordered = sorted([*waiting, *filter(None, outcomes)], key=_order_of)
     return [_with_replay(each) for each in ordered]
 
 
@@ -63,81 +63,83 @@ def _is_change(record: KeyRecord) -> bool:
     return record.reason is None and record.operation in (UPSERT, DELETE) and not record.moved
 
 
-def _cuts(record: KeyRecord, on_truncate: str) -> bool:
+def _is_cut(record: KeyRecord, on_truncate: str) -> bool:
     return record.operation == SNAPSHOT or (record.operation == TRUNCATE and on_truncate == "apply")
 
 
-def _place(told: Told) -> tuple[bool, bytes, str]:
-    return (not told.record.order, told.record.order, told.record.arrival)
+def _order_of(outcome: Outcome) -> tuple[bool, bytes, str]:
+    return (not outcome.record.order, outcome.record.order, outcome.record.arrival)
 
 
-def _identity(record: KeyRecord) -> tuple[bytes, str | None, int, bool]:
-    return (_sequence(record), record.operation, record.digest, record.moved)
+def _identify_record(record: KeyRecord) -> tuple[bytes, str | None, int, bool]:
+    return (_read_sequence(record), record.operation, record.digest, record.moved)
 
 
-def _sequence(record: KeyRecord) -> bytes:
+def _read_sequence(record: KeyRecord) -> bytes:
     return sequence_of(record.order) if record.order else b""
 
 
-def _firsts(known: Sequence[KeyRecord]) -> dict[tuple[bytes, str | None, int, bool], KeyRecord]:
-    """Of every distinct sound record the one that came first."""
+def _find_firsts(
+    records: Sequence[KeyRecord],
+) -> dict[tuple[bytes, str | None, int, bool], KeyRecord]:
+    """The first of every distinct record, without rejected ones and those without a change."""
     firsts: dict[tuple[bytes, str | None, int, bool], KeyRecord] = {}
-    for record in known:
+    for record in records:
         if record.reason is None and record.operation != NONE:
-            firsts.setdefault(_identity(record), record)
+            firsts.setdefault(_identify_record(record), record)
     return firsts
 
 
-def _other(record: KeyRecord, key: _Key, on_truncate: str) -> Told | None:
-    """Tells of a record that is no change of the key."""
+def _judge_other(record: KeyRecord, key: _Key, on_truncate: str) -> Outcome | None:
+    """The outcome of a record that is no change of the key."""
     if record.reason is not None:
-        return Told(record, "rejected", f"{record.reason}: {record.message}")
+        return Outcome(record, "rejected", f"{record.reason}: {record.message}")
     if record.operation == NONE:
-        return Told(record, "no change", "the record carries none")
-    first = key.firsts[_identity(record)]
+        return Outcome(record, "no change", "the record carries none")
+    first = key.firsts[_identify_record(record)]
     if first is not record:
-        return Told(record, "duplicate", f"of {first.position}")
+        return Outcome(record, "duplicate", f"of {first.position}")
     if record.moved:
-        return Told(record, KEY_CHANGE, "the row moved to another key")
-    return _cut(record, key.changes, key.cuts, on_truncate)
+        return Outcome(record, KEY_CHANGE, "the row moved to another key")
+    return _judge_cut(record, key.changes, key.cuts, on_truncate)
 
 
-def _cut(
+def _judge_cut(
     record: KeyRecord, changes: list[KeyRecord], cuts: list[KeyRecord], on_truncate: str
-) -> Told | None:
-    """A truncate or a snapshot without the key: told only when it took the key's row away."""
+) -> Outcome | None:
+    """The outcome of a truncate or a snapshot without the key: None if it removed no row."""
     before = [c for c in changes if c.order < record.order]
     if not before or before[-1].operation == DELETE:
         return None
     if any(before[-1].order < cut.order < record.order for cut in cuts):
         return None
     if record.operation == TRUNCATE and on_truncate != "apply":
-        return Told(record, "ignored", f"on_truncate is {on_truncate}")
+        return Outcome(record, "ignored", f"on_truncate is {on_truncate}")
     unless = ", which the full snapshot does not show" if record.operation == SNAPSHOT else ""
-    return Told(record, "applied", f"removed the row of {before[-1].position}{unless}")
+    return Outcome(record, "applied", f"removed the row of {before[-1].position}{unless}")
 
 
-def _changed(record: KeyRecord, done: Done, key: _Key) -> Told:
-    """Tells of a change what the fold did with it, and which other change is the cause."""
+def _judge_change(record: KeyRecord, done: Done, key: _Key) -> Outcome:
+    """The outcome of a change, and which other change is the cause of it."""
     after = [c for c in key.changes if c.order > record.order]
     later = [c for c in after if c.batch <= record.batch]
     if done.outcome != "duplicate" and done.columns and later:
-        return Told(record, "applied", f"{', '.join(done.columns)}: not in {later[-1].position}")
+        return Outcome(record, "applied", f"{', '.join(done.columns)}: not in {later[-1].position}")
     if done.outcome in _WHY:
-        return Told(record, done.outcome, _WHY[done.outcome](record, later, key))
+        return Outcome(record, done.outcome, _WHY[done.outcome](record, later, key))
     if later:
-        return Told(record, "applied", f"a version until {later[0].position}")
+        return Outcome(record, "applied", f"a version until {later[0].position}")
     moved = [f"the row moved here from {record.old_key}"] if record.old_key is not None else []
     until = [f"newest until {after[0].position}"] if after else []
-    return Told(record, "applied", "; ".join(moved + until) or None)
+    return Outcome(record, "applied", "; ".join(moved + until) or None)
 
 
-def _original(record: KeyRecord, _: list[KeyRecord], key: _Key) -> str:
-    same = (c for c in key.changes if _identity(c) == _identity(record))
+def _name_original(record: KeyRecord, _: list[KeyRecord], key: _Key) -> str:
+    same = (c for c in key.changes if _identify_record(c) == _identify_record(record))
     return f"of {next(same, record).position}"
 
 
-def _cause(record: KeyRecord, later: list[KeyRecord], key: _Key) -> str:
+def _name_cause(record: KeyRecord, later: list[KeyRecord], key: _Key) -> str:
     """Which newer change supersedes a change, or which cut-off."""
     cuts = (c for c in key.cuts if c.order > record.order and c.batch <= record.batch)
     if (cut := next(cuts, None)) is not None:
@@ -148,20 +150,20 @@ def _cause(record: KeyRecord, later: list[KeyRecord], key: _Key) -> str:
 
 
 def _same_place(one: KeyRecord, other: KeyRecord) -> bool:
-    return _sequence(one) == _sequence(other)
+    return _read_sequence(one) == _read_sequence(other)
 
 
-def _with_replay(told: Told) -> Told:
-    if told.record.replayed is None or told.outcome == "rejected":
-        return told
-    because = f"{told.because}; " if told.because else ""
-    return told._replace(because=f"{because}{told.record.replayed}")
+def _with_replay(outcome: Outcome) -> Outcome:
+    if outcome.record.replayed is None or outcome.outcome == "rejected":
+        return outcome
+    because = f"{outcome.because}; " if outcome.because else ""
+    return outcome._replace(because=f"{because}{outcome.record.replayed}")
 
 
 _WHY: Mapping[str, Callable[[KeyRecord, list[KeyRecord], _Key], str]] = {
-    "duplicate": _original,
-    "superseded": lambda record, later, key: f"by {_cause(record, later, key)}",
+    "duplicate": _name_original,
+    "superseded": lambda record, later, key: f"by {_name_cause(record, later, key)}",
     "late": lambda _, later, key: f"woven into the history before {later[0].position}",
     "delete_unknown": lambda *_: "there was no row to delete; kept as a tombstone",
 }
-"""By outcome, what is the cause of it."""
+"""The cause in words, by outcome."""

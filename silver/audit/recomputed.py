@@ -1,8 +1,8 @@
 """The law of the rebuild: decoding bronze again and folding it in memory gives silver's rows.
 
 Nothing is written. The records are decoded anew, put in order and folded by the functions that a
-run uses. What the change log says of a record stands: one that it rejects, or that waits for its
-transaction, is left out, so that a rule that came later is no difference.
+run uses. Records that the change log rejects, or that wait for their transaction, are left out, so
+that a rule that was added later makes no difference.
 """
 
 from dataclasses import dataclass, field, replace
@@ -25,11 +25,11 @@ from silver.fold.rules import Cutoff
 from silver.groups.transactions import held_back
 from silver.merge import current, history, keyless
 from silver.run import SilverTable
-from silver.state.epochs import keyed, ordered
+from silver.state.epochs import add_order_keys, filter_changes
 from silver.state.table_state import TableState
 from silver.storage import layout
-from silver.storage.row_columns import column, digest
-from silver.storage.stages import sealed
+from silver.storage.row_columns import column, hash_change
+from silver.storage.stages import add_plan_barrier
 
 SAME = "a rebuild from bronze gives the same rows"
 _RECORD = ["_feed", "_arrival"]
@@ -37,26 +37,26 @@ _VERSION = ("_valid_from", "_valid_to", "_sequence_from", "_sequence_to", "_is_c
 _BOUNDS = {"_sequence_from": "_from_order", "_sequence_to": "_to_order"}
 
 
-def laws(
+def build_rebuild_law(
     spark: SparkSession, target: Target, table: Table, seen: TableState, sample: int | None
 ) -> dict[str, DataFrame]:
     """The law for about `sample` keys, chosen by a digest, or for all; none before silver holds it.
 
-    A unit is a key. A table without a key is compared as a whole, a unit being one change. Extracts
-    are compared with what was known before them, so the law is not asked of them.
+    A unit is a key. A table without a key is compared as a whole, a unit being one change. Snapshot
+    files are compared with the state before them, so the law is not asked of them.
     """
     history, silver_table = table.stored_as_scd_type == 2, SilverTable.at(spark, target, table)
     begun = any(seen.positions.values()) and silver_table.kept.exists
     if not begun or table.format == "snapshot":
         return {}
     stored = silver_table.kept.read()
-    values = [f.name for f in layout.business(stored.schema) if f.name not in table.keys]
-    batch = _batch(silver_table, seen, stored, values)
+    values = [f.name for f in layout.list_source_fields(stored.schema) if f.name not in table.keys]
+    batch = _decode_again(silver_table, seen, stored, values)
     if not table.keys:
         return {SAME: _without_key(batch, stored, values)}
-    chosen = _chosen(batch.rows, table, sample, seen.batch)
+    chosen = _is_chosen(batch.rows, table, sample, seen.batch)
     part = replace(batch, decoded=batch.decoded.where(chosen))
-    compared = _versions if history else _rows
+    compared = _check_versions if history else _check_rows
     return {SAME: compared(part, stored.where(chosen), table, values)}
 
 
@@ -94,29 +94,30 @@ class _DecodedAgain(Batch):
         return sorted({*self.content.partial, *grouped})
 
 
-def _batch(
+def _decode_again(
     silver_table: SilverTable, seen: TableState, stored: DataFrame, values: list[str]
 ) -> _DecodedAgain:
     """Decodes again everything that bronze holds."""
-    table, logged = silver_table.config, log.read(silver_table)
-    raw = bronze_rows.unread(silver_table, {}, seen.positions)
+    table, logged = silver_table.config, log.read_log(silver_table)
+    raw = bronze_rows.read_new_rows(silver_table, {}, seen.positions)
     learned, schemas = silver_table.log.business, bronze_rows.avro_schemas(silver_table)
-    decoded = sealed(decode_known(raw, table, learned, seen.built, schemas))
+    decoded = add_plan_barrier(decode_known(raw, table, learned, seen.built, schemas))
     left_out = logged.where(F.col("_reason").isNotNull() | (F.col("_batch") > seen.batch))
     if seen.group is not None and (waits := seen.group.waiting):
         left_out = left_out.unionByName(held_back(waits, logged))
     accepted = decoded.join(left_out.select(*_RECORD), _RECORD, "left_anti")
-    changes = _complete(keyed(ordered(accepted, table, seen.whole.epochs)), stored, values)
+    ordered = add_order_keys(accepted, table, seen.whole.epochs)
+    changes = _add_columns(filter_changes(ordered), stored, values)
     empty = TableState()
     return _DecodedAgain(
         silver_table, logged, empty, seen, anew=True, decoded=changes, columns=values
     )
 
 
-def _versions(batch: Batch, stored: DataFrame, table: Table, values: list[str]) -> DataFrame:
+def _check_versions(batch: Batch, stored: DataFrame, table: Table, values: list[str]) -> DataFrame:
     rebuilt = history.first_versions(batch, values)
     shown = [*values, *_VERSION]
-    return _compared(_versions_of(rebuilt), _versions_of(stored), table, shown)
+    return _diff_rows(_versions_of(rebuilt), _versions_of(stored), table, shown)
 
 
 def _versions_of(rows: DataFrame) -> DataFrame:
@@ -124,22 +125,22 @@ def _versions_of(rows: DataFrame) -> DataFrame:
     return rows.where("_shown").withColumns(bounds)
 
 
-def _rows(batch: Batch, stored: DataFrame, table: Table, values: list[str]) -> DataFrame:
+def _check_rows(batch: Batch, stored: DataFrame, table: Table, values: list[str]) -> DataFrame:
     rebuilt = current.first_rows(batch, values)
-    return _compared(_live(rebuilt), _live(stored), table, [*values, "_place"])
+    return _diff_rows(_select_live(rebuilt), _select_live(stored), table, [*values, "_place"])
 
 
-def _complete(changes: DataFrame, stored: DataFrame, values: list[str]) -> DataFrame:
+def _add_columns(changes: DataFrame, stored: DataFrame, values: list[str]) -> DataFrame:
     """The changes with every column that is stored, and their digest."""
     lacking = {
         v: F.lit(None).cast(stored.schema[v].dataType) for v in values if v not in changes.columns
     }
-    own = {"_batch": F.lit(0), "_new": F.lit(True)}
-    return changes.withColumns(lacking | own).withColumn("_digest", digest(values))
+    batch_columns = {"_batch": F.lit(0), "_new": F.lit(True)}
+    return changes.withColumns(lacking | batch_columns).withColumn("_digest", hash_change(values))
 
 
-def _chosen(rows: DataFrame, table: Table, sample: int | None, salt: int) -> Column:
-    """Whether a key is in the sample; another one after every pass."""
+def _is_chosen(rows: DataFrame, table: Table, sample: int | None, salt: int) -> Column:
+    """Whether a key is in the sample; the sample is another one after every table run."""
     if sample is None:
         return F.lit(True)
     row = rows.agg(F.approx_count_distinct(key_text(table.keys)).alias("n")).first()
@@ -147,24 +148,24 @@ def _chosen(rows: DataFrame, table: Table, sample: int | None, salt: int) -> Col
     return F.pmod(F.xxhash64(key_text(table.keys), F.lit(salt)), F.lit(share)) == 0
 
 
-def _live(rows: DataFrame) -> DataFrame:
+def _select_live(rows: DataFrame) -> DataFrame:
     place = F.hex(F.expr(sequence_sql("_order")))
     return rows.where("NOT _deleted").withColumn("_place", place)
 
 
-def _compared(rebuilt: DataFrame, stored: DataFrame, table: Table, shown: list[str]) -> DataFrame:
+def _diff_rows(rebuilt: DataFrame, stored: DataFrame, table: Table, shown: list[str]) -> DataFrame:
     content = F.to_json(F.struct(*[column(c) for c in shown]), JSON_OPTIONS)
-    counted = _counted(rebuilt, stored, key_text(table.keys), content)
+    counted = _count_extra(rebuilt, stored, key_text(table.keys), content)
     return counted.groupBy("unit").agg(F.bool_or(F.col("_n") != 0).alias("bad"))
 
 
 def _without_key(batch: Batch, stored: DataFrame, values: list[str]) -> DataFrame:
     rebuilt = keyless.new_rows(batch, None, values)
-    counted = _counted(rebuilt, stored, F.col("_row"), F.lit(""))
+    counted = _count_extra(rebuilt, stored, F.col("_row"), F.lit(""))
     return counted.select("unit", (F.col("_n") != 0).alias("bad"))
 
 
-def _counted(rebuilt: DataFrame, stored: DataFrame, unit: Column, content: Column) -> DataFrame:
+def _count_extra(rebuilt: DataFrame, stored: DataFrame, unit: Column, content: Column) -> DataFrame:
     """How many more rows of a unit and content the rebuild has than what is stored, as `_n`."""
     sides = [
         rows.select(unit.alias("unit"), content.alias("_content"), F.lit(sign).alias("_n"))

@@ -83,7 +83,7 @@ class _CurrentRow:
         key = CurrentFold(rules, traces=True)
         if self._facts is not None:
             key.begin(self._facts, NOWHERE)
-        key.fold(_lists(rules, changes, batch, set(batch)), 0, len(batch))
+        key.fold(_build_changes(rules, changes, batch, set(batch)), 0, len(batch))
         key.finish()
         key.count()
         facts, content, notes = key.facts(), key.content(), key.notes or {}
@@ -104,13 +104,13 @@ class _Versions:
     def fold(
         self, rules: FoldRules, changes: Sequence[KeyRecord], batch: list[int]
     ) -> dict[int, Done]:
-        known = sorted(self._rows)
+        orders = sorted(self._rows)
         first = sequence_of(changes[batch[0]].order)
-        begin = 0 if rules.cutoffs else max(bisect_left(known, first) - 1, 0)
-        stored = {self._rows[order][0]: self._rows[order][1] for order in known[begin:]}
+        begin = 0 if rules.cutoffs else max(bisect_left(orders, first) - 1, 0)
+        stored = {self._rows[order][0]: self._rows[order][1] for order in orders[begin:]}
         rows = sorted([*stored, *batch], key=lambda at: changes[at].order)
         facts = {place: stored[at] for place, at in enumerate(rows) if at in stored}
-        lists = _lists(rules, changes, rows, set(batch))
+        lists = _build_changes(rules, changes, rows, set(batch))
         key = HistoryFold(rules, lambda _one, _other: False, traces=True)
         key.fold(lists._replace(time=[None] * len(rows), stored=facts), 0, len(rows))
         key.finish()
@@ -120,7 +120,7 @@ class _Versions:
         return {at: Done(notes[at]) for at in batch}
 
 
-def _lists(
+def _build_changes(
     rules: FoldRules, changes: Sequence[KeyRecord], rows: Sequence[int], new: set[int]
 ) -> Changes:
     chosen = [changes[at] for at in rows]

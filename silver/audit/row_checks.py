@@ -28,25 +28,25 @@ CURRENT = "the open versions are the newest changes"
 ONCE = "a change without a key is kept once"
 
 
-def laws(
+def build_row_laws(
     spark: SparkSession, target: Target, table: Table, seen: TableState
 ) -> dict[str, DataFrame]:
     """The laws that hold for a table of this kind; none before silver holds it."""
     history = table.stored_as_scd_type == 2
     kept = f"{table.table}_history" if history else table.table
-    if not names.exists(spark, target, "silver", kept):
+    if not names.table_exists(spark, target, "silver", kept):
         return {}
-    rows = spark.table(names.name(target, "silver", kept))
+    rows = spark.table(names.table_name(target, "silver", kept))
     if not table.keys:
-        return {ONCE: _single(rows, [F.col("_row")], F.col("_row"))}
+        return {ONCE: _check_single(rows, [F.col("_row")], F.col("_row"))}
     if not history:
         keys = [column(k) for k in table.keys]
-        return {ONE_ROW: _single(rows, keys, key_text(table.keys))}
+        return {ONE_ROW: _check_single(rows, keys, key_text(table.keys))}
     cutoffs = seen.whole.cutoffs(table.on_truncate == "apply")
-    return of_history(rows, table.keys, cutoffs[-1].order if cutoffs else b"")
+    return build_history_laws(rows, table.keys, cutoffs[-1].order if cutoffs else b"")
 
 
-def of_history(rows: DataFrame, keys: list[str], cutoff: bytes) -> dict[str, DataFrame]:
+def build_history_laws(rows: DataFrame, keys: list[str], cutoff: bytes) -> dict[str, DataFrame]:
     """The laws of a history; `cutoff` is the newest cut-off in force, empty without one."""
     key = key_text(keys)
     # A window, not the fold: `verify` must not check the fold by itself.
@@ -66,7 +66,7 @@ def of_history(rows: DataFrame, keys: list[str], cutoff: bytes) -> dict[str, Dat
         NO_OVERLAP: followed.select(unit, F.coalesce(early, F.lit(True)).alias("bad")),
         GAPS: followed.select(unit, (apart & same_life).alias("bad")),
         BOUNDS: versions.select(unit, (F.col("_valid_from").isNull() | backward).alias("bad")),
-        CURRENT: _newest(rows, keys, cutoff),
+        CURRENT: _check_newest(rows, keys, cutoff),
     }
 
 
@@ -75,7 +75,7 @@ def key_text(keys: list[str]) -> Column:
     return F.to_json(F.struct(*[column(k) for k in keys]), JSON_OPTIONS)
 
 
-def _single(rows: DataFrame, identity: list[Column], unit: Column) -> DataFrame:
+def _check_single(rows: DataFrame, identity: list[Column], unit: Column) -> DataFrame:
     counted = rows.groupBy(*identity).agg(F.count(F.lit(1)).alias("_n"))
     return counted.select(unit.alias("unit"), (F.col("_n") > 1).alias("bad"))
 
@@ -85,9 +85,9 @@ def _one_open(rows: DataFrame, keys: list[str]) -> DataFrame:
     return counted.select(key_text(keys).alias("unit"), (F.col("_n") > 1).alias("bad"))
 
 
-def _newest(rows: DataFrame, keys: list[str], cutoff: bytes) -> DataFrame:
+def _check_newest(rows: DataFrame, keys: list[str], cutoff: bytes) -> DataFrame:
     """A key's newest change, when it is an upsert above the cut-off, and only that, is open."""
-    # A window, not the fold: see `of_history`.
+    # A window, not the fold: see `build_history_laws`.
     by_key = Window.partitionBy(*[column(k) for k in keys]).orderBy(F.desc("_order"))
     newest = F.row_number().over(by_key) == 1
     above = F.col("_order") > F.expr(order_literal(cutoff))
@@ -103,53 +103,55 @@ IN_THE_LOG = "the change log holds every bronze record once"
 ADDS_UP = "the outcomes of every run add up to its records"
 
 
-def arrival_laws(
+def build_arrival_laws(
     spark: SparkSession, target: Target, table: Table, seen: TableState
 ) -> dict[str, DataFrame]:
-    """Both laws; that of the log only once something is applied.
+    """Both laws about arrival; that of the log only once something is applied.
 
-    What a full extract lacks is in the log without a record.
+    The log's deletes by a full snapshot file have no record in bronze.
     """
-    known = {
-        ADDS_UP: adds_up(
-            ledger.read(spark, target).where(_of(table) & (F.col("status") != "begun"))
+    laws = {
+        ADDS_UP: check_counts(
+            ledger.read_entries(spark, target).where(
+                _is_of_table(table) & (F.col("status") != "begun")
+            )
         )
     }
     if not any(seen.positions.values()):
-        return known
+        return laws
     silver_table = SilverTable.at(spark, target, table)
-    raw = bronze_rows.unread(silver_table, {}, seen.positions)
+    raw = bronze_rows.read_new_rows(silver_table, {}, seen.positions)
     reached = [F.lit(part) for feed in seen.positions.items() for part in feed]
-    rows = log.read(silver_table)
+    rows = log.read_log(silver_table)
     rows = rows.where(F.col("_feed_batch") <= F.create_map(*reached)[F.col("_feed")])
     if table.format == "snapshot":
         rows = rows.where(~F.col("_letter").eqNullSafe(F.lit(EXTRACT_NOTES[0])))
-    return {IN_THE_LOG: in_the_log(raw, rows), **known}
+    return {IN_THE_LOG: check_log(raw, rows), **laws}
 
 
-def in_the_log(raw: DataFrame, rows: DataFrame) -> DataFrame:
+def check_log(raw: DataFrame, rows: DataFrame) -> DataFrame:
     """Ingest batches of the feeds; one is bad when the log lacks or repeats a record of it."""
     given = raw.groupBy("_feed", F.col("_batch").alias("_feed_batch"))
     kept = rows.groupBy("_feed", "_feed_batch").agg(
         F.count(F.lit(1)).alias("_kept"), F.countDistinct("_arrival").alias("_distinct")
     )
     both = given.agg(F.count(F.lit(1)).alias("_raw")).join(kept, ["_feed", "_feed_batch"], "full")
-    found = F.coalesce("_raw", F.lit(0)), F.coalesce("_kept", F.lit(0))
-    told = "bronze.%s batch %d: %d in bronze, %d in the log"
-    bad = (found[0] != found[1]) | (found[1] != F.coalesce("_distinct", F.lit(0)))
+    counts = F.coalesce("_raw", F.lit(0)), F.coalesce("_kept", F.lit(0))
+    text = "bronze.%s batch %d: %d in bronze, %d in the log"
+    bad = (counts[0] != counts[1]) | (counts[1] != F.coalesce("_distinct", F.lit(0)))
     return both.select(
-        F.format_string(told, "_feed", "_feed_batch", *found).alias("unit"), bad.alias("bad")
+        F.format_string(text, "_feed", "_feed_batch", *counts).alias("unit"), bad.alias("bad")
     )
 
 
-def adds_up(entries: DataFrame) -> DataFrame:
+def check_counts(entries: DataFrame) -> DataFrame:
     """Ledger entries of silver; one is bad when its classes do not sum up to its records."""
     classes = F.map_filter(F.col("counts"), lambda name, _: ~name.isin("records", *ACCOUNT_NOTES))
     total = F.aggregate(F.map_values(classes), F.lit(0).cast("bigint"), lambda a, b: a + b)
     records = F.coalesce(F.col("counts")["records"], F.lit(0))
-    told = F.format_string("run %s: %d records, %d in classes", "run_id", records, total)
-    return entries.select(told.alias("unit"), (records != total).alias("bad"))
+    text = F.format_string("run %s: %d records, %d in classes", "run_id", records, total)
+    return entries.select(text.alias("unit"), (records != total).alias("bad"))
 
 
-def _of(table: Table) -> Column:
+def _is_of_table(table: Table) -> Column:
     return (F.col("layer") == "silver") & (F.col("table") == table.table)

@@ -1,6 +1,6 @@
 """Whether the laws that hold for every table hold for what is stored of this one.
 
-A law is looked at unit by unit: a key, a version, a bronze batch, a ledger entry. All laws are
+A law is checked unit by unit: a key, a version, a bronze batch, a ledger entry. All laws are
 answered by one query; those that are broken are asked once more for examples.
 """
 
@@ -21,7 +21,7 @@ EXAMPLES = 5
 
 
 class Law(NamedTuple):
-    """What became of one law: how many units were looked at, how many break it, the first ones."""
+    """The result of one law: how many units were checked, how many break it, the first of these."""
 
     law: str
     checked: int
@@ -47,27 +47,27 @@ def verify(
         spark: the session.
         target: where the lake lies.
         table: the table's configuration.
-        more: further laws by name: frames of units as `row_laws` makes them.
+        more: further laws by name: frames of units as `build_row_laws` makes them.
         sample: about how many keys are rebuilt from bronze; None for all.
     """
     seen = read_state(spark, target, table.table)
-    stored = row_checks.laws(spark, target, table, seen)
-    arrived = row_checks.arrival_laws(spark, target, table, seen)
-    rebuilt = rebuilt_laws.laws(spark, target, table, seen, sample)
-    return judge({**stored, **more, **arrived, **rebuilt})
+    stored = row_checks.build_row_laws(spark, target, table, seen)
+    arrived = row_checks.build_arrival_laws(spark, target, table, seen)
+    rebuilt = rebuilt_laws.build_rebuild_law(spark, target, table, seen, sample)
+    return judge_laws({**stored, **more, **arrived, **rebuilt})
 
 
-def judge(laws: Mapping[str, DataFrame]) -> list[Law]:
+def judge_laws(laws: Mapping[str, DataFrame]) -> list[Law]:
     """Counts the units of every law; a law without a unit holds."""
     if not laws:
         return []
     named = [units.withColumn("law", F.lit(law)) for law, units in laws.items()]
     counted = reduce(DataFrame.unionByName, named).groupBy("law")
-    found = counted.agg(F.count(F.lit(1)).alias("checked"), F.count_if("bad").alias("broken"))
-    counts = {row["law"]: (row["checked"], row["broken"]) for row in found.collect()}
-    return [_law(law, units, *counts.get(law, (0, 0))) for law, units in laws.items()]
+    totals = counted.agg(F.count(F.lit(1)).alias("checked"), F.count_if("bad").alias("broken"))
+    counts = {row["law"]: (row["checked"], row["broken"]) for row in totals.collect()}
+    return [_judge_law(law, units, *counts.get(law, (0, 0))) for law, units in laws.items()]
 
 
-def _law(law: str, units: DataFrame, checked: int, broken: int) -> Law:
+def _judge_law(law: str, units: DataFrame, checked: int, broken: int) -> Law:
     rows = units.where("bad").limit(EXAMPLES).collect() if broken else []
     return Law(law, checked, broken, sorted(row["unit"] for row in rows))

@@ -1,7 +1,7 @@
-"""Dead letters that somebody knows of: `silver._acknowledged`. They stay, and ring no more.
+"""Dead letters that somebody has acknowledged: `silver._acknowledged`. They raise no more alerts.
 
-A letter is known by its feed and its order of arrival, so that it stays acknowledged when its table
-is rebuilt. Lines of a shared feed that no table reads are letters of the feed.
+A letter is identified by its feed and its order of arrival, so that it stays acknowledged when its
+table is rebuilt. Lines of a shared feed that no table reads are letters of the feed.
 """
 
 from datetime import datetime, timezone
@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse.config.target import Target
-from lakehouse.storage.names import name
-from lakehouse.storage.writing import DeclaredTable, append
+from lakehouse.storage.names import table_name
+from lakehouse.storage.writing import DeclaredTable, append_rows
 from lakehouse.words import read_columns
 
 TABLE, IDENTITY = "_acknowledged", ["_feed", "_arrival"]
@@ -25,28 +25,28 @@ ACKNOWLEDGED = DeclaredTable("silver", TABLE, "dead letters that somebody knows 
 
 
 def acknowledge(spark: SparkSession, target: Target, letters: DataFrame, because: str) -> None:
-    """Notes the letters, by `_feed` and `_arrival`, as known; `because` says why."""
+    """Records the letters, by `_feed` and `_arrival`, as acknowledged for a reason."""
     ACKNOWLEDGED.ensure(spark, target)
     at = F.lit(datetime.now(timezone.utc))
     rows = letters.select(*IDENTITY, F.lit(because).alias("because"), at.alias("at"))
-    append(spark, target, "silver", TABLE, rows)
+    append_rows(spark, target, "silver", TABLE, rows)
 
 
-def forget(spark: SparkSession, target: Target, letters: DataFrame) -> None:
-    """Takes the notes about the letters back."""
-    from lakehouse.storage.statements import execute
+def remove_acknowledgements(spark: SparkSession, target: Target, letters: DataFrame) -> None:
+    """Deletes the acknowledgements of the letters."""
+    from lakehouse.storage.statements import execute_with_rows
 
     text = (
-        f"MERGE INTO {name(target, 'silver', TABLE)} t USING {{rows}} s"
+        f"MERGE INTO {table_name(target, 'silver', TABLE)} t USING {{rows}} s"
         " ON t._feed = s._feed AND t._arrival = s._arrival WHEN MATCHED THEN DELETE"
     )
-    execute(spark, text, letters.select(*IDENTITY))
+    execute_with_rows(spark, text, letters.select(*IDENTITY))
 
 
 def with_acknowledged(spark: SparkSession, target: Target, letters: DataFrame) -> DataFrame:
-    """Adds `acknowledged`: why a letter is known to be of no concern; null while it rings."""
+    """Adds `acknowledged`: why a letter needs no attention; null where nobody has said so."""
     if not ACKNOWLEDGED.exists(spark, target):
         return letters.withColumn("acknowledged", F.lit(None).cast("string"))
-    known = ACKNOWLEDGED.read(spark, target)
-    newest = known.groupBy(*IDENTITY).agg(F.max_by("because", "at").alias("acknowledged"))
+    entries = ACKNOWLEDGED.read(spark, target)
+    newest = entries.groupBy(*IDENTITY).agg(F.max_by("because", "at").alias("acknowledged"))
     return letters.join(newest, IDENTITY, "left")

@@ -3,9 +3,9 @@
 A batch is applied on its own as long as it only adds to the order. A full snapshot that turns out
 to have begun before changes that are applied already, or a change of an old key that arrives after
 the key change that took a value from it, changes the past: then the table is recomputed from its
-whole log. Tables whose columns have orders of their own, and those that keep deleted rows in sight
-and receive partial changes, have the keys of each batch recomputed: what a row held before its last
-delete is not stored.
+whole log. Tables whose columns have orders of their own, and those that show deleted rows and get
+partial changes, have the keys of each batch recomputed: what a row held before its last delete is
+not stored.
 """
 
 from collections.abc import Mapping
@@ -24,32 +24,37 @@ from silver.fold.rules import Cutoff
 from silver.run import SilverTable
 from silver.state.epochs import (
     Epoch,
-    Sighting,
+    SnapshotProgress,
     TableChanges,
-    epoch,
-    keyed,
-    ordered,
-    truncates,
+    add_order_keys,
+    epoch_number_column,
+    filter_changes,
+    find_truncates,
 )
-from silver.state.key_ranges import KeyBounds, bounded, condition, pays
+from silver.state.key_ranges import (
+    KeyBounds,
+    build_key_condition,
+    list_bounded_keys,
+    skips_enough_files,
+)
 from silver.state.summary import Summary, summarize
 from silver.state.table_state import TableState
 from silver.storage import layout
 from silver.storage.row_columns import FEW, column, of_keys, to_all
-from silver.storage.stages import apart
+from silver.storage.stages import end_stage
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What one table run applies. All that follows from the attributes is found once, when asked.
+    """What one table run applies. What follows from the attributes is computed on first use.
 
     Attributes:
         table: the table.
         rows: the log up to the newest batch of `after`; what is above the batch of `before` is new.
-        before: what is known of the table without the new rows.
-        after: what is known with them, and the places where the source's positions start anew.
-        may_wait: whether the new rows may wait until a MERGE pays.
-        anew: whether the table is made anew from all rows, whatever the new ones are.
+        before: the table's state without the new rows.
+        after: its state with them, and the places where the source's positions start anew.
+        may_wait: whether the new rows may stay pending.
+        anew: whether the table is recomputed from all rows, whatever the new ones are.
     """
 
     table: SilverTable
@@ -64,7 +69,7 @@ class Batch:
         cls, table: SilverTable, before: TableState, after: TableState, may_wait: bool = False
     ) -> "Batch":
         """All that the change log holds up to the newest batch of `after`."""
-        rows = log.read(table).where(F.col("_batch") <= after.logged)
+        rows = log.read_log(table).where(F.col("_batch") <= after.logged)
         return cls(table, rows, before, after, may_wait)
 
     @property
@@ -79,18 +84,18 @@ class Batch:
     @cached_property
     def new_rows(self) -> DataFrame:
         """The log rows that are not applied yet."""
-        return apart(self.rows.where(F.col("_batch") > self.before.batch))
+        return end_stage(self.rows.where(F.col("_batch") > self.before.batch))
 
     @cached_property
     def summary(self) -> Summary:
         """What the new rows hold."""
         if self.after.waits is not None:
             return self.after.waits
-        return summarize(self.new_rows, bounded(self.table.config, self.rows.schema))
+        return summarize(self.new_rows, list_bounded_keys(self.table.config, self.rows.schema))
 
     @property
     def logged(self) -> TableState:
-        """What is known with the new rows, their summary included."""
+        """The table's state with the new rows, their summary included."""
         return self.after.replace(waits=self.summary)
 
     @cached_property
@@ -107,7 +112,7 @@ class Batch:
 
     @property
     def judged(self) -> DataFrame:
-        """The log rows among which the batch's dead letters are."""
+        """The log rows that have the batch's dead letters."""
         return self.rows if self.recomputes else self.new_rows
 
     @cached_property
@@ -115,12 +120,12 @@ class Batch:
         """The full snapshots and truncates of the table with those of the batch."""
         if not self.recomputes:
             return TableChanges(self._sightings, self._truncates)
-        found = truncates(self._everything) if self.content.truncates else []
-        return TableChanges(self._sightings, _united(found))
+        truncates = find_truncates(self._whole_log) if self.content.truncates else []
+        return TableChanges(self._sightings, _unite_cutoffs(truncates))
 
     @cached_property
     def content(self) -> Summary:
-        """What the rows hold that `changes` come from."""
+        """The summary of the rows that `changes` come from."""
         return summarize(self.rows) if self.recomputes else self.summary
 
     @cached_property
@@ -146,7 +151,7 @@ class Batch:
     @cached_property
     def fields(self) -> list[StructField]:
         """The columns of the source that the log has."""
-        return layout.business(self.rows.schema)
+        return layout.list_source_fields(self.rows.schema)
 
     @cached_property
     def late(self) -> Mapping[str, int]:
@@ -170,29 +175,29 @@ class Batch:
         return self.content.changes
 
     @property
-    def first(self) -> bytes | None:
+    def first_order(self) -> bytes | None:
         """The lowest order key of the changes, where that is known."""
         return None if self.of_whole_keys else self.summary.first_order
 
     def key_range(self, alias: str = "") -> str | None:
-        """SQL of whether a row of the table may have a key of the batch; None where every one may.
+        """SQL that is true on rows that may have a key of the batch; None where every row may.
 
-        Also where few files of the table would be left out by that.
+        None too where the condition would skip few files of the table.
         """
-        return condition(self._key_bounds, self.table.kept.schema, alias)
+        return build_key_condition(self._key_bounds, self.table.kept.schema, alias)
 
     @cached_property
     def _key_bounds(self) -> KeyBounds | None:
-        """A change that takes values from another key, or a new cut-off, may concern any row."""
+        """None where any row may be concerned: by values of another key, or a new cut-off."""
         bounds = self.summary.keys
         if not bounds or self.of_whole_keys or self.cutoff_is_new or self.summary.heirs:
             return None
         kept = read_table_log(self.table.target, "silver", self.table.kept.table)
-        return bounds if pays(bounds, kept) else None
+        return bounds if skips_enough_files(bounds, kept) else None
 
     @property
     def few(self) -> bool:
-        """Whether every task can hold the keys."""
+        """Whether a task's memory can hold all keys of the changes."""
         return self.size <= FEW
 
     @cached_property
@@ -200,19 +205,20 @@ class Batch:
         """Upserts and deletes with order keys, `_new` where they are the batch's own."""
         table, summary = self.table.config, self.summary
         if self.recomputes:
-            whole = self._marked(self._everything)
+            whole = self._mark_new(self._whole_log)
             has_heirs = self.content.heirs and table.keys
             return key_changes.with_old_keys(whole, whole, table) if has_heirs else whole
-        new = keyed(ordered(self.new_rows, table, self.epochs)).withColumn("_new", F.lit(True))
+        new = filter_changes(add_order_keys(self.new_rows, table, self.epochs))
+        new = new.withColumn("_new", F.lit(True))
         if self._by_whole_keys:
-            touched = keyed(self.new_rows).select(*map(column, table.keys)).distinct()
-            changes = of_keys(self._marked(self._everything), touched, table)
+            touched = filter_changes(self.new_rows).select(*map(column, table.keys)).distinct()
+            changes = of_keys(self._mark_new(self._whole_log), touched, table)
             if self.before.heirs or summary.heirs:
-                everything = self._marked(self._everything)
+                everything = self._mark_new(self._whole_log)
                 return key_changes.with_old_keys(changes, everything, table)
             return changes
         if summary.heirs and table.keys:
-            return key_changes.with_old_keys(new, keyed(self._everything), table)
+            return key_changes.with_old_keys(new, filter_changes(self._whole_log), table)
         if not table.keys and self.before.batch and summary.oldest is not None:
             return self._with_equal_places(new, summary.oldest)
         return new
@@ -234,23 +240,23 @@ class Batch:
         return self.table.config.on_truncate == "apply"
 
     @cached_property
-    def _sightings(self) -> list[Sighting]:
-        known = self.before.whole.sightings
-        began = [seen for seen in self.after.whole.sightings if seen not in known]
-        return [*known, *began, *self.summary.sightings]
+    def _sightings(self) -> list[SnapshotProgress]:
+        previous = self.before.whole.sightings
+        began = [seen for seen in self.after.whole.sightings if seen not in previous]
+        return [*previous, *began, *self.summary.sightings]
 
     @cached_property
-    def _everything(self) -> DataFrame:
+    def _whole_log(self) -> DataFrame:
         """The whole log, in order."""
-        return ordered(self.rows, self.table.config, self.epochs)
+        return add_order_keys(self.rows, self.table.config, self.epochs)
 
     @cached_property
     def _truncates(self) -> list[Cutoff]:
-        known = self.before.whole.truncates
+        previous = self.before.whole.truncates
         if not self.summary.truncates:
-            return known
-        new = ordered(self.new_rows, self.table.config, self.epochs)
-        return _united([*known, *truncates(new)])
+            return previous
+        new = add_order_keys(self.new_rows, self.table.config, self.epochs)
+        return _unite_cutoffs([*previous, *find_truncates(new)])
 
     def _has_new_cutoff(self) -> bool:
         now = TableChanges(self._sightings, self._truncates).cutoffs(self._applies_truncates)
@@ -269,8 +275,8 @@ class Batch:
         flagged = table.on_delete == "flag" and table.stored_as_scd_type == 1
         return flagged and (self._has_seen_partial or self.summary.incomplete > 0)
 
-    def _marked(self, rows: DataFrame) -> DataFrame:
-        return keyed(rows).withColumn("_new", F.col("_batch") > self.before.batch)
+    def _mark_new(self, rows: DataFrame) -> DataFrame:
+        return filter_changes(rows).withColumn("_new", F.col("_batch") > self.before.batch)
 
     def _with_equal_places(self, changes: DataFrame, oldest: str) -> DataFrame:
         """Changes without a key and the earlier ones at their places in order.
@@ -279,37 +285,38 @@ class Batch:
         """
         earlier = (F.col("_batch") <= self.before.batch) & (F.col("_sequence") >= oldest)
         places = changes.where("_snapshot IS NULL").select("_sequence")
-        equal = self._marked(self._everything.where(earlier)).join(places, "_sequence", "left_semi")
-        return changes.unionByName(equal)
+        marked = self._mark_new(self._whole_log.where(earlier))
+        return changes.unionByName(marked.join(places, "_sequence", "left_semi"))
 
     def _reaches_back(self) -> bool:
         table, before = self.table.config, self.before
         if table.format != "debezium" or not before.batch:
             return False
-        known, now = before.whole.epochs, self.epochs
-        if _begins(known) != _begins(now) and _moves(self._earlier, known, now):
+        previous, now = before.whole.epochs, self.epochs
+        is_same = _list_starts(previous) == _list_starts(now)
+        if not is_same and _moves_any_change(self._applied_rows, previous, now):
             return True
         if not table.keys or not before.heirs:
             return False
-        parts = self._earlier, self.rows.where(F.col("_batch") > before.batch)
-        old, new = (keyed(ordered(part, table, now)) for part in parts)
+        parts = self._applied_rows, self.rows.where(F.col("_batch") > before.batch)
+        old, new = (filter_changes(add_order_keys(part, table, now)) for part in parts)
         return key_changes.are_overtaken(old, new, table)
 
     @property
-    def _earlier(self) -> DataFrame:
+    def _applied_rows(self) -> DataFrame:
         """The log rows that are applied already."""
         return self.rows.where(F.col("_batch") <= self.before.batch)
 
 
-def _united(cutoffs: list[Cutoff]) -> list[Cutoff]:
+def _unite_cutoffs(cutoffs: list[Cutoff]) -> list[Cutoff]:
     return sorted({*cutoffs}, key=lambda each: each.order)
 
 
-def _begins(epochs: list[Epoch]) -> list[tuple[str, int, int | None, dict[str, str]]]:
+def _list_starts(epochs: list[Epoch]) -> list[tuple[str, int, int | None, dict[str, str]]]:
     return [(e.snapshot, e.number, e.started, e.first) for e in epochs]
 
 
-def _moves(earlier: DataFrame, before: list[Epoch], after: list[Epoch]) -> bool:
+def _moves_any_change(earlier: DataFrame, before: list[Epoch], after: list[Epoch]) -> bool:
     """Whether some applied change belongs to another epoch now."""
     changes = earlier.where(F.col("_operation") != "none")
-    return not changes.where(epoch(before) != epoch(after)).isEmpty()
+    return not changes.where(epoch_number_column(before) != epoch_number_column(after)).isEmpty()

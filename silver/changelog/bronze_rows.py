@@ -16,7 +16,7 @@ from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage import names
 from lakehouse.storage.lake import AskedLake, Lake, LakeTable
 from silver.run import SilverTable
-from silver.storage.stages import apart
+from silver.storage.stages import end_stage
 
 ANY = ""
 """Stands for every topic of a feed that cannot be read."""
@@ -25,114 +25,123 @@ _EVERY = 2**62
 
 def feeds_of(table: Table) -> dict[str, set[str | None]]:
     """The bronze tables that the table reads, with its topics there; None is every record."""
-    found: dict[str, set[str | None]] = {}
+    topics_by_feed: dict[str, set[str | None]] = {}
     for source in table.feeds:
-        found.setdefault(bronze.feed_name(table, source), set()).add(source.topic)
-    return found
+        topics_by_feed.setdefault(bronze.feed_name(table, source), set()).add(source.topic)
+    return topics_by_feed
 
 
-def arrived(
+def find_arrived(
     spark: SparkSession,
     target: Target,
     tables: Iterable[Table],
     done: Mapping[str, dict[str, int]],
-    told: Mapping[str, Arrived] = MappingProxyType({}),
+    remembered: Mapping[str, Arrived] = MappingProxyType({}),
 ) -> dict[str, Arrived]:
     """What every feed of the tables holds beyond the batches `done` (by table and feed).
 
-    What `told` tells of the feeds is taken, where it reaches back to what all tables have done. One
-    query for the others; a feed that no table takes topics from is answered from file statistics.
+    The entries of `remembered` are used where they reach back to what all tables have done. One
+    query for the other feeds; one that no table reads by topic is answered from file statistics.
     """
-    known: dict[str, int] = {}
+    done_by_feed: dict[str, int] = {}
     shared = set()
     for table in tables:
         for feed, topics in feeds_of(table).items():
             at = done.get(table.table, {}).get(feed, 0)
-            known[feed] = min(known.get(feed, at), at)
+            done_by_feed[feed] = min(done_by_feed.get(feed, at), at)
             shared |= set() if None in topics else {feed}
-    told = {f: of for f, of in told.items() if f in known and of.since <= known[f]}
-    held = [feed for feed in sorted(known) if names.exists(spark, target, "bronze", feed)]
-    parts = {f: _newest_sql(target, f, known[f], f in shared) for f in held if f not in told}
-    return _asked_together(spark, parts, known) | told
+    remembered = {
+        f: of for f, of in remembered.items() if f in done_by_feed and of.since <= done_by_feed[f]
+    }
+    held = [f for f in sorted(done_by_feed) if names.table_exists(spark, target, "bronze", f)]
+    parts = {
+        f: _newest_sql(target, f, done_by_feed[f], f in shared) for f in held if f not in remembered
+    }
+    return _query_feeds(spark, parts, done_by_feed) | remembered
 
 
-def _asked_together(
-    spark: SparkSession, parts: Mapping[str, str], known: Mapping[str, int]
+def _query_feeds(
+    spark: SparkSession, parts: Mapping[str, str], done_by_feed: Mapping[str, int]
 ) -> dict[str, Arrived]:
-    """One query of several; where it fails each feed is asked alone.
+    """Runs several queries as one; where that fails, one query per feed.
 
-    A feed that cannot be read has a next batch for everyone: its tables will tell why.
+    A feed that cannot be read counts as having a new batch: its tables then fail with the cause.
     """
     try:
-        return _asked(spark, [*parts.values()]) if parts else {}
+        return _run_queries(spark, [*parts.values()]) if parts else {}
     except SPARK_FAILURES:
         if len(parts) == 1:
-            return {feed: Arrived(known[feed] + 1, {ANY: known[feed] + 1}) for feed in parts}
-    alone = [_asked_together(spark, {feed: query}, known) for feed, query in parts.items()]
+            return {
+                feed: Arrived(done_by_feed[feed] + 1, {ANY: done_by_feed[feed] + 1})
+                for feed in parts
+            }
+    alone = [_query_feeds(spark, {feed: query}, done_by_feed) for feed, query in parts.items()]
     return reduce(or_, alone)
 
 
-def _asked(spark: SparkSession, queries: list[str]) -> dict[str, Arrived]:
+def _run_queries(spark: SparkSession, queries: list[str]) -> dict[str, Arrived]:
     rows = spark.sql(" UNION ALL ".join(queries)).collect()
-    found: dict[str, dict[str | None, int]] = {}
+    topics_by_feed: dict[str, dict[str | None, int]] = {}
     for row in rows:
-        found.setdefault(row["feed"], {})[row["topic"]] = int(row["newest"] or 0)
-    return {feed: Arrived(max(topics.values()), topics) for feed, topics in found.items()}
+        topics_by_feed.setdefault(row["feed"], {})[row["topic"]] = int(row["newest"] or 0)
+    return {feed: Arrived(max(topics.values()), topics) for feed, topics in topics_by_feed.items()}
 
 
-def reaches(table: Table, found: Mapping[str, Arrived]) -> dict[str, int]:
+def find_newest_batches(table: Table, arrived: Mapping[str, Arrived]) -> dict[str, int]:
     """The newest batch of each feed of the table, whether or not it holds records of the table."""
-    return {feed: found[feed].newest for feed in feeds_of(table) if feed in found}
+    return {feed: arrived[feed].newest for feed in feeds_of(table) if feed in arrived}
 
 
-def has_new(table: Table, done: Mapping[str, int], found: Mapping[str, Arrived]) -> bool:
+def has_new(table: Table, done: Mapping[str, int], arrived: Mapping[str, Arrived]) -> bool:
     """Whether a feed holds records of the table above the batches `done`."""
     return any(
         at > done.get(feed, 0)
-        for feed, own in feeds_of(table).items()
-        for topic, at in (found[feed].topics if feed in found else {}).items()
-        if None in own or topic in own or topic == ANY
+        for feed, wanted in feeds_of(table).items()
+        for topic, at in (arrived[feed].topics if feed in arrived else {}).items()
+        if None in wanted or topic in wanted or topic == ANY
     )
 
 
-def unread(table: SilverTable, done: Mapping[str, int], newest: Mapping[str, int]) -> DataFrame:
+def read_new_rows(
+    table: SilverTable, done: Mapping[str, int], newest: Mapping[str, int]
+) -> DataFrame:
     """Rows of the table's feeds above the batches `done` and up to `newest` (one is newer).
 
     Beside bronze's columns they have `_feed`.
     """
     parts = [
-        between(table, feed, done.get(feed, 0) + 1, newest[feed])
+        read_batches(table, feed, done.get(feed, 0) + 1, newest[feed])
         for feed in feeds_of(table.config)
         if newest.get(feed, 0) > done.get(feed, 0)
     ]
     return reduce(DataFrame.unionByName, parts)
 
 
-def raw(table: SilverTable) -> DataFrame:
+def read_all_rows(table: SilverTable) -> DataFrame:
     """Every bronze row of the table, with `_feed`."""
     held = [feed for feed in feeds_of(table.config) if table.lake.exists("bronze", feed)]
-    return reduce(DataFrame.unionByName, [between(table, feed, 1, _EVERY) for feed in held])
+    return reduce(DataFrame.unionByName, [read_batches(table, feed, 1, _EVERY) for feed in held])
 
 
-def between(table: SilverTable, feed: str, first: int, last: int) -> DataFrame:
+def read_batches(table: SilverTable, feed: str, first: int, last: int) -> DataFrame:
     """Rows of one of the table's feeds, of the ingest batches `first` to `last`."""
-    own = feeds_of(table.config)[feed]
-    rows = held(table.lake, feed).where((F.col("_batch") >= first) & (F.col("_batch") <= last))
-    topics = sorted(topic for topic in own if topic is not None)
-    chosen = rows if None in own else rows.where(F.col("_topic").isin(topics))
-    return apart(chosen).withColumn("_feed", F.lit(feed))
+    wanted = feeds_of(table.config)[feed]
+    rows = read_feed(table.lake, feed).where((F.col("_batch") >= first) & (F.col("_batch") <= last))
+    topics = sorted(topic for topic in wanted if topic is not None)
+    chosen = rows if None in wanted else rows.where(F.col("_topic").isin(topics))
+    return end_stage(chosen).withColumn("_feed", F.lit(feed))
 
 
-def held(lake: Lake, feed: str) -> DataFrame:
-    """All rows of a feed; of a record that somebody mended, the row that stands in its place."""
-    rows, kept = LakeTable(lake, "bronze", feed).read(), mended(lake, feed)
+def read_feed(lake: Lake, feed: str) -> DataFrame:
+    """All rows of a feed; of a mended record, the row that replaces it."""
+    rows, kept = LakeTable(lake, "bronze", feed).read(), read_mended(lake, feed)
     if kept is None:
         return rows
     others = rows.join(F.broadcast(kept.select("_arrival")), "_arrival", "left_anti")
     return others.unionByName(kept.select(rows.columns))
 
 
-def mended(lake: Lake, feed: str) -> DataFrame | None:
+def read_mended(lake: Lake, feed: str) -> DataFrame | None:
     """The newest row of every record of a feed that somebody mended; None where there are none."""
     kept = LakeTable(lake, "bronze", bronze.mended_name(feed))
     if not kept.exists:
@@ -159,10 +168,10 @@ def avro_schemas(table: SilverTable) -> dict[str, str]:
     """The Avro schemas that bronze keeps for the table's feeds, by id."""
     if all(source.value_format != "avro" for source in table.config.feeds):
         return {}
-    found: dict[str, str] = {}
+    schemas: dict[str, str] = {}
     for feed in feeds_of(table.config):
-        found |= kept_schemas(table.lake, feed)
-    return found
+        schemas |= kept_schemas(table.lake, feed)
+    return schemas
 
 
 def kept_schemas(lake: Lake, feed: str) -> dict[str, str]:
@@ -173,7 +182,7 @@ def kept_schemas(lake: Lake, feed: str) -> dict[str, str]:
 
 
 def _newest_sql(target: Target, feed: str, done: int, by_topic: bool) -> str:
-    rows = f"FROM {names.name(target, 'bronze', feed)}"
+    rows = f"FROM {names.table_name(target, 'bronze', feed)}"
     if not by_topic:
         return f"SELECT {names.literal(feed)} AS feed, NULL AS topic, max(_batch) AS newest {rows}"
     return (

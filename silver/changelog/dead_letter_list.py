@@ -17,7 +17,7 @@ from lakehouse.storage.lake import AskedLake, Lake, LakeTable
 from silver.changelog import bronze_rows
 from silver.changelog.acknowledged import ACKNOWLEDGED, IDENTITY, with_acknowledged
 from silver.decode.change import NOT_JSON
-from silver.decode.spark import position
+from silver.decode.spark import position_column
 from silver.run import SilverTable
 from silver.storage import one_key
 
@@ -31,12 +31,12 @@ _REASON = re.compile(r"[a-z]+_[a-z_]+|rule")
 
 
 class Wanted(NamedTuple):
-    """Which dead letters are meant.
+    """Which dead letters are selected.
 
     `reasons` are reason codes (`rule` means every rule); `key` the key's values as texts; `since`
-    a time in UTC as Spark reads it; `file` begins, within its landing folder, the place of the
-    letters; `position` is the place of one. `resolved` takes those that a replay has applied or
-    somebody acknowledged as well; `acknowledged` takes only the latter.
+    a time in UTC as Spark reads it; `file` is how their position begins within the landing folder;
+    `position` is that of one letter. `resolved` selects letters too that a replay has applied or
+    somebody has acknowledged; `acknowledged` selects the latter only.
     """
 
     reasons: Sequence[str] = ()
@@ -51,7 +51,7 @@ class Wanted(NamedTuple):
 def dead_letters(
     spark: SparkSession, target: Target, tables: Sequence[Table], wanted: Wanted
 ) -> DataFrame | None:
-    """The dead letters that are wanted: `table`, then SHOWN; None where no table has any.
+    """The selected dead letters: `table`, then SHOWN; None where no table has any.
 
     Lines of a shared feed that name no topic are dead letters of the feed, whose name is `table`.
 
@@ -59,25 +59,25 @@ def dead_letters(
         ConfigurationError: a value of the key is none of its column's type.
     """
     lake = Lake(spark, target)
-    found = [_of(SilverTable(lake, table), wanted) for table in tables]
-    found += [_of_feed(lake, feed, wanted) for feed in _shared(tables)]
-    there = [letters for letters in found if letters is not None]
+    by_source = [_read_letters(SilverTable(lake, table), wanted) for table in tables]
+    by_source += [_read_letters_of_feed(lake, feed, wanted) for feed in _list_shared_feeds(tables)]
+    there = [letters for letters in by_source if letters is not None]
     if not there:
         return None
-    known = with_acknowledged(spark, target, reduce(DataFrame.unionByName, there))
+    chosen = with_acknowledged(spark, target, reduce(DataFrame.unionByName, there))
     if wanted.acknowledged:
-        known = known.where("acknowledged IS NOT NULL")
+        chosen = chosen.where("acknowledged IS NOT NULL")
     elif not wanted.resolved:
-        known = known.where("acknowledged IS NULL")
-    return known.select("table", *SHOWN, *IDENTITY)
+        chosen = chosen.where("acknowledged IS NULL")
+    return chosen.select("table", *SHOWN, *IDENTITY)
 
 
 def reasons_left(letters: DataFrame) -> list[tuple[str, str, str | None, int]]:
     """Table, reason, the first message and number of letters, most first."""
-    found = letters.groupBy("table", "reason").agg(
+    counted = letters.groupBy("table", "reason").agg(
         F.min("message").alias("message"), F.count(F.lit(1)).alias("n")
     )
-    rows = found.orderBy("table", F.desc("n"), "reason").collect()
+    rows = counted.orderBy("table", F.desc("n"), "reason").collect()
     return [(row["table"], row["reason"], row["message"], row["n"]) for row in rows]
 
 
@@ -87,7 +87,7 @@ def by_reason(letters: DataFrame) -> list[tuple[str, str, int]]:
     return [(row["table"], row["reason"], row["count"]) for row in counted.collect()]
 
 
-def newest(letters: DataFrame, limit: int) -> DataFrame:
+def select_newest(letters: DataFrame, limit: int) -> DataFrame:
     """The newest of them, in their order."""
     return letters.orderBy(F.desc("at"), "table", F.desc("_arrival")).limit(limit).drop(*IDENTITY)
 
@@ -101,36 +101,37 @@ def quick_letters(
         NotQuick: Spark has to be asked.
     """
     odd = wanted.key or wanted.file or not all(map(_REASON.fullmatch, wanted.reasons))
-    shared = [feed for feed in _shared(tables) if lake.exists("bronze", feed)]
+    shared = [feed for feed in _list_shared_feeds(tables) if lake.exists("bronze", feed)]
     lost = (f"SELECT 1 AS n FROM {lake.name('bronze', f)} WHERE _topic IS NULL" for f in shared)
     if odd or any(lake.ask(f"{query} LIMIT 1") for query in lost):
         raise NotQuick("letters of a kind, or of a feed")
-    parts = [_sql(lake, table, wanted) for table in tables]
+    parts = [_build_letters_sql(lake, table, wanted) for table in tables]
     there = " UNION ALL ".join(part for part in parts if part)
     if not there:
         return QuickAnswer([], [], []), []
-    notes, known = "", "CAST(NULL AS string)"
+    notes, acknowledged_sql = "", "CAST(NULL AS string)"
     if lake.exists("silver", ACKNOWLEDGED.name):
-        place, known = lake.name("silver", ACKNOWLEDGED.name), "acknowledged"
+        place, acknowledged_sql = lake.name("silver", ACKNOWLEDGED.name), "acknowledged"
         newest = f"max_by(because, at) AS acknowledged FROM {place} GROUP BY _feed, _arrival"
         notes = f" LEFT JOIN (SELECT _feed, _arrival, {newest}) AS noted USING (_feed, _arrival)"
-    open_ = "" if wanted.resolved else f" WHERE {known} IS NULL"
-    shown = ", ".join(f"{known} AS {n}" if n == "acknowledged" else n for n in SHOWN)
-    found = f"SELECT `table`, {shown}, _arrival FROM ({there}) AS letters{notes}{open_}"
+    open_ = "" if wanted.resolved else f" WHERE {acknowledged_sql} IS NULL"
+    shown = ", ".join(f"{acknowledged_sql} AS {n}" if n == "acknowledged" else n for n in SHOWN)
+    letters_sql = f"SELECT `table`, {shown}, _arrival FROM ({there}) AS letters{notes}{open_}"
     counts = "SELECT `table`, reason, count(*) AS n FROM ({}) GROUP BY `table`, reason"
-    counted = lake.ask(f"{counts.format(found)} ORDER BY `table`, reason")
+    counted = lake.ask(f"{counts.format(letters_sql)} ORDER BY `table`, reason")
     order = f"ORDER BY at DESC, `table`, _arrival DESC LIMIT {limit}"
-    rows = lake.answer(lake.in_duckdb(f"SELECT `table`, {', '.join(SHOWN)} FROM ({found}) {order}"))
+    text = f"SELECT `table`, {', '.join(SHOWN)} FROM ({letters_sql}) {order}"
+    rows = lake.answer(lake.in_duckdb(text))
     return rows, [(row["table"], row["reason"], row["n"]) for row in counted]
 
 
-def _shared(tables: Sequence[Table]) -> list[str]:
+def _list_shared_feeds(tables: Sequence[Table]) -> list[str]:
     """The bronze tables that several tables read by topic."""
     return sorted({feed_name(t, source) for t in tables for source in t.feeds if source.topic})
 
 
-def _of(table: SilverTable, wanted: Wanted) -> DataFrame | None:
-    text = _sql(table.lake, table.config, wanted)
+def _read_letters(table: SilverTable, wanted: Wanted) -> DataFrame | None:
+    text = _build_letters_sql(table.lake, table.config, wanted)
     if text is None:
         return None
     letters = table.spark.sql(text)
@@ -140,24 +141,25 @@ def _of(table: SilverTable, wanted: Wanted) -> DataFrame | None:
     return letters.where(one_key.says_key("key", wanted.key, table.log.schema))
 
 
-def _sql(lake: AskedLake, table: Table, wanted: Wanted) -> str | None:
-    """The wanted dead letters of a table but for their key; None where it has none."""
+def _build_letters_sql(lake: AskedLake, table: Table, wanted: Wanted) -> str | None:
+    """SELECT of the wanted dead letters of a table, whatever their key; None where it has none."""
     name = f"{table.table}_dead_letters"
     if not lake.exists("silver", name):
         return None
     given = {"key": "_key AS key", "sequence": "_sequence AS sequence"}
-    own = ", ".join(given.get(column, column) for column in _OWN)
+    columns = ", ".join(given.get(column, column) for column in _OWN)
     notes, at = bronze_rows.mended_sql(lake, table), "CAST(NULL AS timestamp)"
     mended = f" LEFT JOIN ({notes}) AS mended USING (_feed, _arrival)" if notes else ""
     at = MENDED_AT[0] if notes else at
-    where = f"WHERE {' AND '.join(_conditions(wanted)) or 'true'}"
+    where = f"WHERE {' AND '.join(_list_conditions(wanted)) or 'true'}"
     return (
-        f"SELECT {names.literal(table.table)} AS `table`, {own}, {at} AS mended_at, _feed, _arrival"
+        f"SELECT {names.literal(table.table)} AS `table`, {columns}, {at} AS mended_at,"
+        f" _feed, _arrival"
         f" FROM {lake.name('silver', name)} AS letters{mended} {where}"
     )
 
 
-def _of_feed(lake: Lake, feed: str, wanted: Wanted) -> DataFrame | None:
+def _read_letters_of_feed(lake: Lake, feed: str, wanted: Wanted) -> DataFrame | None:
     """The lines of a bronze table that name no topic: no table reads or replays them."""
     held = LakeTable(lake, "bronze", feed)
     if wanted.key is not None or not held.exists:
@@ -165,39 +167,39 @@ def _of_feed(lake: Lake, feed: str, wanted: Wanted) -> DataFrame | None:
     lines = held.read().where("_topic IS NULL")
     is_json = F.try_parse_json("_raw").isNotNull()
     none = F.lit(None).cast("string")
-    known = {
+    columns = {
         "reason": F.when(is_json, NO_TOPIC).otherwise(NOT_JSON),
         "message": F.when(
             is_json, "the record names no topic; tables read records by topic here"
         ).otherwise("the line is no JSON"),
-        "position": position(),
+        "position": position_column(),
         "at": F.col("_arrived_at"),
         "resolved_at": F.lit(None).cast("timestamp"),
         "raw": F.make_valid_utf8("_raw"),
         "_feed": F.lit(feed),
         "_arrival": F.col("_arrival"),
     }
-    named = lines.select(*[known.get(name, none).alias(name) for name in (*_OWN, *IDENTITY)])
-    kept = named.where(" AND ".join(_conditions(wanted)) or "true")
+    named = lines.select(*[columns.get(name, none).alias(name) for name in (*_OWN, *IDENTITY)])
+    kept = named.where(" AND ".join(_list_conditions(wanted)) or "true")
     none = F.lit(None).cast("timestamp").alias("mended_at")
     return kept.select(F.lit(feed).alias("table"), *_OWN, none, *IDENTITY)
 
 
-def condition(table: SilverTable, wanted: Wanted) -> Column:
-    """Which rows of a table's dead letters, which must be there, are wanted.
+def build_condition(table: SilverTable, wanted: Wanted) -> Column:
+    """Which rows of a table's dead letters are wanted; the table of dead letters must exist.
 
     Raises:
         ConfigurationError: a value of the key is none of its column's type.
     """
-    chosen = F.expr(" AND ".join(_conditions(wanted)) or "true")
+    chosen = F.expr(" AND ".join(_list_conditions(wanted)) or "true")
     if wanted.key is None:
         return chosen
     one_key.check_types(table.spark, wanted.key, table.log.schema)
     return chosen & one_key.says_key("_key", wanted.key, table.log.schema)
 
 
-def _conditions(wanted: Wanted) -> list[str]:
-    """What the wanted letters fulfil, but for their key, in SQL."""
+def _list_conditions(wanted: Wanted) -> list[str]:
+    """The conditions of the wanted letters in SQL, without that on their key."""
     conditions = [] if wanted.resolved else ["resolved_at IS NULL"]
     if wanted.reasons:
         listed = ", ".join(map(names.literal, wanted.reasons))

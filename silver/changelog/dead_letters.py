@@ -1,4 +1,4 @@
-"""`silver.T_dead_letters`: what could not be applied, with its raw record, place and reason.
+"""`silver.T_dead_letters`: records that cannot be applied, each with its position and reason.
 
 A dead letter is identified by its feed and its order of arrival there: writing the same one again
 adds nothing.
@@ -13,7 +13,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import names
-from lakehouse.storage.statements import execute
+from lakehouse.storage.statements import execute_with_rows
 from lakehouse.words import NTZ_FORMAT, TIME_FORMAT
 from silver.changelog import schema_changes
 from silver.changelog.acknowledged import with_acknowledged
@@ -31,26 +31,26 @@ EXACT_TIMES = {"timestampFormat": TIME_FORMAT, "timestampNTZFormat": NTZ_FORMAT}
 _OWN = ("_sequence", "_order", "_source_time", "_feed", "_arrival", "_batch")
 
 
-def keep(run: Run, batch: Batch, state: TableState) -> TableState:
-    """Keeps the dead letters among the log rows that a run applies, known ones once.
+def keep_dead_letters(run: Run, batch: Batch, state: TableState) -> TableState:
+    """Keeps the dead letters among the log rows that a run applies, each of them once.
 
-    Returns the state with the columns whose values were of an incompatible kind.
+    Returns the state with the columns that got values of an incompatible type.
     """
     rejected = batch.summary.rejected
     if not (rejected or (batch.recomputes and batch.table.dead_letters.exists)):
         return state
-    _record(batch, run.id)
+    _record_letters(batch, run.id)
     if schema_changes.INCOMPATIBLE not in rejected:
         return state
     misfits = schema_changes.find_misfits(batch.judged, state)
-    return schema_changes.note(state, misfits, run.id)
+    return schema_changes.record_changes(state, misfits, run.id)
 
 
-def _record(batch: Batch, run_id: str) -> None:
+def _record_letters(batch: Batch, run_id: str) -> None:
     """Adds the rejected rows of a batch to the table's dead letters.
 
-    Known ones get their place in order as it is now. What is no UTF-8 in `raw` is replaced, so that
-    any client can read it; bronze has the record as it came.
+    Letters that are there already get their present order key. Bytes that are no UTF-8 are replaced
+    in `raw`, so that any client can read it; bronze has the record as it came.
     """
     table = batch.table.config
     dead = batch.judged.where(F.col("_reason").isNotNull())
@@ -64,23 +64,23 @@ def _record(batch: Batch, run_id: str) -> None:
         "at": F.current_timestamp(),
         "resolved_at": F.lit(None).cast("timestamp"),
         "resolved_by": F.lit(None).cast("string"),
-        "_key": _key(table),
+        "_key": _build_key_json(table),
     }
     ordered = dead.withColumn("_order", order_of(table, batch.epochs))
     letters = ordered.select(*[value.alias(name) for name, value in given.items()], *_OWN)
     text = (
-        f"MERGE INTO {ensure(batch.table)} t USING {{rows}} s ON {SAME}"
+        f"MERGE INTO {ensure_letter_table(batch.table)} t USING {{rows}} s ON {SAME}"
         " WHEN MATCHED AND NOT (t._order <=> s._order) THEN UPDATE SET t._order = s._order"
         " WHEN NOT MATCHED THEN INSERT *"
     )
-    execute(batch.table.spark, text, letters)
+    execute_with_rows(batch.table.spark, text, letters)
 
 
 def resolve_files(table: SilverTable, files: Sequence[str], run_id: str) -> None:
     """Marks the dead letters of dropped files as resolved; `files` begin their `_arrival`s."""
     begins = " OR ".join(f"startswith(_arrival, {names.literal(file)})" for file in files)
     table.spark.sql(
-        f"UPDATE {ensure(table)} SET {resolved_sql(run_id)}"
+        f"UPDATE {ensure_letter_table(table)} SET {resolved_sql(run_id)}"
         f" WHERE resolved_at IS NULL AND ({begins})"
     )
 
@@ -105,7 +105,7 @@ def count_too_many(
     return counts
 
 
-def _key(table: Table) -> Column:
+def _build_key_json(table: Table) -> Column:
     """The key as JSON with all digits of its times; null unless all of it could be read."""
     if not table.keys:
         return F.lit(None).cast("string")
@@ -113,7 +113,7 @@ def _key(table: Table) -> Column:
     return F.when(has_key(table), keys)
 
 
-def ensure(table: SilverTable) -> str:
+def ensure_letter_table(table: SilverTable) -> str:
     """Creates the dead letter table of a table when it is missing; returns its SQL name."""
-    layout.ensure(table.dead_letters, [], DEAD_LETTER_COLUMNS)
+    layout.ensure_table(table.dead_letters, [], DEAD_LETTER_COLUMNS)
     return table.dead_letters.name

@@ -1,8 +1,8 @@
 """One batch of bronze decoded and written, with the columns that it brings.
 
-A batch is decoded by the columns that are known, in one write. Where that write met records of
-other columns or types, the whole batch is looked through and written once more in its place, before
-anything of it is applied.
+A batch is decoded with the columns that are known, in one write. Where that write finds records of
+other columns or types, the columns of the whole batch are looked up and it is written again in its
+place, before anything of it is applied.
 """
 
 import json
@@ -34,22 +34,22 @@ from silver.decode.spark import (
     waits_for_form,
 )
 from silver.decode.types import parse_type
-from silver.expectations.gate import gate
+from silver.expectations.gate import gate_changes
 from silver.run import SilverTable
 from silver.state import fingerprint
 from silver.state.table_state import TableState
 
 
 class Written(Protocol):
-    """What was seen of a batch while it was written."""
+    """What was observed of a batch while it was written."""
 
-    def unlike(self) -> int:
+    def count_mismatches(self) -> int:
         """How many of its records show columns or types that it was decoded without."""
         ...
 
 
-Told = TypeVar("Told", bound=Written)
-Write = Callable[[DataFrame], Told]
+WrittenRows = TypeVar("WrittenRows", bound=Written)
+Write = Callable[[DataFrame], WrittenRows]
 """Writes a decoded and gated batch."""
 
 
@@ -59,10 +59,10 @@ class RawBatch:
 
     Attributes:
         table: the table.
-        state: what is known of the table before the batch.
+        state: the table's state before the batch.
         raw: the rows.
         first: the first of the rows, where they are fetched.
-        learned: what the table's state learns from the batch, by aspect.
+        learned: what the batch adds to the table's fingerprint.
         noticed: the changes of the source's columns that the batch shows.
     """
 
@@ -73,40 +73,40 @@ class RawBatch:
     learned: dict[str, str] = field(default_factory=dict)
     noticed: list[Noticed] = field(default_factory=list)
 
-    def known(self, first: bool = False) -> Columns:
-        """The columns that are known without a look at the batch.
+    def load_columns(self, first: bool = False) -> Columns:
+        """The columns that are known without reading the batch.
 
         `first` says that the change log may hold this batch already, and no other: its columns may
-        have been taken from some of the batch's records, so they do not count.
+        come from a part of the batch's records, so they do not count.
         """
         config = self.table.config
         held = [] if first else self.table.log.business
         fingerprint.check_types(config, held)
-        known = known_columns(config, {f.name: f.dataType for f in held})
+        columns = known_columns(config, {f.name: f.dataType for f in held})
         before = self.state.built
         schemas = bronze_rows.avro_schemas(self.table)
         announced = fingerprint.source_columns(before)
-        return replace(with_shown(known, before), announced=announced, schemas=schemas)
+        return replace(with_shown(columns, before), announced=announced, schemas=schemas)
 
-    def with_members(self, known: Columns) -> Columns:
+    def with_members(self, columns: Columns) -> Columns:
         """The known columns, and members that only expressions use as an earlier batch had them."""
         types = fingerprint.read_members(self.state.built)
         wanted = [name for name in members_read(self.table.config) if name in types]
         extra = [
             DecodedColumn(f"{MEMBER}{n}", parse_type(types[n]), provisional=True) for n in wanted
         ]
-        return replace(known, columns=(*known.columns, *extra))
+        return replace(columns, columns=(*columns.columns, *extra))
 
     def waits_for_form(self) -> bool:
-        """Whether it means nothing before a later record shows the form of the feed's events."""
+        """Whether a later record must first show the form of the feed's events."""
         config = self.table.config
-        known = with_shown(known_columns(config, {}), self.state.built)
-        if known.envelope is not None or config.format != "debezium":
+        columns = with_shown(known_columns(config, {}), self.state.built)
+        if columns.envelope is not None or config.format != "debezium":
             return False
         schemas = bronze_rows.avro_schemas(self.table)
-        return waits_for_form(self.first, config, replace(known, schemas=schemas))
+        return waits_for_form(self.first, config, replace(columns, schemas=schemas))
 
-    def learn(self, columns: Columns) -> None:
+    def learn_columns(self, columns: Columns) -> None:
         """Keeps how the source writes, and the types of members that only expressions use."""
         self.learned |= shown_by(columns)
         read = [column for column in columns.columns if column.name.startswith(MEMBER)]
@@ -114,97 +114,98 @@ class RawBatch:
         if types:
             self.learned[fingerprint.READ_MEMBERS] = json.dumps(types)
 
-    def look(self, known: Columns, most: int | None = None) -> Look:
-        """What a look through the batch finds, or through `most` records of it."""
-        return discover(self.raw, self.table.config, known, most, self.first)
+    def look_through(self, columns: Columns, most: int | None = None) -> Look:
+        """The columns that the batch's records show, or `most` of its records."""
+        return discover(self.raw, self.table.config, columns, most, self.first)
 
-    def gated(self, columns: Columns) -> DataFrame:
-        """The batch decoded by these columns, with the verdict of the row rules."""
+    def decode_and_gate(self, columns: Columns) -> DataFrame:
+        """Decodes the batch with these columns, and adds the verdict of the row rules."""
         config = self.table.config
-        return gate(decode(self.raw, config, columns, self.first), config)
+        return gate_changes(decode(self.raw, config, columns, self.first), config)
 
-    def follow(self, shapes: Sequence[Shape]) -> None:
+    def follow_shapes(self, shapes: Sequence[Shape]) -> None:
         """Keeps what the batch changes about the source's columns.
 
         Raises:
             SchemaChangeRefused: the table does not allow a change.
         """
         held = {f.name: f.dataType.simpleString() for f in self.table.log.business}
-        noticed, learned = schema_changes.follow(self.table.config, shapes, held, self.state)
+        noticed, learned = schema_changes.find_changes(self.table.config, shapes, held, self.state)
         self.noticed += noticed
-        schema_changes.refuse(self.table.config, noticed)
+        schema_changes.refuse_changes(self.table.config, noticed)
         self.learned |= learned
 
-    def after(self, run_id: str) -> TableState:
-        """What is known of the table after the batch, but for its place in the log."""
-        return schema_changes.note(self.state.learned(self.learned), self.noticed, run_id)
+    def build_state_after(self, run_id: str) -> TableState:
+        """The table's state after the batch, without the batch's number in the log."""
+        state = self.state.with_fingerprint(self.learned)
+        return schema_changes.record_changes(state, self.noticed, run_id)
 
 
 def write_decoded(
-    batch: RawBatch, write: Write[Told], rewrite: Write[Told]
-) -> tuple[Columns, Told]:
+    batch: RawBatch, write: Write[WrittenRows], rewrite: Write[WrittenRows]
+) -> tuple[Columns, WrittenRows]:
     """Decodes a batch and writes it; `rewrite` puts it in place of what `write` wrote.
 
-    Returns the columns that it has, and what its write has seen.
+    Returns the columns that it has, and what its write observed.
 
     Raises:
         SchemaChangeRefused: it changes the source's columns in a way that the table fails.
     """
-    known = batch.known()
-    look = _first_look(batch, known)
+    columns_before = batch.load_columns()
+    look = _first_look(batch, columns_before)
     if look is not None and look.whole:
-        batch.follow(look.shapes)
-    columns = batch.with_members(known) if look is None else look.columns
-    changes = batch.gated(columns)
+        batch.follow_shapes(look.shapes)
+    columns = batch.with_members(columns_before) if look is None else look.columns
+    changes = batch.decode_and_gate(columns)
     schema_changes.refuse_misfits(batch.table.config, changes)
     written = write(changes)
-    if written.unlike():
-        return write_looked_through(batch, known, rewrite)
+    if written.count_mismatches():
+        return write_looked_through(batch, columns_before, rewrite)
     if look is not None and not look.whole:
-        batch.follow(look.shapes)
+        batch.follow_shapes(look.shapes)
     if look is not None:
-        batch.learn(columns)
+        batch.learn_columns(columns)
     return columns, written
 
 
 def write_looked_through(
-    batch: RawBatch, known: Columns, write: Write[Told]
-) -> tuple[Columns, Told]:
-    """Looks through all of a batch for its columns, decodes it by them and writes it.
+    batch: RawBatch, columns_before: Columns, write: Write[WrittenRows]
+) -> tuple[Columns, WrittenRows]:
+    """Finds the columns of all records of a batch, decodes it with them and writes it.
 
     Raises:
         SchemaChangeRefused: as `write_decoded`.
     """
-    look = batch.look(known)
-    batch.follow(look.shapes)
-    batch.learn(look.columns)
-    return look.columns, write(batch.gated(look.columns))
+    look = batch.look_through(columns_before)
+    batch.follow_shapes(look.shapes)
+    batch.learn_columns(look.columns)
+    return look.columns, write(batch.decode_and_gate(look.columns))
 
 
-def _first_look(batch: RawBatch, known: Columns) -> Look | None:
-    """A look at the first batch of a table, or at any of one that fails some changes.
+def _first_look(batch: RawBatch, columns_before: Columns) -> Look | None:
+    """Looks at the first batch of a table, or at any batch where some column changes must fail.
 
-    Of a batch whose first records have one shape no more is looked at.
+    Where the first records have one shape, the others are not looked at.
     """
     policy = batch.table.config.schema_changes
     if "fail" in (policy.add_column, policy.widen, policy.drop_column, policy.incompatible):
-        return batch.look(known)
-    if known.announced is not None and not _is_ahead(batch.table.config, known):
+        return batch.look_through(columns_before)
+    if columns_before.announced is not None and not _is_ahead(batch.table.config, columns_before):
         return None
-    look = batch.look(known, FIRST_RECORDS)
+    look = batch.look_through(columns_before, FIRST_RECORDS)
     if look.whole:
         return look
     if len(look.shapes) != 1:
-        return batch.look(known)
+        return batch.look_through(columns_before)
     columns = replace(look.columns, announced=look.shapes[0].fields)
     return look._replace(columns=columns)
 
 
-def _is_ahead(table: Table, known: Columns) -> bool:
-    """Whether the log has columns which the source's are not known to be.
+def _is_ahead(table: Table, columns: Columns) -> bool:
+    """Whether the log has columns that the source is not known to have.
 
-    A run that was killed wrote them. Debezium's decoder tells by itself.
+    A run that was killed wrote them. Debezium's decoder needs no such check.
     """
-    if table.format == "debezium" or known.announced is None:
+    if table.format == "debezium" or columns.announced is None:
         return False
-    return any(is_published(table, n) and n not in known.announced for n in known.names)
+    return any(is_published(table, n) and n not in columns.announced for n in columns.names)

@@ -18,7 +18,7 @@ from silver.state.table_state import TableState
 
 
 class WaitsForForm(Exception):
-    """The new records have tombstones that mean nothing before the feed's first event has come.
+    """The new records are tombstones that cannot be decoded before the feed's first event.
 
     Attributes:
         records: how many records wait.
@@ -37,21 +37,21 @@ def extend_log(
     Args:
         run: the run.
         table: the table.
-        state: what is known of the table.
+        state: the table's state.
         logged: the newest batch of the change log; a killed run left what is above that of `state`.
         feeds: what the feeds hold in bronze.
 
     Returns:
-        What is known of the table then; `logged` is the newest batch of the log.
+        The table's new state; its `logged` is the newest batch of the log.
 
     Raises:
         SchemaChangeRefused: the new records change the source's columns in a way that the table
             does not allow.
-        WaitsForForm: the new records are to be taken in together with later ones.
+        WaitsForForm: the new records have to be decoded together with later ones.
     """
     if logged > state.logged:
-        state = _take_in(run, table, state, logged)
-    newest = bronze_rows.reaches(table.config, feeds)
+        state = _adopt_unrecorded_batches(run, table, state, logged)
+    newest = bronze_rows.find_newest_batches(table.config, feeds)
     if not bronze_rows.has_new(table.config, state.positions, feeds):
         return state.at(newest)
     return _append_new(run, table, state, newest)
@@ -62,13 +62,13 @@ def _append_new(
 ) -> TableState:
     """Adds what bronze has gained up to the batches `newest` to the log, as one batch."""
     number, epochs = state.logged + 1, state.whole.epochs
-    raw = bronze_rows.unread(table, state.positions, newest)
+    raw = bronze_rows.read_new_rows(table, state.positions, newest)
 
     def write(changes: DataFrame) -> Watched:
-        return log.append(table, changes, number, epochs)
+        return log.append_batch(table, changes, number, epochs)
 
     def rewrite(changes: DataFrame) -> Watched:
-        return log.rewrite(table, changes, number, epochs)
+        return log.rewrite_batch(table, changes, number, epochs)
 
     first = None if table.name in run.memory.large else fetch_first(raw, table.config)
     batch = RawBatch(table, state, raw, first)
@@ -77,31 +77,34 @@ def _append_new(
     try:
         _, written = write_decoded(batch, write, rewrite)
     except SchemaChangeRefused:
-        run.noted[table.name] = batch.after(run.id)
+        run.noted[table.name] = batch.build_state_after(run.id)
         raise
     run.memory.note_size(table.name, written.records() > FIRST_RECORDS)
-    marked = late_changes.reject(table, state)
-    after = batch.after(run.id).at(newest).logs_batch(number, None if marked else written.summary())
+    marked = late_changes.reject_late_changes(table, state)
+    summary = None if marked else written.summary()
+    after = batch.build_state_after(run.id).at(newest).logs_batch(number, summary)
     return follow_source(run, table, after, written.source_log())
 
 
-def _take_in(run: Run, table: SilverTable, state: TableState, logged: int) -> TableState:
-    """What is known of the table with what a killed run left in the log.
+def _adopt_unrecorded_batches(
+    run: Run, table: SilverTable, state: TableState, logged: int
+) -> TableState:
+    """The table's state with the batches that a killed run left in the log.
 
-    The newest batch is written anew where that run left it without some columns.
+    The newest batch is written again where that run wrote it without some columns.
     """
-    newest = log.read(table).where(F.col("_batch") == logged)
+    newest = log.read_log(table).where(F.col("_batch") == logged)
     if not newest.where("_unlike").isEmpty():
         spans = newest.groupBy("_feed").agg(F.min("_feed_batch"), F.max("_feed_batch")).collect()
-        parts = [bronze_rows.between(table, *span) for span in spans]
+        parts = [bronze_rows.read_batches(table, *span) for span in spans]
         batch = RawBatch(table, state, reduce(DataFrame.unionByName, parts))
 
         def rewrite(changes: DataFrame) -> Watched:
-            return log.rewrite(table, changes, logged, state.whole.epochs)
+            return log.rewrite_batch(table, changes, logged, state.whole.epochs)
 
-        write_looked_through(batch, batch.known(first=logged == 1), rewrite)
-        state = batch.after(run.id)
-    late_changes.reject(table, state)
-    left = log.read(table).where((F.col("_batch") > state.logged) & (F.col("_batch") <= logged))
-    after = state.at(log.positions(left)).logs_batch(logged, None)
-    return follow_source(run, table, after, log.source_log(left))
+        write_looked_through(batch, batch.load_columns(first=logged == 1), rewrite)
+        state = batch.build_state_after(run.id)
+    late_changes.reject_late_changes(table, state)
+    left = log.read_log(table).where((F.col("_batch") > state.logged) & (F.col("_batch") <= logged))
+    after = state.at(log.find_positions(left)).logs_batch(logged, None)
+    return follow_source(run, table, after, log.read_source_log(left))

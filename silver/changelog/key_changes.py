@@ -1,9 +1,9 @@
-"""Key changes with an unavailable value: the changes of the old key come along under the new one.
+"""Key changes with an unavailable value: the old key's changes are added under the new key.
 
 PostgreSQL sends a key change as the delete of the old key and the insert of the new one; a large
 value that the change did not touch is a placeholder in that insert. Its value is the one that the
 row had under its old key. The fold sees one key at a time, so it is given the earlier changes of
-the old key too, marked as such (`silver.fold.law`). They are read from the change log.
+the old key too, marked as such (see `silver.fold.law`). They are read from the change log.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from silver.storage.row_columns import column
 
 
 def with_old_keys(changes: DataFrame, everything: DataFrame, table: Table) -> DataFrame:
-    """Adds the changes of the keys from which rows moved, be it by way of other keys.
+    """Adds the changes of the keys from which rows moved, directly or through other keys.
 
     Args:
         changes: upserts and deletes of a batch, with order keys.
@@ -31,18 +31,19 @@ def with_old_keys(changes: DataFrame, everything: DataFrame, table: Table) -> Da
         their own. Both are hashes of a key.
     """
     keys = table.keys
-    heirs = changes.where(_is_moved()).select(_hash(keys).alias("_to"), _key(keys).alias("_heir"))
-    asked = _asked(changes, everything, keys).join(heirs.distinct(), "_to")
+    new_keys = _hash_key(keys).alias("_to"), _build_key_struct(keys).alias("_new_key")
+    moved = changes.where(_is_moved()).select(*new_keys).distinct()
+    asked = _collect_old_keys(changes, everything, keys).join(moved, "_to")
     columns = {c: column(c) for c in changes.columns} | {"_new": F.lit(False)}
-    columns |= {k: F.col("_heir")[k] for k in keys}
+    columns |= {k: F.col("_new_key")[k] for k in keys}
     moved_from = F.when(_is_moved(), _hash_of_old(changes, keys)).alias("_moved_from")
-    is_before = (_hash(keys) == F.col("_from")) & (F.col("_order") < F.col("_before"))
+    is_before = (_hash_key(keys) == F.col("_from")) & (F.col("_order") < F.col("_before"))
     given = [value.alias(name) for name, value in columns.items()]
     joined = everything.join(F.broadcast(asked), is_before)
-    inherited = joined.select(*given, moved_from, F.col("_from").alias("_belongs_to"))
+    of_old_keys = joined.select(*given, moved_from, F.col("_from").alias("_belongs_to"))
     none = F.lit(None).cast("bigint").alias("_belongs_to")
-    own = changes.select(*map(column, changes.columns), moved_from, none)
-    return own.unionByName(inherited)
+    kept = changes.select(*map(column, changes.columns), moved_from, none)
+    return kept.unionByName(of_old_keys)
 
 
 def are_overtaken(earlier: DataFrame, batch: DataFrame, table: Table) -> bool:
@@ -51,8 +52,8 @@ def are_overtaken(earlier: DataFrame, batch: DataFrame, table: Table) -> bool:
     Then the value that moved may be another one. Both sides are upserts and deletes with order
     keys.
     """
-    moved = _moves(earlier, table.keys)
-    is_before = (_hash(table.keys) == F.col("_from")) & (F.col("_order") < F.col("_before"))
+    moved = _select_moves(earlier, table.keys)
+    is_before = (_hash_key(table.keys) == F.col("_from")) & (F.col("_order") < F.col("_before"))
     return not batch.join(moved, is_before).isEmpty()
 
 
@@ -73,42 +74,42 @@ def find_old_keys(moves: Iterable[Move], earlier: Iterable[Move]) -> dict[tuple[
     before: dict[int, list[Move]] = {}
     for move in earlier:
         before.setdefault(move.to, []).append(move)
-    found: dict[tuple[int, int], bytes] = {}
+    limits: dict[tuple[int, int], bytes] = {}
     queue = [(move.to, move) for move in moves]
     while queue:
-        heir, move = queue.pop()
-        if found.get((heir, move.old), b"") < move.order:
-            found[heir, move.old] = move.order
-            queue += [(heir, m) for m in before.get(move.old, ()) if m.order < move.order]
-    return found
+        new_key, move = queue.pop()
+        if limits.get((new_key, move.old), b"") < move.order:
+            limits[new_key, move.old] = move.order
+            queue += [(new_key, m) for m in before.get(move.old, ()) if m.order < move.order]
+    return limits
 
 
-def _asked(changes: DataFrame, everything: DataFrame, keys: list[str]) -> DataFrame:
+def _collect_old_keys(changes: DataFrame, everything: DataFrame, keys: list[str]) -> DataFrame:
     """What `find_old_keys` finds; hashes and order keys come to the driver, never values."""
-    sides = (_moves(rows, keys).collect() for rows in (changes, everything))
+    sides = (_select_moves(rows, keys).collect() for rows in (changes, everything))
     moves, earlier = ([Move(to, old, bytes(at)) for to, old, at in side] for side in sides)
-    found = find_old_keys(moves, earlier).items()
-    rows = [{"_to": to, "_from": old, "_before": order.hex()} for (to, old), order in found]
+    limits = find_old_keys(moves, earlier).items()
+    rows = [{"_to": to, "_from": old, "_before": order.hex()} for (to, old), order in limits]
     schema = "_to bigint, _from bigint, _before string"
     return local_rows(changes.sparkSession, rows, schema).withColumn("_before", F.unhex("_before"))
 
 
-def _moves(changes: DataFrame, keys: list[str]) -> DataFrame:
+def _select_moves(changes: DataFrame, keys: list[str]) -> DataFrame:
     """The inserts under a new key that do not carry every column."""
     old = _hash_of_old(changes, keys).alias("_from")
     moved = changes.where(_is_moved())
-    return moved.select(_hash(keys).alias("_to"), old, F.col("_order").alias("_before"))
+    return moved.select(_hash_key(keys).alias("_to"), old, F.col("_order").alias("_before"))
 
 
 def _is_moved() -> Column:
     return F.col("_old_key").isNotNull() & F.col("_absent").isNotNull()
 
 
-def _key(keys: list[str]) -> Column:
+def _build_key_struct(keys: list[str]) -> Column:
     return F.struct(*[column(k).alias(k) for k in keys])
 
 
-def _hash(keys: list[str]) -> Column:
+def _hash_key(keys: list[str]) -> Column:
     return _hash_of([column(k) for k in keys])
 
 
@@ -120,5 +121,5 @@ def _hash_of_old(rows: DataFrame, keys: list[str]) -> Column:
 
 
 def _hash_of(parts: list[Column]) -> Column:
-    """A hash passes over nulls, so it is told of them."""
+    """Spark's hash skips nulls, so that which parts are null is hashed too."""
     return F.xxhash64(*parts, *[part.isNull() for part in parts])

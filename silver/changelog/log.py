@@ -18,63 +18,63 @@ from lakehouse.storage.newest import newest_batch, newest_batches
 from silver.contract import LOG_COLUMNS
 from silver.run import SilverTable
 from silver.state.epochs import Epoch, sequence_sql
-from silver.state.key_ranges import bounded
-from silver.state.summary import Watched, watched
+from silver.state.key_ranges import list_bounded_keys
+from silver.state.summary import Watched, watch_rows
 from silver.storage import layout
-from silver.storage.row_columns import absent_before, digest
-from silver.storage.stages import apart
+from silver.storage.row_columns import absent_before, hash_change
+from silver.storage.stages import end_stage
 
 _LEAVE_OUT = ("ydb", "bigquery", "rows")
 
 
-def append(
+def append_batch(
     table: SilverTable, changes: DataFrame, batch: int, epochs: Sequence[Epoch] = ()
 ) -> Watched:
     """Adds decoded and gated changes to the log as one batch; new columns, wider types grow it.
 
-    `epochs` are the table's full snapshots so far, which decide on a change's place in order.
+    `epochs` are the table's full snapshots so far, which decide on a change's order key.
 
     Returns:
-        What was seen of the batch while it was written.
+        What was observed of the batch while it was written.
     """
-    watched_rows = _numbered(table.config, changes, batch, epochs)
-    layout.ensure(table.log, layout.business(changes.schema), LOG_COLUMNS, batch)
+    watched_rows = _number_rows(table.config, changes, batch, epochs)
+    layout.ensure_table(table.log, layout.list_source_fields(changes.schema), LOG_COLUMNS, batch)
     rows = writing.cast_to(watched_rows.rows, table.log.schema)
     writing.append_typed(table.target, "silver", table.log.table, rows)
     return watched_rows
 
 
-def rewrite(
+def rewrite_batch(
     table: SilverTable, changes: DataFrame, batch: int, epochs: Sequence[Epoch] = ()
 ) -> Watched:
     """Puts decoded and gated changes in place of those that the log has of a batch.
 
     Columns of a log that holds no other batch may get other types.
     """
-    watched_rows = _numbered(table.config, changes, batch, epochs)
-    fields = layout.business(changes.schema)
+    watched_rows = _number_rows(table.config, changes, batch, epochs)
+    fields = layout.list_source_fields(changes.schema)
     if table.log.read().where(F.col("_batch") != batch).isEmpty():
         layout.drop_retyped(table.log, fields)
-    layout.ensure(table.log, fields, LOG_COLUMNS, batch)
+    layout.ensure_table(table.log, fields, LOG_COLUMNS, batch)
     spark, target, name = table.spark, table.target, table.log.table
     condition = f"_batch = {batch}"
     writing.replace_where(spark, target, "silver", name, watched_rows.rows, condition)
     return watched_rows
 
 
-def _numbered(table: Table, changes: DataFrame, batch: int, epochs: Sequence[Epoch]) -> Watched:
-    fields = layout.business(changes.schema)
+def _number_rows(table: Table, changes: DataFrame, batch: int, epochs: Sequence[Epoch]) -> Watched:
+    fields = layout.list_source_fields(changes.schema)
     columns = [f.name for f in fields if f.name not in table.keys]
-    logged = apart(changes.withColumn("_digest", digest(columns)))
+    logged = end_stage(changes.withColumn("_digest", hash_change(columns)))
     sequence = sequence_sql(list(epochs)) if table.format == "debezium" else "_sequence"
     numbered = logged.withColumn("_batch", as_text(batch, F.col("_arrival")))
-    return watched(numbered, sequence, bounded(table, numbered.schema))
+    return watch_rows(numbered, sequence, list_bounded_keys(table, numbered.schema))
 
 
-def read(table: SilverTable) -> DataFrame:
-    """The whole log; a row does not carry the columns that came to the table after its batch.
+def read_log(table: SilverTable) -> DataFrame:
+    """The whole log; columns that came to the table after a row's batch are in its `_absent`.
 
-    But for the formats in which a row that lacks a column says that it is null.
+    Not so for formats in which a column that a record leaves out is null.
     """
     rows = table.log.read()
     late = late_columns(table.config, rows)
@@ -84,36 +84,36 @@ def read(table: SilverTable) -> DataFrame:
 
 def late_columns(table: Table, rows: DataFrame) -> dict[str, int]:
     """The columns that rows of earlier batches do not carry, with the batch that brought them."""
-    return layout.late(rows.schema) if table.format in _LEAVE_OUT else {}
+    return layout.find_late_columns(rows.schema) if table.format in _LEAVE_OUT else {}
 
 
-def newest(table: SilverTable) -> int:
+def find_newest_batch(table: SilverTable) -> int:
     """The newest batch in a table's log, 0 without one."""
     return newest_batch(table.spark, table.target, "silver", table.log.table) or 0
 
 
-def newest_of(
+def find_newest_batches(
     spark: SparkSession, target: Target, tables: Iterable[Table]
 ) -> dict[str, int | None]:
     """The newest batch of each table's change log; None for a log that cannot be read."""
     logs = {t.table: f"{t.table}_changes" for t in tables}
-    found = newest_batches(spark, target, "silver", logs.values())
-    return {table: found.get(log, 0) for table, log in logs.items()}
+    newest = newest_batches(spark, target, "silver", logs.values())
+    return {table: newest.get(log, 0) for table, log in logs.items()}
 
 
-def positions(part: DataFrame) -> dict[str, int]:
+def find_positions(part: DataFrame) -> dict[str, int]:
     """The newest ingest batch of each feed in a part of the log."""
-    found = part.groupBy("_feed").agg(F.max("_feed_batch").alias("newest")).collect()
-    return {row["_feed"]: int(row["newest"]) for row in found}
+    newest = part.groupBy("_feed").agg(F.max("_feed_batch").alias("newest")).collect()
+    return {row["_feed"]: int(row["newest"]) for row in newest}
 
 
-def source_log(rows: DataFrame) -> list[str]:
-    """What a part of the log tells of the source's own log."""
-    told = rows.where(F.col("_source_log").isNotNull()).select("_source_log").collect()
-    return [row["_source_log"] for row in told]
+def read_source_log(rows: DataFrame) -> list[str]:
+    """What the rows say of the source's own log, as texts in JSON."""
+    texts = rows.where(F.col("_source_log").isNotNull()).select("_source_log").collect()
+    return [row["_source_log"] for row in texts]
 
 
-def reasons(rows: DataFrame) -> dict[str, int]:
+def count_reasons(rows: DataFrame) -> dict[str, int]:
     """Rejected rows counted by reason."""
-    found = rows.groupBy("_reason").count().collect()
-    return {row["_reason"]: row["count"] for row in found}
+    counts = rows.groupBy("_reason").count().collect()
+    return {row["_reason"]: row["count"] for row in counts}

@@ -1,8 +1,7 @@
 """Every change of a source's columns, and what was done about it; the table's state keeps them.
 
-The changes of a batch are looked at before anything of it is written, so that a change which the
-table refuses leaves no trace but its entry. An entry is made once, however often a batch is decoded
-again.
+The changes of a batch are checked before anything of it is written, so that a change which the
+table refuses leaves its entry only. An entry is made once, however often a batch is decoded again.
 """
 
 import json
@@ -16,7 +15,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.errors import SchemaChangeRefused
 from silver.decode.columns import Shape
-from silver.state.drift import ColumnDrift, declares, drifts, normal_type
+from silver.state.drift import ColumnDrift, declares_type, find_drifts, normal_type
 from silver.state.fingerprint import SOURCE_COLUMNS, source_columns
 from silver.state.table_state import SchemaChange, TableState
 from silver.storage import layout
@@ -25,10 +24,10 @@ INCOMPATIBLE = "incompatible_schema"
 _COLUMN = r"^column (.*?): found "
 
 Noticed: TypeAlias = tuple[ColumnDrift, str | None]
-"""A change of a column, and where the first record that shows it lies."""
+"""A change of a column, and the position of the first record that shows it."""
 
 
-def follow(
+def find_changes(
     table: Table, shapes: Sequence[Shape], held: Mapping[str, str], state: TableState
 ) -> tuple[list[Noticed], dict[str, str]]:
     """How a batch changes the source's columns.
@@ -37,21 +36,21 @@ def follow(
         table: the table's configuration.
         shapes: what the batch's records announce, in order of arrival.
         held: the business columns of the change log with their types.
-        state: what is known of the table.
+        state: the table's state.
 
     Returns:
-        The changes, each with the place of the record that shows it; and what the table's state
-        learns of the source's columns.
+        The changes, each with the position of the record that shows it; and what the table's
+        fingerprint gets of the source's columns.
     """
-    declared = {n: normal_type(c.type) for n, c in table.columns.items() if declares(table, n)}
+    declared = {n: normal_type(c.type) for n, c in table.columns.items() if declares_type(table, n)}
     columns = source_columns(state.built)
-    found, after = drifts(shapes, columns, declared | dict(held), table)
+    drifts, after = find_drifts(shapes, columns, declared | dict(held), table)
     changed = bool(after) and after != columns
     learned = {SOURCE_COLUMNS: json.dumps(dict(after))} if changed else {}
-    return [(drift, drift.shape.first_position or None) for drift in found], learned
+    return [(drift, drift.shape.first_position or None) for drift in drifts], learned
 
 
-def refuse(table: Table, noticed: Iterable[Noticed]) -> None:
+def refuse_changes(table: Table, noticed: Iterable[Noticed]) -> None:
     """Fails a batch that changes the columns in a way which the table does not allow.
 
     Raises:
@@ -60,14 +59,14 @@ def refuse(table: Table, noticed: Iterable[Noticed]) -> None:
     refused = [drift for drift, _ in noticed if drift.action == "failed"]
     if refused:
         kinds = sorted({drift.kind for drift in refused})
-        raise SchemaChangeRefused(table.table, [drift.said for drift in refused], kinds)
+        raise SchemaChangeRefused(table.table, [drift.phrase for drift in refused], kinds)
 
 
-def note(state: TableState, noticed: Iterable[Noticed], run_id: str) -> TableState:
+def record_changes(state: TableState, noticed: Iterable[Noticed], run_id: str) -> TableState:
     """The state with the changes that a batch has shown.
 
-    A change that is the newest of its column is noted already: the batch is decoded again, and the
-    type that it finds in the table may be the one that it brought.
+    A change that is the newest one of its column is recorded already: the batch is decoded again,
+    and the type that it finds in the table may be the one that it brought.
     """
     newest = {change.column: change.identity for change in state.schema_changes}
     at = datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
@@ -95,15 +94,17 @@ def refuse_misfits(table: Table, changes: DataFrame) -> None:
 
 
 def find_misfits(rejected: DataFrame, state: TableState) -> list[Noticed]:
-    """The columns of which a part of the log has values of an incompatible kind, once each."""
-    types = {f.name: f.dataType.simpleString() for f in layout.business(rejected.schema)}
+    """The columns that have values of an incompatible type in a part of the log, each once."""
+    types = {f.name: f.dataType.simpleString() for f in layout.list_source_fields(rejected.schema)}
     column = F.regexp_extract("_message", _COLUMN, 1).alias("column")
-    found = rejected.where(F.col("_reason") == INCOMPATIBLE).groupBy(column)
-    rows = found.agg(F.min_by("_position", "_arrival").alias("position")).collect()
-    known = {change.column for change in state.schema_changes if change.kind == "incompatible"}
-    fresh = [row for row in rows if row["column"] and row["column"] not in known]
-    return [(_misfit(row["column"], types.get(row["column"])), row["position"]) for row in fresh]
+    misfits = rejected.where(F.col("_reason") == INCOMPATIBLE).groupBy(column)
+    rows = misfits.agg(F.min_by("_position", "_arrival").alias("position")).collect()
+    recorded = {change.column for change in state.schema_changes if change.kind == "incompatible"}
+    fresh = [row for row in rows if row["column"] and row["column"] not in recorded]
+    return [
+        (_build_misfit(row["column"], types.get(row["column"])), row["position"]) for row in fresh
+    ]
 
 
-def _misfit(column: str, held: str | None) -> ColumnDrift:
+def _build_misfit(column: str, held: str | None) -> ColumnDrift:
     return ColumnDrift("incompatible", column, held, None, "dead_letter", Shape({}))

@@ -1,10 +1,9 @@
 """Where the positions of a table's source start anew: an epoch begins there, or an alarm is raised.
 
-The tasks that decode a batch keep what its records tell of the source's log (see
-`silver.decode.debezium.events.log_follower`). From that and from how far earlier batches had come
-follows where another log begins. A segment that began in one task and tells too little is followed
-once more from bronze; so are all segments of the change log where records come after those that
-follow them.
+The tasks that decode a batch write down what its records show of the source's log (see
+`silver.decode.debezium.events.log_follower`). From this and the positions that earlier batches had
+reached follows where another log begins. A segment that a task saw only in part is read again from
+bronze; so are all segments of the change log where records arrive in the wrong order.
 """
 
 from collections.abc import Sequence
@@ -29,7 +28,7 @@ from silver.decode.debezium.events.source_log import (
 )
 from silver.decode.spark import follow_log
 from silver.run import Run, SilverTable
-from silver.state.epochs import began_anew, domain
+from silver.state.epochs import describe_restart, domain_column
 from silver.state.table_state import TableState
 
 _OFFSET_WIDTH, _BATCH_WIDTH = 20, 8
@@ -38,83 +37,87 @@ _OFFSET_WIDTH, _BATCH_WIDTH = 20, 8
 def follow_source(
     run: Run, table: SilverTable, state: TableState, texts: Sequence[str]
 ) -> TableState:
-    """The state with how far the source's log has come, and the epochs that begin with another one.
+    """The state with the position of the source's log, and the epochs that begin with another log.
 
-    Keeps an alarm where positions run backwards without a proof.
+    Records a gap where positions run backwards and nothing shows another log.
 
     Args:
         run: the run.
         table: the table.
-        state: what the change log holds, but for these two.
-        texts: what the records of the newest batches tell.
+        state: the table's state without these two.
+        texts: what the records of the newest batches show of the source's log, as JSON.
     """
     segments, reached = segments_of(texts), {n: from_text(t) for n, t in state.logs.items()}
     if is_late(segments, reached):
         segments, reached = segments_of(_all_texts(table, state)), {}
 
-    def exact(segment: Segment, known: Reached) -> list[Segment]:
-        return _followed_again(run, table, state, segment, known)
+    def exact(segment: Segment, before: Reached) -> list[Segment]:
+        return _followed_again(run, table, state, segment, before)
 
-    found = find_restarts(segments, reached, exact)
+    result = find_restarts(segments, reached, exact)
     if table.target.aside is None:
-        alarms = [_gap(table, alarm) for alarm in found.alarms]
-        gaps.record(table.spark, table.target, alarms, run.id)
-    sightings = list(dict.fromkeys([*state.whole.sightings, *map(began_anew, found.restarts)]))
+        alarms = [_build_gap(table, alarm) for alarm in result.alarms]
+        gaps.add_gaps(table.spark, table.target, alarms, run.id)
+    began = map(describe_restart, result.restarts)
+    sightings = list(dict.fromkeys([*state.whole.sightings, *began]))
     whole = state.whole._replace(sightings=sightings)
-    logs = {name: to_text(reached) for name, reached in found.reached.items()}
+    logs = {name: to_text(reached) for name, reached in result.reached.items()}
     return state.replace(logs={**state.logs, **logs}, whole=whole)
 
 
 def _all_texts(table: SilverTable, state: TableState) -> list[str]:
-    rows = log.read(table)
-    return log.source_log(rows.where(F.col("_batch") <= state.logged))
+    rows = log.read_log(table)
+    return log.read_source_log(rows.where(F.col("_batch") <= state.logged))
 
 
 def _followed_again(
-    run: Run, table: SilverTable, state: TableState, segment: Segment, known: Reached
+    run: Run, table: SilverTable, state: TableState, segment: Segment, before: Reached
 ) -> list[Segment]:
-    """The segments of the records in a segment, followed by one task that knows those before."""
+    """The segments within a segment, when one task reads its records with the position `before`."""
     first, last = segment.first, segment.last
-    raw, by_offset = bronze_rows.raw(table), len(first) == len(last) == _OFFSET_WIDTH
+    raw, by_offset = bronze_rows.read_all_rows(table), len(first) == len(last) == _OFFSET_WIDTH
     if by_offset:
         raw = raw.where(F.col("_offset").between(int(first), int(last)))
     else:
         raw = raw.where(F.col("_arrival").between(first, last))
-    batch = RawBatch(table, state, raw.where(domain() == segment.domain))
-    columns = replace(batch.known(), reached={segment.name: known})
-    found = segments_of(follow_log(batch.raw, table.config, columns, by_offset))
-    return [one for one in found if one.name == segment.name]
+    batch = RawBatch(table, state, raw.where(domain_column() == segment.domain))
+    columns = replace(batch.load_columns(), reached={segment.name: before})
+    followed = segments_of(follow_log(batch.raw, table.config, columns, by_offset))
+    return [one for one in followed if one.name == segment.name]
 
 
-def _gap(table: SilverTable, alarm: Alarm) -> Gap:
-    """The alarm as a gap, which is shown, fails the run and is closed like any other."""
+def _build_gap(table: SilverTable, alarm: Alarm) -> Gap:
+    """The alarm as a gap: it is shown, fails the run and is closed like any other gap."""
     topic, _, partition = alarm.domain.rpartition("/")
     feeds = bronze_rows.feeds_of(table.config)
     feed = next((f for f, topics in feeds.items() if topic in topics), next(iter(feeds)))
     before, after = alarm.before, alarm.after
-    first, last = _number(alarm.first), _number(alarm.last)
-    told = f"{_told(*before)}, then {_told(*after)}"
+    first, last = _parse_number(alarm.first), _parse_number(alarm.last)
+    description = f"{_describe_position(*before)}, then {_describe_position(*after)}"
     if alarm.of_offsets:
         first = last = int(after[0], 16)
-        told = f"up to offset {_told(str(int(before[0], 16) - 1), before[1])}, "
-        told += f"then offset {_told(str(first), after[1])}: the topic seems to be made anew"
+        last_old = _describe_position(str(int(before[0], 16) - 1), before[1])
+        description = f"up to offset {last_old}, then offset"
+        description += (
+            f" {_describe_position(str(first), after[1])}: the topic seems to be made anew"
+        )
     return Gap(
         table=table.name,
         feed=feed,
         topic=topic or None,
         partition=int(partition) if partition else None,
         kind="positions",
-        transaction=told,
+        transaction=description,
         first=first,
         last=last,
     )
 
 
-def _number(place: str) -> int:
-    """An offset; of a place in order of arrival the ingest batch."""
+def _parse_number(place: str) -> int:
+    """The offset as a number; of an order of arrival, the ingest batch."""
     return int(place) if len(place) == _OFFSET_WIDTH else int(place[:_BATCH_WIDTH], 16)
 
 
-def _told(position: str, time: int) -> str:
+def _describe_position(position: str, time: int) -> str:
     at = datetime.fromtimestamp(time / 1_000_000, timezone.utc)
     return f"{position} of {at.isoformat(sep=' ', timespec='milliseconds')}"

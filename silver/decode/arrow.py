@@ -26,7 +26,7 @@ from silver.decode.debezium.events.opening import waits_for_form
 from silver.decode.formats import PROTOCOLS
 from silver.decode.slices import FollowsSlices, ReadPart, ReadsSlices, Slice
 from silver.decode.types import arrow_type
-from silver.decode.wrapped import unframed, value_inside
+from silver.decode.wrapped import strip_frame, value_inside
 
 MOST_ROWS, MOST_BYTES = 10_000, 16 * 1024 * 1024
 """A slice has at most so many records, and so many bytes unless it is one record."""
@@ -36,12 +36,12 @@ READ_AHEAD = 5_000
 
 OF_RECORD = tuple(f"_{field.name}" for field in fields(Record) if field.init)
 READ = (*OF_RECORD, "_whole")
-"""The columns that a record is made of, in the order of its fields, and where its value lies."""
+"""The columns that make a `Record`, and whether `_raw` is a whole record around the value."""
 
 CARRIED = ("_topic", "_partition", "_offset", "_arrival", "_feed", "_batch", "_place")
 """Columns that a batch of changes takes over as they are."""
 
-TOLD = {
+CHANGE_FIELDS = {
     "_operation": pa.string(),
     "_sequence": pa.string(),
     "_absent": pa.list_(pa.string()),
@@ -57,7 +57,7 @@ TOLD = {
     "_message": pa.string(),
     "_unlike": pa.bool_(),
 }
-"""What a change tells beside its values: the fields of `Change` and their Arrow types."""
+"""The fields of `Change` beside its values, and their Arrow types."""
 
 _MOST_IN_VAIN, _LEAST = 2, 10
 _REFUSALS = (pa.ArrowException, ValueError, TypeError, ArithmeticError)
@@ -97,12 +97,12 @@ def decode_batches(plan: DecodePlan, batches: Iterator[pa.RecordBatch]) -> Itera
             binary, times are microseconds since 1970.
 
     Yields:
-        The table's columns, then `TOLD`, `CARRIED`, `_raw` (binary) and `_source_log`, for one
-        slice of records; `_source_log` on the task's last record only.
+        The table's columns, `CHANGE_FIELDS`, `CARRIED`, `_raw` (binary) and `_source_log`, for
+        one slice of records; `_source_log` on the task's last record only.
     """
     decoder = PROTOCOLS[plan.table.format].decoder(plan.table, plan.columns)
     work, last = _Work(plan, decoder), None
-    for part in _slices(batches):
+    for part in _cut_slices(batches):
         if last is not None:
             yield last
         with _without_collector():
@@ -122,38 +122,38 @@ def discover_batches(
     """
     discovery = PROTOCOLS[plan.table.format].discovery(plan.table, plan.columns)
     records = 0
-    for part in _slices(batches):
+    for part in _cut_slices(batches):
         records += part.num_rows
         with _without_collector():
             positions = part.column("_position").to_pylist()
-            shown = _records(_with_values(part), plan.table, plan.columns)
+            shown = _read_records(_with_values(part), plan.table, plan.columns)
             for record, position in zip(shown, positions, strict=True):
                 discovery.look(record, position)
-    found = [pa.array([pickle.dumps(discovery)]), pa.array([records])]
-    yield pa.RecordBatch.from_arrays(found, names=["discovery", "records"])
+    columns = [pa.array([pickle.dumps(discovery)]), pa.array([records])]
+    yield pa.RecordBatch.from_arrays(columns, names=["discovery", "records"])
 
 
-def waits(plan: DiscoveryPlan, batches: Iterator[pa.RecordBatch]) -> bool:
+def must_wait(plan: DiscoveryPlan, batches: Iterator[pa.RecordBatch]) -> bool:
     """Whether Debezium's records, with the columns `READ`, are to wait (see `waits_for_form`)."""
     if plan.table.format != "debezium":
         return False
-    own = plan.table, plan.columns
-    records = (one for part in batches for one in _records(_with_values(part), *own))
+    given = plan.table, plan.columns
+    records = (one for part in batches for one in _read_records(_with_values(part), *given))
     return waits_for_form(plan.table, plan.columns, records)
 
 
 def output_fields(schema: StructType) -> list[pa.Field]:
-    """The Arrow fields of the table's columns and of what a change tells."""
-    own = [pa.field(f.name, arrow_type(f.dataType)) for f in schema.fields]
-    return [*own, *[pa.field(name, type) for name, type in TOLD.items()]]
+    """The Arrow fields of the table's columns and of `CHANGE_FIELDS`."""
+    columns = [pa.field(f.name, arrow_type(f.dataType)) for f in schema.fields]
+    return [*columns, *[pa.field(name, type) for name, type in CHANGE_FIELDS.items()]]
 
 
-def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _cut_slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Parts of the batches, each small enough to be held as Python objects."""
     for batch in batches:
         start, room = 0, MOST_BYTES
         if batch.num_rows > MOST_ROWS or batch.get_total_buffer_size() > MOST_BYTES:
-            for at, size in enumerate(_sizes(batch)):
+            for at, size in enumerate(_record_sizes(batch)):
                 if at > start and (size > room or at - start == MOST_ROWS):
                     yield batch.slice(start, at - start)
                     start, room = at, MOST_BYTES
@@ -162,7 +162,7 @@ def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield batch.slice(start)
 
 
-def _sizes(batch: pa.RecordBatch) -> list[int]:
+def _record_sizes(batch: pa.RecordBatch) -> list[int]:
     """The bytes of each record."""
     parts = [pc.fill_null(pc.binary_length(batch.column(n)), 0) for n in ("_raw", "_key")]
     sizes: list[int] = pc.add(*parts).to_pylist()
@@ -171,7 +171,7 @@ def _sizes(batch: pa.RecordBatch) -> list[int]:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Python's collector of cycles is off: decoding makes many objects and no cycles."""
+    """Switches garbage collection off: decoding makes many objects and no cycles."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -182,7 +182,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def _with_values(part: pa.RecordBatch) -> pa.RecordBatch:
-    """Records whose `_raw` is their value, taken out of the whole records among them."""
+    """The records with their values in `_raw`, also where bronze keeps a whole record."""
     if not pc.any(part.column("_whole")).as_py():
         return part
     given = zip(part.column("_raw").to_pylist(), part.column("_whole").to_pylist(), strict=True)
@@ -191,7 +191,7 @@ def _with_values(part: pa.RecordBatch) -> pa.RecordBatch:
     return part.set_column(place, "_raw", pa.array(values, part.column("_raw").type))
 
 
-def _records(part: pa.RecordBatch, table: Table, columns: Columns) -> Iterator[Record]:
+def _read_records(part: pa.RecordBatch, table: Table, columns: Columns) -> Iterator[Record]:
     records = map(Record, *[part.column(name).to_pylist() for name in OF_RECORD])
     if any(feed.value_format == "json" for feed in table.feeds):
         records = map(_without_frames, records, repeat(columns.schemas))
@@ -206,29 +206,29 @@ def _without_frames(record: Record, schemas: Mapping[str, str]) -> Record:
     """The record with its value and key out of a serializer's frame, if they are no Avro."""
     raw, key = record.raw, record.key
     if raw and raw[0] in _FRAMES and not _is_avro(raw, "value", record.headers, schemas):
-        record.raw = unframed(raw)
+        record.raw = strip_frame(raw)
     if key and key[0] in _FRAMES and not _is_avro(key, "key", record.headers, schemas):
-        record.key = unframed(key)
+        record.key = strip_frame(key)
     return record
 
 
 def _is_avro(data: bytes, part: Part, headers: bytes | None, schemas: Mapping[str, str]) -> bool:
     """Whether a key or value is of a schema that bronze keeps."""
-    found = avro_schema_id(data, part, headers) if schemas else None
-    return found is not None and found[0] in schemas
+    id_and_start = avro_schema_id(data, part, headers) if schemas else None
+    return id_and_start is not None and id_and_start[0] in schemas
 
 
-def _decoded(decode: Callable[[Record], Change], record: Record) -> Change:
+def _decode_record(decode: Callable[[Record], Change], record: Record) -> Change:
     """The change of a record; an error that the decoder did not foresee costs that record alone."""
     try:
         return decode(record)
     except Exception as error:  # a defect must cost one record, never the task with all others
-        found = f"{type(error).__name__}: {error}"[:_LONGEST_SHOWN]
-        return Change(None, (), reason="bad_value", message=f"the decoder failed with {found}")
+        failure = f"{type(error).__name__}: {error}"[:_LONGEST_SHOWN]
+        return Change(None, (), reason="bad_value", message=f"the decoder failed with {failure}")
 
 
 def _with_segments(last: pa.RecordBatch, segments: str) -> pa.RecordBatch:
-    """A task's last batch with what its decoder followed of the source's log."""
+    """A task's last batch with the segments of the source's log in its last row."""
     kept = pa.array([None] * (last.num_rows - 1) + [segments], pa.string())
     return pa.RecordBatch.from_arrays([*last.columns[:-1], kept], names=last.schema.names)
 
@@ -246,25 +246,27 @@ class _Work:
         """The changes of a slice's records, in the same order."""
         valued = _with_values(part)
         records = Slice(valued, OF_RECORD)
-        read = self._read(records)
+        read = self._read_slice(records)
         if read is None or not read.places:
-            changes = [_decoded(self._decode, record) for record in self._records(valued)]
+            changes = [
+                _decode_record(self._decode, record) for record in self._list_records(valued)
+            ]
             return self._output.batch(part, self._output.arrays(changes))
         alone, changes, done = read.others(part.num_rows), [], 0
         follower = self._follower
         rest = valued.take(pa.array(alone, pa.int64())) if alone else valued.slice(0, 0)
-        for at, record in zip(alone, self._records(rest), strict=True):
+        for at, record in zip(alone, self._list_records(rest), strict=True):
             until = at - len(changes)  # of the changes that were read, so many come before
             if follower is not None and until > done:
                 follower.follow(records, read, done, until)
                 done = until
-            changes.append(_decoded(self._decode, record))
+            changes.append(_decode_record(self._decode, record))
         if follower is not None and done < len(read.places):
             follower.follow(records, read, done, len(read.places))
         return self._output.batch(part, self._output.joined(read, alone, changes))
 
-    def _read(self, records: Slice) -> ReadPart | None:
-        """What is read by columns; no slice is tried after some of which next to nothing was."""
+    def _read_slice(self, records: Slice) -> ReadPart | None:
+        """Reads a slice by columns; gives up after two in a row with under 10 % readable rows."""
         if self._slices is None or self._in_vain == _MOST_IN_VAIN:
             return None
         read = self._slices.read(records)
@@ -272,8 +274,8 @@ class _Work:
         self._in_vain = self._in_vain + 1 if is_vain else 0
         return read
 
-    def _records(self, part: pa.RecordBatch) -> Iterator[Record]:
-        return _records(part, self._plan.table, self._plan.columns)
+    def _list_records(self, part: pa.RecordBatch) -> Iterator[Record]:
+        return _read_records(part, self._plan.table, self._plan.columns)
 
 
 class _Output:
@@ -284,53 +286,53 @@ class _Output:
         self.fields = output_fields(plan.schema)
         self.nothing = (None,) * len(plan.schema.fields)
 
-    def batch(self, part: pa.RecordBatch, told: list[pa.Array]) -> pa.RecordBatch:
-        """The changes of the records of `part`, in the same order, of which `told` are columns."""
+    def batch(self, part: pa.RecordBatch, columns: list[pa.Array]) -> pa.RecordBatch:
+        """The batch of the changes of `part`, in the same order; `columns` are their fields."""
         raw = part.column("_raw")
-        reasons = told[len(self.nothing) + list(TOLD).index("_reason")]
+        reasons = columns[len(self.nothing) + list(CHANGE_FIELDS).index("_reason")]
         if not self.plan.keeps_raw:
             raw = pc.if_else(reasons.is_valid(), raw, pa.scalar(None, raw.type))
         carried = [part.column(name) for name in CARRIED]
         names = [*[field.name for field in self.fields], *CARRIED, "_raw", "_source_log"]
         unknown = pa.nulls(part.num_rows, pa.string())
-        return pa.RecordBatch.from_arrays([*told, *carried, raw, unknown], names=names)
+        return pa.RecordBatch.from_arrays([*columns, *carried, raw, unknown], names=names)
 
     def joined(self, read: ReadPart, alone: list[int], changes: list[Change]) -> list[pa.Array]:
-        """The columns of changes that were read by columns, and of those at the places `alone`."""
+        """Merges changes read by columns with those decoded one by one, at the places `alone`."""
         count = len(read.places)
-        found = [
+        columns = [
             read.columns[field.name] if field.name in read.columns else pa.nulls(count, field.type)
             for field in self.fields
         ]
         if not changes:
-            return found
+            return columns
         order = pa.array(np.argsort(np.array([*read.places, *alone], np.int64)))
-        pairs = zip(found, self.arrays(changes), strict=True)
+        pairs = zip(columns, self.arrays(changes), strict=True)
         return [pa.concat_arrays(pair).take(order) for pair in pairs]
 
     def arrays(self, changes: list[Change]) -> list[pa.Array]:
         """The columns of the changes; a value that Arrow refuses makes its change a dead letter."""
-        found: list[pa.Array] = []
-        columns = self._columns(changes)
-        while len(found) < len(self.fields):
-            at = len(found)
+        arrays: list[pa.Array] = []
+        columns = self._list_columns(changes)
+        while len(arrays) < len(self.fields):
+            at = len(arrays)
             try:
-                found.append(pa.array(columns[at], self.fields[at].type))
+                arrays.append(pa.array(columns[at], self.fields[at].type))
             except _REFUSALS:
                 for row, value in enumerate(columns[at]):
                     if _is_refused(value, self.fields[at].type):
-                        changes[row] = self._misfit(changes[row], at, value)
-                columns = self._columns(changes)
-                found = []
-        return found
+                        changes[row] = self._reject_misfit(changes[row], at, value)
+                columns = self._list_columns(changes)
+                arrays = []
+        return arrays
 
-    def _columns(self, changes: list[Change]) -> list[Sequence[object]]:
+    def _list_columns(self, changes: list[Change]) -> list[Sequence[object]]:
         values = [change.values or self.nothing for change in changes]
-        told = map(_told, changes)
-        return [*zip(*values, strict=True), *zip(*told, strict=True)]
+        others = map(_change_fields, changes)
+        return [*zip(*values, strict=True), *zip(*others, strict=True)]
 
-    def _misfit(self, change: Change, at: int, value: object) -> Change:
-        """The dead letter of a change, one value of which is refused; other keys are kept.
+    def _reject_misfit(self, change: Change, at: int, value: object) -> Change:
+        """The dead letter of a change with a value that Arrow refuses; other keys are kept.
 
         Where null is a value of a key, a key is kept whole or not at all.
         """
@@ -344,13 +346,13 @@ class _Output:
         misread = field.name in plan.table.keys and plan.table.nullable_keys
         keys = [] if misread else [key for key in plan.table.keys if key != field.name]
         given = zip(plan.schema.fields, change.values or self.nothing, strict=True)
-        kept = [one if own.name in keys else None for own, one in given]
-        message = _valid(f"column {field.name}: found {shown}, expected {expected}")
+        kept = [one if struct_field.name in keys else None for struct_field, one in given]
+        message = _to_valid_text(f"column {field.name}: found {shown}, expected {expected}")
         return Change(None, kept, reason="bad_value", message=message, unlike=change.unlike)
 
 
-def _told(change: Change) -> tuple[object, ...]:
-    """What a change tells, in the order of `TOLD`."""
+def _change_fields(change: Change) -> tuple[object, ...]:
+    """The fields of a change in the order of `CHANGE_FIELDS`."""
     groups, message = change.group_sequences, change.message
     return (
         change.operation,
@@ -365,12 +367,12 @@ def _told(change: Change) -> tuple[object, ...]:
         change.transaction_order,
         change.handled_at,
         change.reason,
-        None if message is None else _valid(message),
+        None if message is None else _to_valid_text(message),
         change.unlike or None,
     )
 
 
-def _valid(text: str) -> str:
+def _to_valid_text(text: str) -> str:
     """The text as UTF-8 has it; half a surrogate pair becomes a question mark."""
     return text.encode("utf-8", "replace").decode("utf-8")
 

@@ -22,9 +22,8 @@ class Record:
 
     `raw` is its value, also where bronze keeps a whole record (`{"topic":…,"key":…,"value":…}`).
     Times are microseconds since 1970: `timestamp` the record's own, `arrived_at` that of its
-    arrival. `arrival` sorts in order of arrival, the same on every
-    replay. `file` is the path of the dropped file that the record lay in. `value` is what was read
-    of `raw` together with other records.
+    arrival. `arrival` sorts in order of arrival, the same on every replay. `file` is the path of
+    the dropped file with the record. `value` is the parsed `raw`, where it was parsed in bulk.
     """
 
     raw: bytes | None
@@ -62,8 +61,8 @@ class Change:
             without keys alone.
         reason: why the record is a dead letter; None when it is none.
         message: what was found and what was expected, for a person.
-        unlike: whether the record shows columns or types that `Columns` does not know. The rest
-            of the change is then what could be made of it without them.
+        unlike: whether the record's schema is a mismatch: it shows columns or types that `Columns`
+            does not know. The change is then decoded without them.
     """
 
     operation: str | None
@@ -96,5 +95,5 @@ class FollowsLog(Protocol):
     """A decoder that follows the source's log as it goes."""
 
     def segments(self) -> str | None:
-        """What it has followed so far, as text; None where nothing tells of a log."""
+        """The segments followed so far, as JSON; None without any."""
         ...

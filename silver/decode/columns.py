@@ -30,7 +30,7 @@ SHOWN = (
     *(ENVELOPE, DECIMAL_TEXTS, ORDER, FEED_MODE, OLD_ROWS),
     *(KEY_PARTS, SOURCE_TABLE, LEFT_OUT, LACKED_KEYS),
 )
-"""What a table remembers of how its source writes: the names of the texts of `shown_by`."""
+"""Names of the texts of `shown_by`: what a table remembers of how its source writes."""
 
 _Discovery = TypeVar("_Discovery", bound="Discovery")
 
@@ -62,7 +62,7 @@ class Columns:
         columns: the columns in the order of `Change.values`.
         settled: whether they were found in all of the batch that is to be decoded. No record of
             it is `unlike` then; a field without a column cannot have one.
-        announced: the source's columns with their types (None where nothing told it), as its
+        announced: the source's columns with their types (None where unknown), as its
             newest records showed them; None when they are not to be compared with. A record that
             shows others is `unlike`, so that a dropped column is noticed too.
         envelope: the form of Debezium's events, as the module `opening` of
@@ -70,13 +70,13 @@ class Columns:
         decimal_texts: how texts in decimal columns of Debezium records without a schema block are
             written: `base64` or `plain`; None where no text has shown it, or texts showed both.
         order: what Debezium's records are ordered by: positions of the `source`, of PostgreSQL's
-            `change` alone where no record tells its commit, or `arrival` where no record has one;
+            `change` alone where no record has its commit, or `arrival` where no record has one;
             None where no record has shown it.
         feed_mode: `UPDATES` where the table has one feed of YDB and some update in it has the
             columns that it wrote, so that one without any wrote none; the YAML does not declare it.
         key_parts: parts of the keys of Debezium's records that are no keys of the table: rows that
-            the source tells apart may be one row of the table. Also members of the source block
-            that tell one source table from another.
+            the source distinguishes may be one row of the table. Also members of the source block
+            that distinguish source tables.
         source_table: database, schema and table of the first of Debezium's records that showed any.
         left_out: fields with a value that are in no column: their names, which begin with an
             underscore, belong to the layers; or their column is a struct that has them not, as
@@ -86,7 +86,7 @@ class Columns:
         lacked_keys: keys of the table that the records' keys lack, and whose old values are not
             known: rows may stay that are gone at the source.
         schemas: the Avro schemas that bronze keeps for the table's feeds, by their ids.
-        reached: how far the source's log had come before, by the name of its segments (see
+        reached: the log position of earlier records, by the name of its segments (see
             `silver.decode.debezium.events.source_log`); empty where that is not asked.
     """
 
@@ -120,7 +120,7 @@ class Shape:
     """Columns that records of a source announce, which is how a change of its schema shows.
 
     Attributes:
-        fields: the columns and their Spark SQL types (None where nothing tells the type).
+        fields: the columns and their Spark SQL types (None where unknown).
         complete: whether a column that is not there is gone at the source; else a record may
             leave columns out.
         first_position: the position of the first record that shows the shape.
@@ -166,7 +166,7 @@ def known_columns(table: Table, learned: Mapping[str, T.DataType]) -> Columns:
     """The columns that are known before a batch is looked at.
 
     `learned` are the business columns of the table's change log, in its order. A declared type
-    counts more than a learned one. A key without a type is a string as long as nothing tells more.
+    counts more than a learned one. A key without a type is a string until records show another.
     """
     declared = declared_types(table)
     types = dict(learned) | declared
@@ -204,8 +204,8 @@ def shown_by(columns: Columns) -> dict[str, str]:
     if columns.whole_old_rows:
         listed[-1] = json.dumps(columns.lacked_keys)  # also none, where some were lacked before
     old_rows = WHOLE if columns.whole_old_rows else None
-    told = (columns.envelope, columns.decimal_texts, columns.order, columns.feed_mode, old_rows)
-    texts = (*told, *listed)
+    single = (columns.envelope, columns.decimal_texts, columns.order, columns.feed_mode, old_rows)
+    texts = (*single, *listed)
     return {name: text for name, text in zip(SHOWN, texts, strict=True) if text is not None}
 
 
@@ -260,18 +260,18 @@ def required_columns(table: Table) -> set[str]:
     }
 
 
-def settle_names(names: Iterable[str], known: Collection[str]) -> Names:
+def settle_names(names: Iterable[str], columns: Collection[str]) -> Names:
     """Splits new names into those that can become columns and those that cannot.
 
     A name cannot where the table is full, where another column's name differs in case only (Delta
     takes both for one), and where it has half a surrogate pair, which no table can store.
     """
-    taken = {name.lower() for name in known} | {""}
-    most = room(known)
+    taken = {name.lower() for name in columns} | {""}
+    most = column_limit(columns)
     usable: list[str] = []
     unfit: list[str] = []
     for name in names:
-        fits = name.lower() not in taken and len(known) + len(usable) < most and _is_utf8(name)
+        fits = name.lower() not in taken and len(columns) + len(usable) < most and _is_utf8(name)
         (usable if fits else unfit).append(name)
         taken.add(name.lower())
     return Names(usable, unfit)
@@ -285,6 +285,6 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
-def room(known: Collection[str]) -> int:
-    """How many columns a table with these known ones can have."""
-    return max(MOST_COLUMNS, len(known))
+def column_limit(columns: Collection[str]) -> int:
+    """How many columns a table that has these can have at most."""
+    return max(MOST_COLUMNS, len(columns))

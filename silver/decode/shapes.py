@@ -95,14 +95,14 @@ def parse_alike(
         return Parsed(list(places), list(map(parse, sound)))
     except BROKEN:
         pass
-    found = Parsed([], [])
+    parsed = Parsed([], [])
     for at, text in zip(places, sound, strict=True):
         try:
-            found.values.append(parse(text))
+            parsed.values.append(parse(text))
         except BROKEN:
             continue
-        found.places.append(at)
-    return found
+        parsed.places.append(at)
+    return parsed
 
 
 def sound_places(raws: pa.Array, texts: Sequence[bytes | None]) -> list[int]:

@@ -53,9 +53,8 @@ class ReadPart:
 
     Attributes:
         places: the places of their records in the slice, in order.
-        columns: their values by the names of columns and of what a change tells; a name that is
-            missing is null.
-        facts: lists with an entry for each change, for who reads the slice.
+        columns: their values by name, of columns and of `CHANGE_FIELDS`; a missing name is null.
+        facts: lists with an entry for each change, which the slice's reader keeps for itself.
     """
 
     def __init__(
@@ -84,7 +83,7 @@ class ReadsSlices(Protocol):
     """A decoder that reads records of one shape by columns."""
 
     def read(self, records: Slice) -> ReadPart | None:
-        """Reads what needs no thought of a slice; all other records are decoded one by one."""
+        """Reads the plain records of a slice by columns; all others are decoded one by one."""
         ...
 
 
@@ -106,20 +105,20 @@ def read_shapes(
         places: the places of the records.
         read: reads those that have the shape of the first, and says which are left.
     """
-    found: list[ReadPart] = []
+    parts: list[ReadPart] = []
     for _ in range(MOST_SHAPES):
         if len(places) < FEWEST:
             break
         part, left = read(places)
         if part is not None:
-            found.append(part)
+            parts.append(part)
         if part is None or 4 * len(part.places) < len(places):
             break
         places = left
-    return joined(found) if found else None
+    return join_parts(parts) if parts else None
 
 
-def joined(parts: Sequence[ReadPart]) -> ReadPart:
+def join_parts(parts: Sequence[ReadPart]) -> ReadPart:
     """Parts as one, in the order of the records."""
     if len(parts) == 1:
         return parts[0]
@@ -129,6 +128,6 @@ def joined(parts: Sequence[ReadPart]) -> ReadPart:
     table = pa.concat_tables(tables, promote_options="default").take(pa.array(order))
     columns = {name: table.column(name).combine_chunks() for name in table.column_names}
     lists = zip(*[part.facts for part in parts], strict=True)
-    told = [list(chain.from_iterable(each)) for each in lists]
-    facts = [[fact[at] for at in order] for fact in told]
+    merged = [list(chain.from_iterable(each)) for each in lists]
+    facts = [[fact[at] for at in order] for fact in merged]
     return ReadPart([places[at] for at in order], columns, facts)

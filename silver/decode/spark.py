@@ -23,13 +23,13 @@ from lakehouse.storage.names import quote
 from silver.contract import CHANGE_COLUMNS
 from silver.decode.arrow import (
     CARRIED,
+    CHANGE_FIELDS,
     READ,
-    TOLD,
     DecodePlan,
     DiscoveryPlan,
     decode_batches,
     discover_batches,
-    waits,
+    must_wait,
 )
 from silver.decode.change import BAD_VALUE
 from silver.decode.columns import (
@@ -45,7 +45,7 @@ from silver.decode.columns import (
 from silver.decode.expressions.names import MEMBER, has_expressions, members_read
 from silver.decode.expressions.rows import with_expressions
 from silver.decode.protocols.rows import with_fault_column
-from silver.decode.types import carrier, parse_type
+from silver.decode.types import carrier_type, parse_type
 
 FIRST_RECORDS = 2_000
 _LONGEST_FETCHED = 64 << 10
@@ -81,23 +81,23 @@ def fetch_first(raw: DataFrame, table: Table) -> FirstRows | None:
     names = dict.fromkeys((*READ, *CARRIED, "_position"))
     rows = raw.limit(FIRST_RECORDS + 1).withColumn("_long", F.coalesce(long, F.lit(False)))
     kept = rows.withColumns({n: F.when(~F.col("_long"), F.col(n)) for n in _BINARY})
-    found = kept.select(*_read(table, names), "_long").toArrow()
-    if pc.any(found.column("_long")).as_py():
+    fetched = kept.select(*_read_columns(table, names), "_long").toArrow()
+    if pc.any(fetched.column("_long")).as_py():
         return None
-    return FirstRows(found.drop_columns("_long"), found.num_rows <= FIRST_RECORDS)
+    return FirstRows(fetched.drop_columns("_long"), fetched.num_rows <= FIRST_RECORDS)
 
 
-def waits_for_form(first: FirstRows | None, table: Table, known: Columns) -> bool:
+def waits_for_form(first: FirstRows | None, table: Table, columns: Columns) -> bool:
     """Whether a batch has tombstones that mean nothing before an event shows the feed's form."""
     if first is None or not first.whole:
         return False
-    return waits(DiscoveryPlan(table, known), iter(first.rows.to_batches()))
+    return must_wait(DiscoveryPlan(table, columns), iter(first.rows.to_batches()))
 
 
 def discover(
     raw: DataFrame,
     table: Table,
-    known: Columns,
+    columns: Columns,
     most: int | None = None,
     first: FirstRows | None = None,
 ) -> Look:
@@ -106,24 +106,24 @@ def discover(
     Args:
         raw: rows with the columns of `bronze.contract`.
         table: the table's configuration.
-        known: the columns that are known before.
+        columns: the columns that are known before.
         most: of more rows, some so many are looked at; `FIRST_RECORDS` at most.
         first: the first rows, where they are fetched already.
     """
-    plan = DiscoveryPlan(table, known)
+    plan = DiscoveryPlan(table, columns)
     if first is not None and (first.whole or most is not None):
         batches = discover_batches(plan, iter(first.rows.to_batches()))
-        found = [row for batch in batches for row in batch.to_pylist()]
+        results = [row for batch in batches for row in batch.to_pylist()]
         whole = first.whole
     else:
         some = raw if most is None else raw.limit(most)
-        given = some.select(*_read(table, (*READ, "_position")))
+        given = some.select(*_read_columns(table, (*READ, "_position")))
         rows = given.mapInArrow(partial(discover_batches, plan), "discovery binary, records bigint")
-        found = [row.asDict() for row in rows.collect()]
-        whole = most is None or sum(row["records"] for row in found) < most
-    states: list[Discovery] = [pickle.loads(row["discovery"]) for row in found]
+        results = [row.asDict() for row in rows.collect()]
+        whole = most is None or sum(row["records"] for row in results) < most
+    states: list[Discovery] = [pickle.loads(row["discovery"]) for row in results]
     if not states:
-        return Look(known, [], whole)
+        return Look(columns, [], whole)
     one, *others = states
     for other in others:
         one.merge(other)
@@ -146,16 +146,16 @@ def decode(
     """
     if table.format == "rows":
         columns = with_fault_column(columns)
-    plan = DecodePlan(table, columns, _carriers(columns.schema()), _keeps_raw(table, columns))
+    plan = DecodePlan(table, columns, _carried_schema(columns.schema()), _keeps_raw(table, columns))
     if first is not None and first.whole and first.rows.num_rows:
-        told = _from_arrow(raw.sparkSession, plan, first.rows)
+        decoded = _from_arrow(raw.sparkSession, plan, first.rows)
     else:
-        given = raw.select(*_read(table, dict.fromkeys((*READ, *CARRIED))))
-        told = given.mapInArrow(partial(decode_batches, plan), _schema(plan))
-    changes = with_expressions(_parsed(told, columns), table)
-    own = [name for name in columns.names if name in changes.columns]
-    kept = [n for n in own if is_published(table, n) and not n.startswith("_")]
-    layer = _contract(kept, own)
+        given = raw.select(*_read_columns(table, dict.fromkeys((*READ, *CARRIED))))
+        decoded = given.mapInArrow(partial(decode_batches, plan), _task_schema(plan))
+    changes = with_expressions(_parse_texts(decoded, columns), table)
+    names = [name for name in columns.names if name in changes.columns]
+    kept = [n for n in names if is_published(table, n) and not n.startswith("_")]
+    layer = _contract_columns(kept, names)
     return changes.select(
         *[F.col(quote(n)) for n in kept], *[layer[c.name] for c in CHANGE_COLUMNS]
     )
@@ -163,21 +163,21 @@ def decode(
 
 def _from_arrow(spark: SparkSession, plan: DecodePlan, rows: pa.Table) -> DataFrame:
     decoded = pa.Table.from_batches(decode_batches(plan, iter(rows.to_batches())))
-    return spark.createDataFrame(decoded, _schema(plan)).coalesce(1)
+    return spark.createDataFrame(decoded, _task_schema(plan)).coalesce(1)
 
 
 def follow_log(raw: DataFrame, table: Table, columns: Columns, by_offset: bool) -> list[str]:
-    """What bronze rows of one table tell of the source's log, followed in order by one task.
+    """The segments of the source's log in bronze rows, followed in order by one task.
 
-    The order is that of offsets where `by_offset`, else of arrival. `columns.reached` is how far
-    the records before had come.
+    The order is that of offsets where `by_offset`, else of arrival. `columns.reached` is the
+    log position of earlier records.
     """
-    plan = DecodePlan(table, columns, _carriers(columns.schema()), False)
+    plan = DecodePlan(table, columns, _carried_schema(columns.schema()), False)
     offsets = ("_topic", "_partition", "_offset") if by_offset else ()
     ordered = raw.coalesce(1).sortWithinPartitions(*offsets, "_arrival")
-    given = ordered.select(*_read(table, dict.fromkeys((*READ, *CARRIED))))
-    told = given.mapInArrow(partial(decode_batches, plan), _schema(plan))
-    return [row["_source_log"] for row in told.where("_source_log IS NOT NULL").collect()]
+    given = ordered.select(*_read_columns(table, dict.fromkeys((*READ, *CARRIED))))
+    decoded = given.mapInArrow(partial(decode_batches, plan), _task_schema(plan))
+    return [row["_source_log"] for row in decoded.where("_source_log IS NOT NULL").collect()]
 
 
 def decode_alone(
@@ -193,9 +193,9 @@ def decode_alone(
     of how the source writes (`silver.decode.columns.shown_by`), `schemas` the Avro schemas that
     bronze keeps.
     """
-    known = known_columns(table, {field.name: field.dataType for field in learned})
-    known = replace(with_shown(known, shown or {}), schemas=dict(schemas))
-    return decode(raw, table, discover(raw, table, known).columns)
+    columns = known_columns(table, {field.name: field.dataType for field in learned})
+    columns = replace(with_shown(columns, shown or {}), schemas=dict(schemas))
+    return decode(raw, table, discover(raw, table, columns).columns)
 
 
 def decode_known(
@@ -211,19 +211,19 @@ def decode_known(
     `shown` is as in `decode_alone`; where it is empty, some rows of Debezium are looked at for it.
     `schemas` are the Avro schemas that bronze keeps.
     """
-    known = known_columns(table, {field.name: field.dataType for field in learned})
-    known = replace(with_shown(known, shown), schemas=dict(schemas))
-    if table.format == "debezium" and not shown_by(known):
-        found = discover(raw, table, known, FIRST_RECORDS).columns
-        known = with_shown(known, shown_by(found))
+    columns = known_columns(table, {field.name: field.dataType for field in learned})
+    columns = replace(with_shown(columns, shown), schemas=dict(schemas))
+    if table.format == "debezium" and not shown_by(columns):
+        seen = discover(raw, table, columns, FIRST_RECORDS).columns
+        columns = with_shown(columns, shown_by(seen))
     if members_read(table):
-        every = discover(raw, table, known).columns.columns
+        every = discover(raw, table, columns).columns.columns
         members = [column for column in every if column.name.startswith(MEMBER)]
-        known = replace(known, columns=(*known.columns, *members))
-    return decode(raw, table, known)
+        columns = replace(columns, columns=(*columns.columns, *members))
+    return decode(raw, table, columns)
 
 
-def position() -> Column:
+def position_column() -> Column:
     """Where a raw record lies: topic/partition/offset, else file and line in it."""
     split = F.shiftright("_line", 33)
     line = (F.col("_line") - F.shiftleft(split, 33)).cast("string")
@@ -234,7 +234,7 @@ def position() -> Column:
     )
 
 
-def _read(table: Table, names: Iterable[str]) -> list[Column]:
+def _read_columns(table: Table, names: Iterable[str]) -> list[Column]:
     """Columns of bronze as a task reads them; a file's path only where the format needs it.
 
     Snapshots need it for their day, other flat rows for columns that folders give.
@@ -253,81 +253,81 @@ def _as_read(name: str) -> Column:
     if name in _TIMES:
         return F.unix_micros(name)
     if name == "_position":
-        return position()
+        return position_column()
     if name == "_place":
-        return F.when(F.col("_offset").isNull(), position())
+        return F.when(F.col("_offset").isNull(), position_column())
     return F.coalesce(name, F.lit(False)) if name == "_whole" else F.col(name)
 
 
-def _carriers(schema: T.StructType) -> T.StructType:
-    return T.StructType([T.StructField(f.name, carrier(f.dataType)) for f in schema.fields])
+def _carried_schema(schema: T.StructType) -> T.StructType:
+    return T.StructType([T.StructField(f.name, carrier_type(f.dataType)) for f in schema.fields])
 
 
 def _keeps_raw(table: Table, columns: Columns) -> bool:
     """Whether the plan may reject a change after its task decoded it."""
-    parsed = any(carrier(column.type) != column.type for column in columns.columns)
+    parsed = any(carrier_type(column.type) != column.type for column in columns.columns)
     judged = any(expectation.severity == "critical" for expectation in table.expectations)
     return parsed or judged or has_expressions(table)
 
 
-def _schema(plan: DecodePlan) -> T.StructType:
+def _task_schema(plan: DecodePlan) -> T.StructType:
     """The columns that `decode_batches` gives."""
     types = {**_CONTRACT, "_batch": "bigint", "_place": "string", "_raw": "binary"}
-    names = (*TOLD, *CARRIED, "_raw", "_source_log")
+    names = (*CHANGE_FIELDS, *CARRIED, "_raw", "_source_log")
     layer = [T.StructField(n, parse_type(types[n])) for n in names]
     return T.StructType([*plan.schema.fields, *layer])
 
 
-def _contract(kept: Sequence[str], own: Sequence[str]) -> dict[str, Column]:
+def _contract_columns(kept: Sequence[str], decoded: Sequence[str]) -> dict[str, Column]:
     """The contract's columns of what `decode_batches` gives; `kept` are published columns."""
     logged = F.concat_ws("/", "_topic", F.col("_partition"), F.col("_offset"))
-    found = {
-        "_absent": _absent(kept) if len(kept) < len(own) else F.col("_absent"),
+    special = {
+        "_absent": _absent_columns(kept) if len(kept) < len(decoded) else F.col("_absent"),
         "_rule": F.lit(None),
         "_position": F.when(F.col("_offset").isNotNull(), logged).otherwise(F.col("_place")),
         "_feed_batch": F.col("_batch"),
     }
     return {
-        name: found.get(name, F.col(name)).cast(type).alias(name)
+        name: special.get(name, F.col(name)).cast(type).alias(name)
         for name, type in _CONTRACT.items()
     }
 
 
-def _absent(kept: Sequence[str]) -> Column:
+def _absent_columns(kept: Sequence[str]) -> Column:
     names = F.array_intersect("_absent", F.array(*map(F.lit, kept)).cast("array<string>"))
     return F.when(F.size(names) > 0, names)
 
 
-def _parsed(told: DataFrame, columns: Columns) -> DataFrame:
+def _parse_texts(decoded: DataFrame, columns: Columns) -> DataFrame:
     """Changes with the values that left their task as JSON text; a misfit is a dead letter."""
-    texts = [column for column in columns.columns if carrier(column.type) != column.type]
+    texts = [column for column in columns.columns if carrier_type(column.type) != column.type]
     if not texts:
-        return told
-    parsed = told.withColumns({f"__{n}": _value(one) for n, one in enumerate(texts)})
+        return decoded
+    parsed = decoded.withColumns({f"__{n}": _parse_text(one) for n, one in enumerate(texts)})
     misfits = [
-        F.when(F.col(quote(one.name)).isNotNull() & F.col(f"__{n}").isNull(), _misfit(one))
+        F.when(F.col(quote(one.name)).isNotNull() & F.col(f"__{n}").isNull(), _misfit_message(one))
         for n, one in enumerate(texts)
     ]
     judged = parsed.withColumn("__misfit", F.coalesce(*misfits))
     bad = F.col("_reason").isNull() & F.col("__misfit").isNotNull()
     values = {one.name: F.col(f"__{n}") for n, one in enumerate(texts)}
-    own = {
+    layer = {
         "_operation": F.when(~bad, F.col("_operation")),
         "_absent": F.when(~bad, F.col("_absent")),
         "_reason": F.when(bad, BAD_VALUE).otherwise(F.col("_reason")),
         "_message": F.when(bad, F.col("__misfit")).otherwise(F.col("_message")),
     }
-    given = values | own
-    return judged.select(*[given.get(n, F.col(quote(n))).alias(n) for n in told.columns])
+    given = values | layer
+    return judged.select(*[given.get(n, F.col(quote(n))).alias(n) for n in decoded.columns])
 
 
-def _value(column: DecodedColumn) -> Column:
+def _parse_text(column: DecodedColumn) -> Column:
     text = F.col(quote(column.name))
     if isinstance(column.type, T.VariantType):
         return F.try_parse_json(text)
     return F.from_json(text, column.type.json())
 
 
-def _misfit(column: DecodedColumn) -> Column:
+def _misfit_message(column: DecodedColumn) -> Column:
     expected = column.type.simpleString()
     return F.lit(f"column {column.name}: found no JSON that fits, expected {expected}")

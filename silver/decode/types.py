@@ -78,13 +78,13 @@ def _spark_type(type: ColumnType) -> T.DataType:
     return _PLAIN[type.name]
 
 
-def wider(one: T.DataType, other: T.DataType) -> T.DataType | None:
+def wider_type(one: T.DataType, other: T.DataType) -> T.DataType | None:
     """The type of the same kind that holds both without loss; None when there is none."""
     for kind in (_WHOLE, _FLOATING):
         if isinstance(one, kind) and isinstance(other, kind):
             return max(one, other, key=lambda each: kind.index(type(each)))
     if isinstance(one, T.ArrayType) and isinstance(other, T.ArrayType):
-        element = wider(one.elementType, other.elementType)
+        element = wider_type(one.elementType, other.elementType)
         return element and T.ArrayType(element)
     if isinstance(one, T.DecimalType) and isinstance(other, T.DecimalType):
         scale = max(one.scale, other.scale)
@@ -93,9 +93,9 @@ def wider(one: T.DataType, other: T.DataType) -> T.DataType | None:
     return one if one == other else None
 
 
-def widens(old: T.DataType, new: T.DataType) -> bool:
+def can_widen(old: T.DataType, new: T.DataType) -> bool:
     """Whether a column of the type `old` grows to `new` by Delta type widening."""
-    return old != new and not isinstance(new, T.ArrayType) and wider(old, new) == new
+    return old != new and not isinstance(new, T.ArrayType) and wider_type(old, new) == new
 
 
 def arrow_type(type: T.DataType) -> pa.DataType:
@@ -130,6 +130,6 @@ def is_carried(type: T.DataType) -> bool:
     return True
 
 
-def carrier(type: T.DataType) -> T.DataType:
+def carrier_type(type: T.DataType) -> T.DataType:
     """The Spark type in which values of a column leave a function: its own, or text."""
     return type if is_carried(type) else T.StringType()

@@ -66,13 +66,13 @@ _members_of = attrgetter(*WHOLE_MEMBERS["value"])
 _parse_text = parser_of(str)
 
 
-def unframed(data: bytes) -> bytes:
+def strip_frame(data: bytes) -> bytes:
     """A JSON object without its frame; any other bytes as they are.
 
     Serializers that know a schema registry put a zero byte and the schema's id in front; a
     converter of texts makes the object a JSON text. Space around the frame does not count.
     """
-    text = trimmed(data)
+    text = trim_text(data)
     if text[:1] == b"\0":
         inner = [text[size:] for size in (SHORT_ID, SCHEMA_ID_BYTES) if text[size:][:1] == b"{"]
         return inner[0] if inner and text[-1:] == b"}" else data
@@ -89,13 +89,13 @@ def value_inside(whole: bytes) -> bytes | None:
 
     A text that is no JSON stays as it is.
     """
-    text = trimmed(whole)
+    text = trim_text(whole)
     try:
-        own, other = _members_of(_parse_whole(text))
-        value = bytes(own) or bytes(other) or b"null"
+        first, other = _members_of(_parse_whole(text))
+        value = bytes(first) or bytes(other) or b"null"
     except NotJson:
         try:
-            value = json_text(value_of(_object(parse_json(text)))).encode()
+            value = json_text(value_of(_check_object(parse_json(text)))).encode()
         except UnicodeEncodeError:
             return text[:-1]  # which is refused as no JSON
         except NotJson:
@@ -111,14 +111,14 @@ def open_row(record: Record) -> OpenedRow:
     Raises:
         NotJson: the record's value is neither a JSON object nor null.
     """
-    text = trimmed(record.raw or b"")
+    text = trim_text(record.raw or b"")
     if text in (b"", b"null"):
         return OpenedRow(None, None)
     if b'"payload"' in text:
-        found = _unwrapped(text)
-        if found is not None:
-            return found
-    return OpenedRow(_object(parse_json(text)), None)
+        opened = _open_wrapper(text)
+        if opened is not None:
+            return opened
+    return OpenedRow(_check_object(parse_json(text)), None)
 
 
 def holds_rows(row: Mapping[str, object]) -> bool:
@@ -128,11 +128,11 @@ def holds_rows(row: Mapping[str, object]) -> bool:
 
 def other_form(raw: bytes) -> str | None:
     """How a program wrote a text that is no JSON, and what helps; None for any other text."""
-    text = trimmed(raw)
+    text = trim_text(raw)
     return next((message for sign, message in _WRITTEN_AS if sign.match(text)), None)
 
 
-def trimmed(text: bytes) -> bytes:
+def trim_text(text: bytes) -> bytes:
     """The text without space and byte order marks around it."""
     if text[:1] == b"{" and text[-1:] == b"}":
         return text
@@ -143,7 +143,7 @@ def trimmed(text: bytes) -> bytes:
     return shorter
 
 
-def _unwrapped(text: bytes) -> OpenedRow | None:
+def _open_wrapper(text: bytes) -> OpenedRow | None:
     """The payload with its schema block; None for an object that is no wrapper."""
     check_levels(text)
     try:
@@ -159,12 +159,12 @@ def _unwrapped(text: bytes) -> OpenedRow | None:
 def _text_in(text: bytes) -> bytes:
     """What a JSON text says."""
     try:
-        return trimmed(_parse_text(text).encode())
+        return trim_text(_parse_text(text).encode())
     except (NotJson, UnicodeEncodeError):
-        return trimmed(str(parse_json(text)).encode("utf-8", "surrogatepass"))
+        return trim_text(str(parse_json(text)).encode("utf-8", "surrogatepass"))
 
 
-def _object(found: object) -> dict[str, object]:
-    if not isinstance(found, dict):
+def _check_object(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
         raise NotJson("found no object")
-    return found
+    return value

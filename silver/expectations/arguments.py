@@ -1,4 +1,4 @@
-"""What an argument of an expectation may hold, by the kinds that `rules` uses."""
+"""The values that arguments of expectations may have, by the kinds that `rules` uses."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -34,14 +34,14 @@ def find_argument_problem(kind: str, value: object) -> str | None:
     """What is wrong with the value of an argument of this kind, in words; None when nothing is."""
     if kind in _CHOICES:
         allowed = _CHOICES[kind]
-        return None if value in allowed else _say(value, " or ".join(allowed))
+        return None if value in allowed else _describe_problem(value, " or ".join(allowed))
     if kind in _PLAIN:
         fits, expected = _PLAIN[kind]
-        return None if fits(value) else _say(value, expected)
+        return None if fits(value) else _describe_problem(value, expected)
     return _CHECKS[kind](value)
 
 
-def _say(value: object, expected: str) -> str:
+def _describe_problem(value: object, expected: str) -> str:
     return f"found {value!r}, expected {expected}"
 
 
@@ -83,22 +83,23 @@ _PLAIN: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 def _check_values(value: object) -> str | None:
     if not isinstance(value, list):
-        return _say(value, "a list of values")
+        return _describe_problem(value, "a list of values")
     if None in value:
         return "found null in the list, expected values only: nulls are never looked at"
     kinds = {kind_of_value(each) for each in value}
-    return None if len(kinds) < 2 and "other" not in kinds else _say(value, "values of one kind")
+    is_one_kind = len(kinds) < 2 and "other" not in kinds
+    return None if is_one_kind else _describe_problem(value, "values of one kind")
 
 
 def _check_regex(value: object) -> str | None:
-    """Only what is wrong in every dialect: the regular expression will be read by Java."""
+    """Only problems of every dialect, as Java reads the regular expression."""
     if not isinstance(value, str):
-        return _say(value, "a regular expression")
+        return _describe_problem(value, "a regular expression")
     try:
         re.compile(value)
     except re.error as error:
         faulty = error.msg.startswith(_CERTAIN_REGEX_FAULTS)
-        return _say(value, f"a regular expression ({error})") if faulty else None
+        return _describe_problem(value, f"a regular expression ({error})") if faulty else None
     return None
 
 
@@ -117,12 +118,13 @@ def _check_strftime(value: object) -> str | None:
 
 def _check_condition(value: object) -> str | None:
     if isinstance(value, str):
-        return None if value.strip() else _say(value, "a condition")
+        return None if value.strip() else _describe_problem(value, "a condition")
     if not isinstance(value, dict) or value.get("type") not in _CONDITION_KEYS:
-        return _say(value, f"SQL, or a mapping whose type is {', '.join(_CONDITION_KEYS)}")
+        expected = f"SQL, or a mapping whose type is {', '.join(_CONDITION_KEYS)}"
+        return _describe_problem(value, expected)
     keys = _CONDITION_KEYS[value["type"]]
     if set(value) != keys:
-        return _say(sorted(value), f"the keys {', '.join(sorted(keys))}")
+        return _describe_problem(sorted(value), f"the keys {', '.join(sorted(keys))}")
     inner = map(_check_condition, value.get("conditions", []))
     return next(filter(None, inner), None) or _check_simple_condition(value)
 
@@ -130,12 +132,12 @@ def _check_condition(value: object) -> str | None:
 def _check_simple_condition(value: dict[str, object]) -> str | None:
     column = value.get("column", {"name": "x"})
     if not isinstance(column, dict) or not isinstance(column.get("name"), str):
-        return _say(column, "column: {name: …}")
+        return _describe_problem(column, "column: {name: …}")
     if value.get("operator", "==") not in _OPERATORS:
-        return _say(value["operator"], " ".join(_OPERATORS))
+        return _describe_problem(value["operator"], " ".join(_OPERATORS))
     is_list = isinstance(value.get("parameter"), list)
     is_in = value.get("operator") in ("IN", "NOT_IN")
-    return None if is_list == is_in else _say(value, "a list for IN only")
+    return None if is_list == is_in else _describe_problem(value, "a list for IN only")
 
 
 _CHECKS: Mapping[str, Callable[[object], str | None]] = {

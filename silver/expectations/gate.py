@@ -1,10 +1,10 @@
 """The gate: a table's row-level expectations decide which changes may be applied.
 
-A rule is plain Spark SQL, made from the expectation's own name and arguments. What the gate looks
-at: upserts that nothing else has rejected, and of those the columns that the change carries;
-deletes and truncates pass. A critical rule rejects the row, a warning is noted on it. An
-expectation with `mostly` below 1 is about a share of rows, so no single row breaks it: the rows it
-counts are noted as warnings, whatever its severity, and `quality` gives the verdict.
+A rule is plain Spark SQL, made from the expectation's own name and arguments. The gate checks
+upserts that nothing else has rejected, and only the columns that they carry; deletes and truncates
+pass. A critical rule rejects the row, a warning is recorded in it. An expectation with `mostly`
+below 1 is about a share of rows, so no single row breaks it: the rows that it counts get warnings,
+whatever its severity, and `quality` gives the verdict.
 """
 
 import re
@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Expectation, Table
 from lakehouse.storage.names import literal, quote
 from silver.contract import GATED_COLUMNS, UPSERT
-from silver.expectations.mismatches import mismatch
+from silver.expectations.mismatches import find_mismatch
 from silver.expectations.row_condition import list_comparisons, read_condition
 from silver.expectations.row_sql import failing_sql
 from silver.expectations.rules import EXPECTATIONS, columns_of
@@ -64,12 +64,12 @@ def list_row_rules(table: Table) -> list[RowRule]:
     return rules
 
 
-def gate(changes: DataFrame, table: Table) -> DataFrame:
+def gate_changes(changes: DataFrame, table: Table) -> DataFrame:
     """Changes with the verdict of the row rules: business columns, then GATED_COLUMNS.
 
-    A rejected upsert gets `_reason` rule:<name>, `_rule` and what was found as `_message`. Changes
-    with a reason, new or old, have no operation and keep `_raw`; all others lose it. `_warnings`
-    names the warning rules that a row breaks which is not rejected.
+    A rejected upsert gets `_reason` rule:<name>, `_rule`, and the values found as `_message`. All
+    changes with a reason have no operation and keep `_raw`; the others lose it. `_warnings` has the
+    warning rules that a row breaks which is not rejected.
     """
     types = {field.name: field.dataType.simpleString() for field in changes.schema.fields}
     rules = [rule for rule in list_row_rules(table) if _is_carried(rule, changes)]
@@ -91,9 +91,9 @@ def gate(changes: DataFrame, table: Table) -> DataFrame:
 
 
 def _is_carried(rule: RowRule, changes: DataFrame) -> bool:
-    """Whether the batch has every column of the rule and of its row condition at all.
+    """Whether the batch has every column of the rule and of its row condition.
 
-    Other mistakes of a condition in SQL are raised.
+    Raises AnalysisException for other mistakes of a condition in SQL.
     """
     if not {*rule.columns, *_list_condition_columns(rule)} <= set(changes.columns):
         return False
@@ -116,14 +116,14 @@ def _find_sql_condition(rule: RowRule) -> str | None:
 
 
 def _broken_sql(rule: RowRule, types: Mapping[str, str]) -> str:
-    """The rule's name where the row breaks it, else null. Absent columns leave it unevaluated.
+    """The rule's name where the row breaks it, else null; null too where a column is absent.
 
-    Rows with a value that the rule cannot be evaluated on fail, rather than stop the stream.
+    Values that the rule cannot be evaluated on break it, rather than fail the run.
     """
     words = set(re.findall(r"\w+", _find_sql_condition(rule) or "")) & set(types)
     looked_at = sorted({*rule.columns, *_list_condition_columns(rule), *words})
     absent = f"arrays_overlap(_absent, array({', '.join(map(literal, looked_at))}))"
-    if mismatch(rule.expectation, types) is None:
+    if find_mismatch(rule.expectation, types) is None:
         fails = failing_sql(rule.expectation)
     else:
         fails = " AND ".join(f"{quote(name)} IS NOT NULL" for name in rule.columns)
@@ -139,12 +139,12 @@ def _verdict_sql(rule: RowRule, table: Table, types: Mapping[str, str]) -> str:
 def _message_sql(rule: RowRule, table: Table, types: Mapping[str, str]) -> str:
     arguments = rule.expectation.arguments
     given = [f"{name}: {value}" for name, value in arguments.items() if name not in _NOT_EXPECTED]
-    expected = mismatch(rule.expectation, types) or ", ".join(given)
+    expected = find_mismatch(rule.expectation, types) or ", ".join(given)
     ending = f"; expected {rule.expectation.type}" + (f" ({expected})" if expected else "")
-    found = [
+    values = [
         f"concat({literal(name + ' is ')}, {_found_sql(name, table)})" for name in rule.columns
     ]
-    return f"concat(concat_ws(', ', {', '.join(found)}), {literal(ending)})"
+    return f"concat(concat_ws(', ', {', '.join(values)}), {literal(ending)})"
 
 
 def _found_sql(name: str, table: Table) -> str:

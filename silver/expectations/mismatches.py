@@ -15,13 +15,13 @@ _NEEDS: Mapping[str, tuple[Collection[str], str]] = {
     "ordered": (("number", "time"), "which has no order that a bound could be part of"),
     **dict.fromkeys(("any", "alike", ""), (_ALL, "")),
 }
-"""By a rule's `needs`: the kinds of types that fit, and what is said of others."""
+"""By a rule's `needs`: the kinds of types that fit, and the message for others."""
 
 
-def mismatch(expectation: Expectation, types: Mapping[str, str]) -> str | None:
+def find_mismatch(expectation: Expectation, types: Mapping[str, str]) -> str | None:
     """Why this expectation cannot be evaluated on columns of these types; None when it can.
 
-    `types` maps column names to Spark SQL types; columns it does not know are not looked at.
+    `types` maps column names to Spark SQL types; other columns are not checked.
     """
     return next(_find_mismatches(expectation, types), None)
 
@@ -37,10 +37,10 @@ def _find_mismatches(expectation: Expectation, types: Mapping[str, str]) -> Iter
         if name in types and not _is_comparable(types[name], value):
             yield f"{name} is {types[name]}, which cannot be compared with {value!r}"
     if needs == "alike":
-        yield from _find_unlike({name: types[name] for name in columns})
+        yield from _find_different_kinds({name: types[name] for name in columns})
 
 
-def _find_unlike(types: Mapping[str, str]) -> Iterator[str]:
+def _find_different_kinds(types: Mapping[str, str]) -> Iterator[str]:
     if len(set(map(kind_of_type, types.values()))) > 1:
         named = ", ".join(f"{name} is {sql_type}" for name, sql_type in types.items())
         yield f"{named}: they cannot be compared"

@@ -9,27 +9,27 @@ from collections.abc import Iterator
 
 from lakehouse.config.table import Expectation, Table
 from lakehouse.config.target import Target
-from lakehouse.config.unpacking import nearest
+from lakehouse.config.unpacking import find_nearest
 from lakehouse.storage.delta_log import read_table_log
 from silver.expectations.arguments import find_argument_problem
 from silver.expectations.literals import read_bound
-from silver.expectations.mismatches import mismatch
+from silver.expectations.mismatches import find_mismatch
 from silver.expectations.row_condition import read_condition
 from silver.expectations.rules import ALWAYS_ALLOWED, EXPECTATIONS, SET_BY_QUALITY, columns_of
 
 COLUMN_ARGUMENTS = ("column", "column_A", "column_B", "column_list")
 ABOUT_OTHER_COLUMNS = ("expect_column_to_exist", "expect_table_columns_")
-"""Expectations that may name a column which is not there: that is what they are about."""
+"""Expectations that may name a missing column: they check whether it exists."""
 
 
-def problems(table: Table) -> list[str]:
+def find_problems(table: Table) -> list[str]:
     """What is wrong with the expectations as the YAML has them."""
-    found: list[str] = []
+    problems: list[str] = []
     for place, expectation in enumerate(table.expectations):
-        own = list(_find_own_problems(expectation)) or list(_find_misfits(expectation, table))
+        alone = list(_find_own_problems(expectation)) or list(_find_misfits(expectation, table))
         repeated = list(_find_repetition(expectation, table.expectations[:place]))
-        found += [f"expectations[{place}]{problem}" for problem in own or repeated]
-    return found
+        problems += [f"expectations[{place}]{problem}" for problem in alone or repeated]
+    return problems
 
 
 def find_unknown_columns(target: Target, table: Table) -> list[str]:
@@ -46,7 +46,8 @@ def find_unknown_columns(target: Target, table: Table) -> list[str]:
     columns = sorted({*table.columns, *table.keys, *logged})
     return [
         f"expectations[{place}].{argument}: found {name!r},"
-        f" expected {nearest(name, columns) or 'a declared column'}, or declare it in `columns`"
+        f" expected {find_nearest(name, columns) or 'a declared column'},"
+        " or declare it in `columns`"
         for place, each in enumerate(table.expectations)
         for argument, name in _list_columns(each)
         if name not in columns
@@ -64,14 +65,14 @@ def _list_columns(expectation: Expectation) -> Iterator[tuple[str, str]]:
 
 
 def _suggest_type(written: str) -> str:
-    """The nearest name that says yes or no as the written one does, never its opposite."""
-    alike = [name for name in EXPECTATIONS if _denies(name) == _denies(written)]
+    """The most similar name, but never that of the opposite expectation."""
+    alike = [name for name in EXPECTATIONS if _is_negative(name) == _is_negative(written)]
     example = "a name of Great Expectations, such as expect_column_values_to_not_be_null"
-    return nearest(written, sorted(alike)) or example
+    return find_nearest(written, sorted(alike)) or example
 
 
-def _denies(name: str) -> bool:
-    """Whether a name says that something must not be so."""
+def _is_negative(name: str) -> bool:
+    """Whether the expectation of this name demands that something is not so."""
     return any(word.startswith("not") for word in name.split("_"))
 
 
@@ -102,7 +103,7 @@ def _find_wrong_arguments(expectation: Expectation, kinds: dict[str, str]) -> It
         if name in SET_BY_QUALITY:
             yield f".{name}: found {value!r}, expected nothing: the lakehouse sets it"
         elif name not in allowed:
-            expected = nearest(name, sorted(kinds)) or f"one of {', '.join(sorted(kinds))}"
+            expected = find_nearest(name, sorted(kinds)) or f"one of {', '.join(sorted(kinds))}"
             yield f".{name}: found an unknown argument, expected {expected}"
         elif value is not None:
             problem = find_argument_problem(allowed[name].rstrip("!"), value)
@@ -168,5 +169,6 @@ def _find_misfits(expectation: Expectation, table: Table) -> Iterator[str]:
             key = "except_column_list" if excluded else "column_list"
             yield f": found a rule on {name!r}, expected a column that {key} does not leave out"
     types = {name: column.type for name, column in table.columns.items()}
-    if EXPECTATIONS[expectation.type].scope == "row" and (reason := mismatch(expectation, types)):
+    is_row_rule = EXPECTATIONS[expectation.type].scope == "row"
+    if is_row_rule and (reason := find_mismatch(expectation, types)):
         yield f": found that {reason}, expected a rule that fits the declared types"

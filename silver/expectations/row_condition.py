@@ -1,4 +1,4 @@
-"""`row_condition` of an expectation: which rows it is about, in each of the spellings allowed.
+"""`row_condition` of an expectation: the rows that it checks, in each allowed spelling.
 
 A text is Spark SQL, as Great Expectations passes it to `DataFrame.filter`; with the parser
 `great_expectations` it is `col("a") > 1`; a mapping is a condition object (comparison, nullity,
@@ -20,7 +20,7 @@ _QUOTED = re.compile(r"""(["'])([^"']+)\1""")
 
 
 def condition_sql(condition: Mapping[str, Any] | None) -> str:
-    """SQL that is true on the rows that the expectation is about; false or null on the others."""
+    """SQL that is true on the rows that the expectation checks; false or null on the others."""
     if condition is None:
         return "true"
     if condition["type"] in ("and", "or"):

@@ -1,7 +1,7 @@
 """Every expectation of Great Expectations in one table: scope, arguments, and SQL of row rules.
 
-Kept here as plain words, so that a table's rules can be checked where Great Expectations is not
-installed and before Spark starts. A test holds this list against the installed Great Expectations.
+It is plain text, so that a table's rules can be checked without Great Expectations and before Spark
+starts. A test compares it with the installed Great Expectations.
 """
 
 from typing import Literal, NamedTuple
@@ -14,8 +14,8 @@ Scope = Literal["row", "table", "unsupported"]
 class Rule(NamedTuple):
     """An expectation's scope and its arguments: name → kind; a kind that ends in ! is required.
 
-    `row`: the gate decides it row by row; `sql` says what is expected of a row, with the pieces
-    that `row_sql` fills in, and `needs` names what its columns must be (`mismatches`). `table`:
+    `row`: the gate decides it row by row; `sql` is what is expected of a row, with the pieces that
+    `row_sql` fills in, and `needs` the types that its columns must have (`mismatches`). `table`:
     only `quality` can decide it, as it is about all rows together or has no Spark expression.
     `unsupported`: Great Expectations itself cannot evaluate it on Spark.
     """
@@ -125,13 +125,13 @@ expect_query_results_to_match_comparison base_query:text! comparison_data_source
 
 
 def columns_of(expectation: Expectation) -> tuple[str, ...]:
-    """The columns that an expectation looks at, those of its row condition apart."""
+    """The columns that an expectation checks, without those of its row condition."""
     arguments = expectation.arguments
     single = [arguments[name] for name in ("column", "column_A", "column_B") if name in arguments]
     return tuple(single) or tuple(arguments.get("column_list", ()))
 
 
-def _read(scope: Scope, text: str) -> dict[str, Rule]:
+def _parse_rules(scope: Scope, text: str) -> dict[str, Rule]:
     """The rules of a text, one a line; a line that begins with blanks continues the one before."""
     rules: dict[str, Rule] = {}
     for line in text.replace("\n    ", " ").strip().splitlines():
@@ -146,7 +146,7 @@ def _read(scope: Scope, text: str) -> dict[str, Rule]:
 
 
 EXPECTATIONS: dict[str, Rule] = {
-    **_read("row", _ROW),
-    **_read("table", _TABLE),
-    **_read("unsupported", _UNSUPPORTED),
+    **_parse_rules("row", _ROW),
+    **_parse_rules("table", _TABLE),
+    **_parse_rules("unsupported", _UNSUPPORTED),
 }

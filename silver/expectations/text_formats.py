@@ -1,7 +1,7 @@
-"""Two checks of texts that Great Expectations makes in Python, said in Spark SQL.
+"""Two checks of texts that Great Expectations makes in Python, written in Spark SQL.
 
-Both agree with Python's `json.loads` and `datetime.strptime`, but for digits and spaces outside
-ASCII, which `strptime` takes and these do not.
+Both agree with Python's `json.loads` and `datetime.strptime`, except that these refuse digits and
+spaces outside ASCII.
 """
 
 import re
@@ -36,9 +36,9 @@ _YEAR, _MONTH, _DAY = "Yy", "mbB", "d"
 def is_json_sql(column: str) -> str:
     """Whether a text is one JSON value as Python reads it: NaN, Infinity, repeated names included.
 
-    Strings are first made plain, as Spark is lax about what is in them. What is left is one JSON
-    value exactly if it is one element between brackets and one member between braces: whatever
-    follows a first value would break one of the two.
+    Strings are replaced by a plain one first, as Spark is lax about their contents. The rest is one
+    JSON value exactly if it is one element between brackets and one member between braces: anything
+    after a first value breaks one of the two.
     """
     string, number, lax = map(write_literal, (_STRING, _NOT_FINITE, """["'/#]"""))
     plain = f"""regexp_replace(regexp_replace({column}, {string}, '"s"'), {number}, '0')"""
@@ -52,8 +52,8 @@ def is_json_sql(column: str) -> str:
 def matches_strftime_sql(column: str, strftime_format: str) -> str:
     """Whether a text is a time in this format, on a day that the calendar has.
 
-    The group is atomic, so that, as in Python, a text is not tried again another way when
-    something is left over at its end.
+    The group is atomic: as in Python, a text that does not match to its end is not matched in
+    another way.
     """
     year, month, day = (
         _write_part(column, strftime_format, part) for part in (_YEAR, _MONTH, _DAY)
@@ -71,7 +71,7 @@ def matches_strftime_sql(column: str, strftime_format: str) -> str:
 
 
 def find_strftime_problem(strftime_format: str) -> str | None:
-    """What of a format cannot be checked row by row, in words; None when all of it can."""
+    """Why a format cannot be checked row by row, in words; None when it can."""
     letters = list(_list_directives(strftime_format))
     unknown = [f"%{letter}" for letter in letters if letter not in DIRECTIVES]
     if unknown:

@@ -104,16 +104,16 @@ def fold_batches(plan: FoldPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[
             continue
         window = Window(carried, batch)
         folder.fold(window)
-        yield from _rows(plan, folder.take_rows())
+        yield from _build_batches(plan, folder.take_rows())
         carried, moved = window.keep(folder.sources() | {window.size - 1})
         folder.move_sources(moved)
     if carried is not None:
         folder.look_at(Window(carried, None))
         folder.end_key()
-        yield from _rows(plan, folder.take_rows())
+        yield from _build_batches(plan, folder.take_rows())
 
 
-def _rows(plan: FoldPlan, arrays: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+def _build_batches(plan: FoldPlan, arrays: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
     names = [*plan.keys, *plan.rules.columns, *(name for name, _ in plan.output)]
     if len(arrays[names[0]]):
         yield pa.RecordBatch.from_arrays([arrays[name] for name in names], names=names)

@@ -103,7 +103,7 @@ class CurrentFolder(Folder[CurrentFold]):
             "_write": rows.bools(True, map(CurrentFold.differs, keys, facts)),
             "_keeps_values": rows.bools(False, (key.keeps_values() for key in keys)),
         }
-        return columns | _counts(rows, keys)
+        return columns | _count_outcomes(rows, keys)
 
 
 class _InOrder(NamedTuple):
@@ -133,10 +133,10 @@ def _stored_facts(window: Window, rows: Ints) -> dict[int, RowFacts]:
     index = pa.array(rows[places])
     columns = ("_order", "_deleted", "_digest", "_facts") if len(places) else ()
     lists = [window.take(name, index).to_pylist() for name in columns]
-    return dict(zip(places.tolist(), map(_facts, *lists), strict=True)) if lists else {}
+    return dict(zip(places.tolist(), map(_build_facts, *lists), strict=True)) if lists else {}
 
 
-def _facts(order: bytes, deleted: bool, digest: int, text: str | None) -> RowFacts:
+def _build_facts(order: bytes, deleted: bool, digest: int, text: str | None) -> RowFacts:
     if text is None:
         return RowFacts(order, deleted, digest)
     more = _parse_facts(text)
@@ -145,11 +145,11 @@ def _facts(order: bytes, deleted: bool, digest: int, text: str | None) -> RowFac
 
 
 def _facts_column(rows: Sequence[RowFacts]) -> pa.Array:
-    found = [_fields(row) for row in rows]
-    return pa.array(found, _FACTS) if any(found) else pa.nulls(len(found), _FACTS)
+    values = [_facts_fields(row) for row in rows]
+    return pa.array(values, _FACTS) if any(values) else pa.nulls(len(values), _FACTS)
 
 
-def _fields(row: RowFacts) -> dict[str, object] | None:
+def _facts_fields(row: RowFacts) -> dict[str, object] | None:
     if not (row.upsert or row.removed or row.columns or row.changes):
         return None
     columns = list(row.columns.items()) if row.columns else None
@@ -158,7 +158,7 @@ def _fields(row: RowFacts) -> dict[str, object] | None:
     }  # fmt: skip
 
 
-def _counts(rows: _InOrder, keys: Sequence[CurrentFold]) -> dict[str, pa.Array]:
+def _count_outcomes(rows: _InOrder, keys: Sequence[CurrentFold]) -> dict[str, pa.Array]:
     plain = rows.plain
     size = len(plain.last)
     for key in keys:

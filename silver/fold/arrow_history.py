@@ -12,8 +12,8 @@ from silver.fold.arrow_values import (
     changes_of,
     counts_of_keys,
     index_of,
-    micros,
     stored_rows,
+    to_micros,
 )
 from silver.fold.law import EMPTY
 from silver.fold.rules import Changes, FoldRules, VersionFacts
@@ -58,7 +58,7 @@ class HistoryFolder(Folder[HistoryFold]):
     def read(self, rows: Ints) -> Changes:
         """The rows that go through the loop, as it takes them."""
         changes = changes_of(self.window, rows, self.rules.grouped)
-        times = micros(self.window.take("_source_time", pa.array(rows)))
+        times = to_micros(self.window.take("_source_time", pa.array(rows)))
         return changes._replace(time=times, stored=_stored_facts(self.window, rows))
 
     def new_key(self) -> HistoryFold:
@@ -94,7 +94,7 @@ class HistoryFolder(Folder[HistoryFold]):
                 self.window.take(name, index) if given else pa.nulls(len(rows), _MISSING[name])
             )
         columns["_absent"] = _without_taken(columns["_absent"], rows)
-        columns |= self._facts(rows)
+        columns |= self._facts_columns(rows)
         write = [True] * len(rows)
         for at in self._carries:
             write[at] = False
@@ -103,14 +103,14 @@ class HistoryFolder(Folder[HistoryFold]):
         self._counted, self._carries = [], []
         return columns | {f"_n_{name}": pa.array(n, pa.int32()) for name, n in counts.items()}
 
-    def _facts(self, rows: Sequence[HistoryRow]) -> dict[str, pa.Array]:
+    def _facts_columns(self, rows: Sequence[HistoryRow]) -> dict[str, pa.Array]:
         time = self.window.column("_source_time").type
         moment = pa.timestamp("us", time.tz)
         columns = {}
         lists = zip(*(row.facts for row in rows), strict=True) if rows else [()] * len(_TYPES)
         for (name, type), values in zip(_TYPES.items(), lists, strict=True):
-            found = pa.array(values, type)
-            columns[name] = found.cast(moment).cast(time) if name in _TIMES else found
+            column = pa.array(values, type)
+            columns[name] = column.cast(moment).cast(time) if name in _TIMES else column
         return columns
 
 
@@ -130,7 +130,7 @@ def _stored_facts(window: Window, rows: Ints) -> dict[int, VersionFacts]:
         return {}
     columns = [window.take(name, pa.array(rows[places])) for name in _TYPES]
     lists = [
-        micros(column) if name in _TIMES else column.to_pylist()
+        to_micros(column) if name in _TIMES else column.to_pylist()
         for name, column in zip(_TYPES, columns, strict=True)
     ]
     return {at: VersionFacts(*said) for at, *said in zip(places.tolist(), *lists, strict=True)}

@@ -57,15 +57,15 @@ class Window:
 
     def begins(self, keys: Sequence[str]) -> Ints:
         """The rows after the carried ones at which another key begins than the row before has."""
-        differs = ~equals_previous([comparable(self.column(key)) for key in keys])
+        differs = ~equals_previous([to_comparable(self.column(key)) for key in keys])
         differs[: self.begin] = False
         return np.flatnonzero(differs)
 
 
 def index_of(sources: Sequence[int] | Ints) -> pa.Array:
     """Sources as an index of rows: null for NOWHERE."""
-    found = np.asarray(sources, np.int64)
-    return pa.array(found, mask=found == NOWHERE)
+    index = np.asarray(sources, np.int64)
+    return pa.array(index, mask=index == NOWHERE)
 
 
 class Folder(ABC, Generic[Key]):
@@ -127,14 +127,14 @@ class Folder(ABC, Generic[Key]):
     ) -> dict[str, pa.Array]:
         """Every column by its source; `index` makes one of a source for each of the contents."""
         whole = [content.source for content in contents]
-        own: dict[str, list[int]] = {}
+        by_column: dict[str, list[int]] = {}
         for at, content in enumerate(contents):
             for column in content.parts:
-                if column not in own:
-                    own[column] = list(whole)
-                own[column][at] = content.source_of(column)
+                if column not in by_column:
+                    by_column[column] = list(whole)
+                by_column[column][at] = content.source_of(column)
         everywhere = index(whole)
-        special = {column: index(sources) for column, sources in own.items()}
+        special = {column: index(sources) for column, sources in by_column.items()}
         columns = self.rules.columns
         return {c: self.window.take(c, special.get(c, everywhere)) for c in columns}
 
@@ -174,7 +174,7 @@ def _rows_to_fold(window: Window, begins: Ints, done: Bools) -> Ints:
 
 
 def counts_of_keys(size: int, keys: Iterable[tuple[int, KeyFold]]) -> dict[str, Ints]:
-    """The outcomes, and ties, of keys whose row is told, by outcome."""
+    """The outcomes, and ties, of keys by outcome; each key comes with its row's place."""
     counts = {name: np.zeros(size, np.int64) for name in (*OUTCOMES, "ties")}
     for at, key in keys:
         counts["ties"][at] = key.ties
@@ -194,7 +194,7 @@ class ContentComparison:
 
     def look_at(self, window: Window) -> None:
         """Goes on to another window."""
-        self._compared = {c: comparable(window.column(c)) for c in self._columns}
+        self._compared = {c: to_comparable(window.column(c)) for c in self._columns}
         self._values, self._same = {}, None
 
     def agree(self, one: Content, other: Content) -> bool:
@@ -204,21 +204,21 @@ class ContentComparison:
                 self._same = equals_previous(list(self._compared.values())).tolist()
             return not self._columns or self._same[other.source]
         return all(
-            self._value(column, one.source_of(column))
-            == self._value(column, other.source_of(column))
+            self._find_value(column, one.source_of(column))
+            == self._find_value(column, other.source_of(column))
             for column in self._columns
         )
 
-    def _value(self, column: str, source: int) -> object:
+    def _find_value(self, column: str, source: int) -> object:
         if source == NOWHERE:
             return None
         if column not in self._values:
-            found = self._compared[column]
-            self._values[column] = list(found) if isinstance(found, list) else found.to_pylist()
+            values = self._compared[column]
+            self._values[column] = list(values) if isinstance(values, list) else values.to_pylist()
         return self._values[column][source]
 
 
-def comparable(values: pa.Array) -> pa.Array | list[str | None]:
+def to_comparable(values: pa.Array) -> pa.Array | list[str | None]:
     """The values in a form in which equal ones are equal: NaN equals NaN, and 0.0 equals -0.0.
 
     Nested values become text.
@@ -226,8 +226,8 @@ def comparable(values: pa.Array) -> pa.Array | list[str | None]:
     if pa.types.is_floating(values.type):
         wide = values.cast(pa.float64())
         whole = pc.add(wide, 0.0)
-        told = pc.if_else(pc.is_nan(whole), float("nan"), whole)
-        return told.view(pa.int64())
+        unified = pc.if_else(pc.is_nan(whole), float("nan"), whole)
+        return unified.view(pa.int64())
     if pa.types.is_nested(values.type):
         return [None if value is None else repr(value) for value in values.to_pylist()]
     return values
@@ -237,16 +237,16 @@ def equals_previous(columns: Sequence[pa.Array | list[str | None]]) -> Bools:
     """Whether each row equals the row before it in all columns; false for the first row."""
     if not columns:
         return np.zeros(0, np.bool_)
-    found = [_equals_previous(values) for values in columns]
-    same = np.zeros(len(found[0]) + 1, np.bool_)
-    same[1:] = np.logical_and.reduce([to_bools(each) for each in found])
+    equal = [_equals_previous(values) for values in columns]
+    same = np.zeros(len(equal[0]) + 1, np.bool_)
+    same[1:] = np.logical_and.reduce([to_bools(each) for each in equal])
     return same
 
 
 def to_bools(values: pa.Array) -> Bools:
     """A boolean column; null is false."""
-    found: Bools = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
-    return found
+    bools: Bools = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
+    return bools
 
 
 def _equals_previous(values: pa.Array | list[str | None]) -> pa.Array:
@@ -279,7 +279,7 @@ def changes_of(window: Window, rows: Ints, grouped: Sequence[str]) -> Changes:
         column("_digest").to_pylist(),
         to_bools(column("_new")).tolist(),
         given("_absent"),
-        maps and [dict(found) if found else None for found in maps],
+        maps and [dict(entry) if entry else None for entry in maps],
         given("_moved_from"),
         given("_belongs_to"),
     )
@@ -292,9 +292,9 @@ def stored_rows(window: Window, rows: Ints) -> Ints:
     return np.flatnonzero(to_bools(window.column("_stored"))[rows])
 
 
-def micros(times: pa.Array) -> list[int | None]:
+def to_micros(times: pa.Array) -> list[int | None]:
     """Timestamps as µs since 1970."""
-    found: list[int | None] = (
+    counts: list[int | None] = (
         times.cast(pa.timestamp("us", times.type.tz)).cast("int64").to_pylist()
     )
-    return found
+    return counts

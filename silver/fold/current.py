@@ -150,7 +150,7 @@ class CurrentFold(KeyFold):
     def count(self) -> Mapping[str, int]:
         """What became of the changes of this batch; they are counted where they were folded."""
         left = self._received - self.outcomes.get("duplicate", 0)
-        applied = self._applied() if left else None
+        applied = self._applied_outcome() if left else None
         if applied is not None:
             self.outcomes[applied] = 1
         if left > (applied is not None):
@@ -159,7 +159,7 @@ class CurrentFold(KeyFold):
             self.notes[self.newest[1]] = applied
         return self.outcomes
 
-    def _applied(self) -> str | None:
+    def _applied_outcome(self) -> str | None:
         if self._is_new:
             if self.deleted:
                 return "deleted" if self._was_live or self._came else "delete_unknown"
@@ -184,10 +184,10 @@ class CurrentFold(KeyFold):
 
     def _named_changes(self) -> Iterator[bytes]:
         named = (self.newest, self.row, self.removed, *self.parts.values())
-        found = {sequence_of(order): digests for order, _, digests in named if order}
+        by_sequence = {sequence_of(order): digests for order, _, digests in named if order}
         newest = sequence_of(self.newest[0]) if self.newest[0] else b""
-        for sequence in sorted(found):
-            digests = found[sequence].keys() - ({self.digest} if sequence == newest else set())
+        for sequence, held in sorted(by_sequence.items()):
+            digests = held.keys() - ({self.digest} if sequence == newest else set())
             if digests:
                 packed = (d.to_bytes(DIGEST_BYTES, "big", signed=True) for d in sorted(digests))
                 yield sequence + b"".join(packed)
@@ -196,27 +196,27 @@ class CurrentFold(KeyFold):
 def _changes_of(stored: RowFacts, source: int) -> Changes:
     """The changes that a stored row stands for, in order."""
     upsert, columns = stored.newest_upsert, stored.columns or {}
-    found: list[tuple[bytes, bool, list[str] | None]] = []
+    changes: list[tuple[bytes, bool, list[str] | None]] = []
     if stored.removed:
-        found.append((stored.removed, False, None))
+        changes.append((stored.removed, False, None))
     for order in sorted({*columns.values()} - {b""}):
-        found.append((order, True, [c for c, own in columns.items() if own != order]))
+        changes.append((order, True, [c for c, key in columns.items() if key != order]))
     if upsert:
-        found.append((upsert, True, [*columns] or None))
+        changes.append((upsert, True, [*columns] or None))
     if stored.deleted:
-        found.append((stored.order, False, None))
-    orders, upserts, absent = zip(*found, strict=True)
-    digests, size = [stored.digest] * len(found), len(found)
+        changes.append((stored.order, False, None))
+    orders, upserts, absent = zip(*changes, strict=True)
+    digests, size = [stored.digest] * len(changes), len(changes)
     return Changes([source] * size, orders, upserts, digests, [False] * size, absent)
 
 
 def _known_digests(stored: RowFacts) -> dict[bytes, Digests]:
     """The digests of the changes that came at the sequences that a stored row names."""
-    found: dict[bytes, Digests] = {}
+    by_sequence: dict[bytes, Digests] = {}
     for entry in stored.changes or ():
         sequence = sequence_of(entry)
         ends = range(len(sequence) + DIGEST_BYTES, len(entry) + 1, DIGEST_BYTES)
         digests = (int.from_bytes(entry[at - DIGEST_BYTES : at], "big", signed=True) for at in ends)
-        found[sequence] = dict.fromkeys(digests, NOWHERE)
-    found.setdefault(sequence_of(stored.order), {})[stored.digest] = NOWHERE
-    return found
+        by_sequence[sequence] = dict.fromkeys(digests, NOWHERE)
+    by_sequence.setdefault(sequence_of(stored.order), {})[stored.digest] = NOWHERE
+    return by_sequence

@@ -46,7 +46,7 @@ class Content(NamedTuple):
 
     def moved(self, moved: Mapping[int, int]) -> "Content":
         """The content with renumbered sources."""
-        return Content(moved[self.source], _moved(self.parts, moved))
+        return Content(moved[self.source], _renumber_parts(self.parts, moved))
 
     def sources(self) -> set[int]:
         """All sources of the row's values."""
@@ -112,7 +112,7 @@ class KeyFold:
             if other is None:
                 self.take(changes, at)
             else:
-                self._other(other).take(changes, at)
+                self._fold_of(other).take(changes, at)
 
     def take(self, changes: Changes, at: int) -> None:
         """Takes the next change of the key."""
@@ -145,11 +145,11 @@ class KeyFold:
     def move_sources(self, moved: Mapping[int, int]) -> None:
         """Renumbers the sources."""
         for each in (self, *self._others.values()):
-            each.row, each.parts = _renumbered(each.row, moved), _moved(each.parts, moved)
+            each.row, each.parts = _renumber(each.row, moved), _renumber_parts(each.parts, moved)
             if each is self:
-                each.newest = _renumbered(each.newest, moved)
+                each.newest = _renumber(each.newest, moved)
 
-    def _other(self, key: int) -> "KeyFold":
+    def _fold_of(self, key: int) -> "KeyFold":
         if key not in self._others:
             self._others[key] = KeyFold(self._rules, self._floor, self._others)
         return self._others[key]
@@ -225,15 +225,15 @@ class KeyFold:
 
         A value from the old key stands at the order of the change that moved the row.
         """
-        taken = self._taken(changes, at, absent)
+        taken = self._find_taken(changes, at, absent)
         lacks = [c for c in absent if c not in taken]
         if self._grouped:
-            own = changes.own_sequences[at] if changes.own_sequences is not None else None
-            lacks += self._outranked(lacks, own or {})
+            sequences = changes.own_sequences[at] if changes.own_sequences is not None else None
+            lacks += self._find_outranked(lacks, sequences or {})
         parts, before = self.parts, self.row
         return taken | {c: parts.get(c, before) for c in lacks if c in self._columns}
 
-    def _taken(self, changes: Changes, at: int, absent: Collection[str]) -> dict[str, Given]:
+    def _find_taken(self, changes: Changes, at: int, absent: Collection[str]) -> dict[str, Given]:
         """What gives the absent columns of a change that moved a row here, where that is known."""
         old = changes.moved_from[at] if changes.moved_from is not None else None
         other = None if old is None else self._others.get(old)
@@ -242,13 +242,13 @@ class KeyFold:
         order, content, here = changes.order[at], other.content(), self._digests
         return {c: (order, content.source_of(c), here) for c in absent if c in self._columns}
 
-    def _outranked(self, absent: Collection[str], own: Mapping[str, str]) -> list[str]:
+    def _find_outranked(self, absent: Collection[str], sequences: Mapping[str, str]) -> list[str]:
         """The carried columns of which a change with a higher sequence of their own is known."""
         lost = []
         for column in self._grouped:
             if column in absent:
                 continue
-            mine = own.get(column) or ""
+            mine = sequences.get(column) or ""
             if mine < self._own.get(column, ""):
                 lost.append(column)
             else:
@@ -262,9 +262,9 @@ class KeyFold:
             self.notes[source] = outcome
 
 
-def _renumbered(given: Given, moved: Mapping[int, int]) -> Given:
+def _renumber(given: Given, moved: Mapping[int, int]) -> Given:
     return given[0], moved[given[1]], given[2]
 
 
-def _moved(parts: Mapping[str, Given], moved: Mapping[int, int]) -> Mapping[str, Given]:
-    return {column: _renumbered(given, moved) for column, given in parts.items()}
+def _renumber_parts(parts: Mapping[str, Given], moved: Mapping[int, int]) -> Mapping[str, Given]:
+    return {column: _renumber(given, moved) for column, given in parts.items()}

@@ -2,7 +2,7 @@
 
 Spark asks its Arrow writer for the size of the batch after every row. A null list or map then costs
 one step for each null before it in the batch: 17 µs a row for batches of 10,000. So an empty list
-or map stands for null, and a column of marks tells which rows were null.
+or map stands for null, and a column of marks says which rows were null.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def without_null_lists(column: Column, type: T.DataType, name: str) -> list[Colu
 
     A null struct with lists inside becomes a struct of empty lists; other structs stay as they are.
     """
-    empty = _empty(type)
+    empty = _empty_value(type)
     if empty is None:
         return [column.alias(name)]
     return [F.coalesce(column, empty).alias(name), column.isNull().alias(f"{_MARK}{name}")]
@@ -46,7 +46,7 @@ def _with_nulls(values: pa.Array, nulls: pa.Array | None) -> pa.Array:
     return values.take(pc.if_else(nulls, pa.scalar(None, places.type), places))
 
 
-def _empty(type: T.DataType) -> Column | None:
+def _empty_value(type: T.DataType) -> Column | None:
     """What stands for null: no element, or a struct of such; None for types without lists."""
     if isinstance(type, T.ArrayType):
         return F.array().cast(type)
@@ -54,12 +54,12 @@ def _empty(type: T.DataType) -> Column | None:
         keys, values = T.ArrayType(type.keyType), T.ArrayType(type.valueType)
         return F.map_from_arrays(F.array().cast(keys), F.array().cast(values))
     if isinstance(type, T.StructType):
-        empties = [(field, _empty(field.dataType)) for field in type.fields]
+        empties = [(field, _empty_value(field.dataType)) for field in type.fields]
         if any(empty is not None for _, empty in empties):
-            return F.struct(*[_member(field, empty) for field, empty in empties])
+            return F.struct(*[_struct_member(field, empty) for field, empty in empties])
     return None
 
 
-def _member(field: T.StructField, empty: Column | None) -> Column:
-    found = F.lit(None).cast(field.dataType) if empty is None else empty
-    return found.alias(field.name)
+def _struct_member(field: T.StructField, empty: Column | None) -> Column:
+    value = F.lit(None).cast(field.dataType) if empty is None else empty
+    return value.alias(field.name)

@@ -17,7 +17,7 @@ SECTION_BYTES = 9
 def make_order(sequence: str, arrival: str = "") -> bytes:
     """The order key of a sequence in text form and an arrival in hex digits.
 
-    An arrival counts up to its first `/`: what follows tells records apart that have one arrival.
+    An arrival counts up to its first `/`: what follows distinguishes records with one arrival.
     """
     sections = "".join(f"01{section}" for section in sequence.split("/"))
     return bytes.fromhex(f"{sections}00{arrival.partition('/')[0]}")

@@ -73,7 +73,7 @@ def _plain_rows(window: Window, stored: Bools | None, first: Ints, rules: FoldRu
 
 def _has_newer_sequence(orders: pa.Array) -> Bools:
     """Whether each order key has a higher sequence than the order key before it."""
-    keys, lengths = _padded(orders)
+    keys, lengths = _pad_values(orders)
     sequence = np.ones(len(keys), np.int64)
     more = np.ones(len(keys), np.bool_)
     for at in range(0, keys.shape[1], SECTION_BYTES):
@@ -90,7 +90,7 @@ def _has_newer_sequence(orders: pa.Array) -> Bools:
     return newer & (lengths > 0)
 
 
-def _padded(values: pa.Array) -> tuple[npt.NDArray[np.uint8], Ints]:
+def _pad_values(values: pa.Array) -> tuple[npt.NDArray[np.uint8], Ints]:
     """Binary values as rows of bytes, filled up with zeros; and their lengths, 0 for null."""
     lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy().astype(np.int64)
     width = int(lengths.max(initial=0)) + 1

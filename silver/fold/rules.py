@@ -1,4 +1,4 @@
-"""What the law is told of a table, and the changes that it takes."""
+"""The rules by which a table's changes are folded, and the changes themselves."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -97,25 +97,25 @@ def fold(
     values = [changes.schema[name] for name in (*plan.keys, *plan.rules.columns)]
     fields = {field.name: field.dataType for field in values} | _of_changes(changes, plan)
     if stored is None:
-        rows = _with(changes, fields, {})
+        rows = _select_columns(changes, fields, {})
     else:
         fields |= _of_stored(stored, plan)
-        rows = _with(changes, fields, {"_stored": F.lit(False)})
+        rows = _select_columns(changes, fields, {"_stored": F.lit(False)})
         marks = {"_new": F.lit(False), "_stored": F.lit(True)}
         if not plan.history:
             stored = stored.withColumn("_facts", F.to_json("_facts"))
-        rows = rows.union(_with(stored, fields, marks))
-    keys = [_column(k) for k in plan.keys]
+        rows = rows.union(_select_columns(stored, fields, marks))
+    keys = [_column_of(k) for k in plan.keys]
     by_key = rows.repartition(partitions, *keys) if partitions else rows.repartition(*keys)
-    ordered = by_key.sortWithinPartitions(*keys, *_sorting(plan.history, stored is not None))
+    ordered = by_key.sortWithinPartitions(*keys, *_sort_columns(plan.history, stored is not None))
     types = {field.name: field.dataType for field in ordered.schema.fields}
     filled = ordered.select(
-        *[one for name in types for one in without_null_lists(_column(name), types[name], name)]
+        *[one for name in types for one in without_null_lists(_column_of(name), types[name], name)]
     )
     # `mapInArrow` looks up its columns by name and takes no name with a backtick.
     numbered = filled.toDF(*[f"_{at}" for at in range(len(filled.columns))])
     function = partial(_fold_batches, plan, tuple(filled.columns))
-    return numbered.mapInArrow(function, _schema(values, plan.output))
+    return numbered.mapInArrow(function, _output_schema(values, plan.output))
 
 
 def observe(folded: DataFrame, left: Column | None = None) -> Observed:
@@ -126,8 +126,8 @@ def observe(folded: DataFrame, left: Column | None = None) -> Observed:
     seen, counted = Observation(), [name for name, _ in COUNTS]
     other = F.lit(False) if left is None else F.coalesce(left, F.lit(False))
     write = F.col("_write") & ~other
-    own = {"rows": F.count_if(write), "left": F.count_if(F.col("_write") & other)}
-    sums = own | {name: F.sum(name) for name in counted}
+    row_counts = {"rows": F.count_if(write), "left": F.count_if(F.col("_write") & other)}
+    sums = row_counts | {name: F.sum(name) for name in counted}
     rows = folded.observe(seen, *[sum.alias(name) for name, sum in sums.items()])
     marks = [c for c in ("_write", "_keeps_values") if c in folded.columns]
     return Observed(rows.where(write).drop(*marks, *counted), seen)
@@ -135,8 +135,8 @@ def observe(folded: DataFrame, left: Column | None = None) -> Observed:
 
 def counts_of(seen: Mapping[str, Any]) -> Counts:
     """The counts that were observed."""
-    found = {name: int(seen[f"_n_{name}"] or 0) for name in OUTCOMES}
-    outcomes = {name: n for name, n in found.items() if n}
+    counts = {name: int(seen[f"_n_{name}"] or 0) for name in OUTCOMES}
+    outcomes = {name: n for name, n in counts.items() if n}
     ties = int(seen["_n_ties"] or 0)
     return Counts(outcomes, ties, int(seen["rows"] or 0), int(seen["left"] or 0))
 
@@ -148,33 +148,33 @@ def _of_changes(changes: DataFrame, plan: FoldPlan) -> dict[str, T.DataType]:
         left_out.add("_group_sequences")
     given = ((name, type) for name, type in HISTORY_CHANGE if name not in left_out)
     moved = ((name, type) for name, type in OLD_KEYS if name in changes.columns)
-    return _typed([*given, *moved, ("_new", "boolean")])
+    return _to_types([*given, *moved, ("_new", "boolean")])
 
 
 def _of_stored(stored: DataFrame, plan: FoldPlan) -> dict[str, T.DataType]:
     """The columns that the fold takes of stored rows, with their types."""
     facts = HISTORY_FACTS if plan.history else STORED_FACTS
     absent = [("_absent", "array<string>")] if "_absent" in stored.columns else []
-    return _typed([*facts, *absent, ("_stored", "boolean")])
+    return _to_types([*facts, *absent, ("_stored", "boolean")])
 
 
-def _typed(columns: Iterable[tuple[str, str]]) -> dict[str, T.DataType]:
+def _to_types(columns: Iterable[tuple[str, str]]) -> dict[str, T.DataType]:
     return {name: _TYPES[type] for name, type in columns}
 
 
-def _with(
-    rows: DataFrame, fields: Mapping[str, T.DataType], own: Mapping[str, Column]
+def _select_columns(
+    rows: DataFrame, fields: Mapping[str, T.DataType], marks: Mapping[str, Column]
 ) -> DataFrame:
     """Rows with exactly these columns; one that they lack is null."""
     there = {*rows.columns}
-    found = {
-        name: _column(name) if name in there else F.lit(None).cast(type)
+    columns = {
+        name: _column_of(name) if name in there else F.lit(None).cast(type)
         for name, type in fields.items()
     }
-    return rows.select(*[column.alias(name) for name, column in (found | dict(own)).items()])
+    return rows.select(*[column.alias(name) for name, column in (columns | dict(marks)).items()])
 
 
-def _sorting(history: bool, with_stored: bool) -> list[Column]:
+def _sort_columns(history: bool, with_stored: bool) -> list[Column]:
     stored = [F.desc("_stored")] if with_stored else []
     if history:
         return [F.col("_order"), *stored, F.col("_new")]
@@ -188,11 +188,11 @@ def _fold_batches(
     return fold_batches(plan, map(with_null_lists, named))
 
 
-def _schema(fields: list[T.StructField], own: Iterable[tuple[str, str]]) -> T.StructType:
+def _output_schema(fields: list[T.StructField], output: Iterable[tuple[str, str]]) -> T.StructType:
     values = [T.StructField(field.name, field.dataType) for field in fields]
-    return T.StructType([*values, *(T.StructField(name, _TYPES[type]) for name, type in own)])
+    return T.StructType([*values, *(T.StructField(name, _TYPES[type]) for name, type in output)])
 
 
-def _column(name: str) -> Column:
+def _column_of(name: str) -> Column:
     """The column of exactly this name, whatever characters it has."""
     return F.col(quote(name))

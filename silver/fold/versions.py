@@ -134,7 +134,7 @@ class HistoryFold(KeyFold):
         if self._open is not None and self._open.next_order == last.order:
             self._open.next_order = order
         last.source, last.order, last.new = changes.source[at], order, False
-        last.stored = self._stored(changes, at)
+        last.stored = self._stored_facts(changes, at)
         return True
 
     def _pass_cutoffs(self, order: bytes) -> None:
@@ -144,7 +144,7 @@ class HistoryFold(KeyFold):
             self._life, self._lived = newest, False
 
     def _place(self, changes: Changes, at: int) -> None:
-        row = _PlacedRow(changes, at, self._stored(changes, at))
+        row = _PlacedRow(changes, at, self._stored_facts(changes, at))
         if (last := self._last) is not None:
             last.next_order = row.order
             (self._lose if len(self._digests) > 1 else self._close)(last)
@@ -164,7 +164,7 @@ class HistoryFold(KeyFold):
             self._life, self._lived = row.order, False
         self._last = row
 
-    def _stored(self, changes: Changes, at: int) -> VersionFacts | None:
+    def _stored_facts(self, changes: Changes, at: int) -> VersionFacts | None:
         """What the stored row of a change says."""
         if self._paired is None:
             return changes.stored.get(at)
@@ -190,9 +190,9 @@ class HistoryFold(KeyFold):
         self._disturbed |= row.stored is not None and row.stored.life != row.life
 
     def _resolve(self, row: _PlacedRow) -> None:
-        """Gives the row its values; tells whether those of a stored row may be others now.
+        """Gives the row its values; finds whether those of a stored row may differ now.
 
-        They are if a change that came before it in order is new, unless the row lacks nothing.
+        They may if a change that came before it in order is new, unless the row lacks nothing.
         """
         rewritten = self._disturbed
         if row.upsert:
@@ -239,7 +239,7 @@ class HistoryFold(KeyFold):
 
     def _end_version(self, row: _PlacedRow, by: _PlacedRow | None) -> None:
         """Emits a version's newest row with the version's end: a change, a cut-off, or none yet."""
-        cutoff = self._ending(row, by)
+        cutoff = self._find_ending(row, by)
         if cutoff is not None:
             order, time = cutoff.order, cutoff.time
         elif by is not None:
@@ -294,9 +294,9 @@ class HistoryFold(KeyFold):
             return True
         passed = bisect_left(self._cutoffs, to.order)
         of_cutoff = passed > 0 and self._cutoffs[passed - 1] == to.life
-        return of_cutoff and self._ending(row, to) is None
+        return of_cutoff and self._find_ending(row, to) is None
 
-    def _ending(self, row: _PlacedRow, by: _PlacedRow | None) -> Cutoff | None:
+    def _find_ending(self, row: _PlacedRow, by: _PlacedRow | None) -> Cutoff | None:
         """The first cut-off before the next change that ends the row's version."""
         if row.order > self._rules.newest_cutoff:
             return None

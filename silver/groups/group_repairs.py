@@ -1,9 +1,9 @@
-"""A member of a consistency group that is repaired goes on showing what the other members show.
+"""Repairs of one member of a consistency group: it goes on showing what the other members show.
 
-The rows of the members belong together by the transactions that they hold. So a rebuild takes from
-bronze what the passes had taken that gold shows, holds back what waited then, and is a state of the
-group of its own. What came since is left to the group's next pass. A replay leaves alone what waits
-for its transaction. Both, and an erasure, are shown at once.
+The members' rows belong together by their transactions. So a rebuild reads the records in bronze
+whose result gold shows, holds back what waited then, and makes a new state of the group. Records
+that came since are left to the group's next run. A replay leaves alone what waits for its
+transaction. A rebuild, a replay and an erasure are shown at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ NOT_APPLIED = (
 )
 
 
-class Reach(NamedTuple):
+class ShownProgress(NamedTuple):
     """How far gold shows a member: the newest batch of each of its feeds, and what waits.
 
     `newest` is the highest number that a run of the group has given one of its batches.
@@ -36,7 +36,7 @@ class Reach(NamedTuple):
     newest: int
 
 
-def reach(table: SilverTable, states: Mapping[str, TableState]) -> Reach:
+def find_shown_progress(table: SilverTable, states: Mapping[str, TableState]) -> ShownProgress:
     """How far gold shows the group of a table; `states` are those of all tables.
 
     A run in which a member failed is not shown: gold has the versions of the one before.
@@ -49,18 +49,18 @@ def reach(table: SilverTable, states: Mapping[str, TableState]) -> Reach:
         message = "nothing of its consistency group is applied yet: lakehouse run"
         raise TableFailed(table.name, message)
     if not group.number:
-        return Reach(state.positions, (), state.batch)
+        return ShownProgress(state.positions, (), state.batch)
     shown = group.applied if group.shown is None else group.shown
     waits = group.waiting if group.shown is None else group.held
     batch, positions = shown.get(table.name, 0), state.positions
     if batch != state.batch:
-        positions = log.positions(log.read(table).where(F.col("_batch") <= batch))
+        positions = log.find_positions(log.read_log(table).where(F.col("_batch") <= batch))
     newest = max(group.applied.get(table.name, 0), state.batch)
-    return Reach(positions, waits, newest)
+    return ShownProgress(positions, waits, newest)
 
 
 def group_of(table: Table, states: Mapping[str, TableState]) -> GroupState:
-    """The newest state of a table's consistency group; of no run for a table in no group."""
+    """The newest state of a table's consistency group; an empty one for a table in no group."""
     name = table.consistency_group
     members = [of for of in states.values() if of.group is not None and of.group.name == name]
     return newest_group(members)
@@ -79,8 +79,8 @@ def with_rebuilt(
         return built
     versions = versions_of([table])
     applied = group.applied | {table.name: built.group.applied.get(table.name, 0)}
-    known = {each.transaction for each in group.waiting}
-    waits = [*group.waiting, *(w for w in built.group.waiting if w.transaction not in known)]
+    transactions = {each.transaction for each in group.waiting}
+    waits = [*group.waiting, *(w for w in built.group.waiting if w.transaction not in transactions)]
     now = group.replace(
         number=group.number + 1,
         applied=applied,
@@ -90,10 +90,10 @@ def with_rebuilt(
     return built.replace(group=now)
 
 
-def pinned(table: SilverTable, states: Mapping[str, TableState], state: TableState) -> TableState:
+def pin_now(table: SilverTable, states: Mapping[str, TableState], state: TableState) -> TableState:
     """The state of a member that gold is to show as it is now, after an erasure or a replay.
 
-    What waited goes on waiting. Of a table in no group the state as it is.
+    What waited goes on waiting. For a table in no group the state is unchanged.
     """
     group = group_of(table.config, states)
     if table.config.consistency_group is None or not group.number:
@@ -123,7 +123,7 @@ def held_from_replay(
 def refuse_what_waits(table: SilverTable, state: TableState, arrivals: DataFrame) -> None:
     """Refuses to erase records whose transaction waits: without them it would never be complete.
 
-    `arrivals` identifies them. One that is overdue waits anyway.
+    `arrivals` identifies them. Overdue transactions are no reason to refuse.
 
     Raises:
         TableFailed: some of them wait.
@@ -132,7 +132,7 @@ def refuse_what_waits(table: SilverTable, state: TableState, arrivals: DataFrame
     soon = [one for one in waits if not one.overdue]
     if not soon:
         return
-    held = held_back(soon, log.read(table))
+    held = held_back(soon, log.read_log(table))
     if not held.join(arrivals, ["_feed", "_arrival"], "left_semi").isEmpty():
         message = "records of the key wait for their transaction: lakehouse run, then erase again"
         raise TableFailed(table.name, message)

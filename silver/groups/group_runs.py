@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.run.memory import Arrived
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage.lake import Lake, LakeTable
 from silver.changelog import log
@@ -27,7 +27,7 @@ from silver.changelog.extend import WaitsForForm, extend_log
 from silver.contract import TRANSACTIONS
 from silver.groups import transaction_ends
 from silver.groups.transactions import held_back, let_through, versions_of
-from silver.groups.waiting import Ends, waiting
+from silver.groups.waiting import Ends, find_waiting
 from silver.run import Run, SilverTable
 from silver.state import fingerprint
 from silver.state.table_state import GroupState, TableState, WaitingTransaction, newest_group
@@ -36,7 +36,7 @@ from silver.table_run import TableResult, run_table
 
 
 class Upstream(NamedTuple):
-    """What lies before the tables.
+    """What the tables read from.
 
     Attributes:
         logged: the newest batch of each change log; None of one that cannot be read.
@@ -63,7 +63,7 @@ class Member:
     @cached_property
     def log(self) -> DataFrame:
         """The whole change log."""
-        return log.read(self.table).where(F.col("_batch") <= self.after.logged)
+        return log.read_log(self.table).where(F.col("_batch") <= self.after.logged)
 
 
 class Part(NamedTuple):
@@ -92,11 +92,11 @@ class Part(NamedTuple):
 
 def groups_of(tables: Sequence[Table]) -> dict[str, list[Table]]:
     """The members of each consistency group."""
-    found: dict[str, list[Table]] = {}
+    groups: dict[str, list[Table]] = {}
     for table in tables:
         if table.consistency_group is not None:
-            found.setdefault(table.consistency_group, []).append(table)
-    return found
+            groups.setdefault(table.consistency_group, []).append(table)
+    return groups
 
 
 @dataclass
@@ -110,8 +110,8 @@ class GroupRun:
         tables: its members.
         before: what is known of each member.
         formless: how many records of a member wait for the first event of its feed: that member
-            is left as it was, and is told of in the run's lines alone until they are taken in.
-        held: what waits, where that is known already; else the ENDs and the logs tell.
+            keeps its state, and appears only in the run's output until they are applied.
+        held: what waits, where that is known already; else it is found in the ENDs and logs.
     """
 
     run: Run
@@ -126,16 +126,16 @@ class GroupRun:
         self.messages: dict[str, str] = {}
         self.formless: dict[str, int] = {}
         self.results: dict[str, TableResult] = {}
-        own = [self.before[table.table] for table in self.tables]
-        self.group: GroupState = newest_group(own)
+        states = [self.before[table.table] for table in self.tables]
+        self.group: GroupState = newest_group(states)
 
-    def move(self, upstream: Upstream) -> None:
+    def advance(self, upstream: Upstream) -> None:
         """Decodes what is new of the members, and applies what does not wait."""
-        members = self._extended(upstream)
+        members = self._extend_logs(upstream)
         if self.messages:
             return
-        told = {name: {"waiting": records} for name, records in self.formless.items()}
-        self.results = {m.name: TableResult(m.after, told.get(m.name, {})) for m in members}
+        counts = {name: {"waiting": records} for name, records in self.formless.items()}
+        self.results = {m.name: TableResult(m.after, counts.get(m.name, {})) for m in members}
         if not any(member.after.logged for member in members):
             return
         ends: dict[str, int] = {}
@@ -148,30 +148,30 @@ class GroupRun:
         for part in parts:
             applied[part.name] = part.batch.number
             self._apply(part)
-        self._keep(applied, ends, waits)
+        self._keep_state(applied, ends, waits)
 
-    def _extended(self, upstream: Upstream) -> list[Member]:
+    def _extend_logs(self, upstream: Upstream) -> list[Member]:
         """The members with what their logs hold now; those that failed are missing."""
-        found = []
+        members = []
         for config in self.tables:
             table, before = SilverTable(self.lake, config), self.before[config.table]
             try:
-                fingerprint.check(config, before.built)
+                fingerprint.check_configuration(config, before.built)
                 logged = upstream.logged[config.table]
-                logged = log.newest(table) if logged is None else logged
+                logged = log.find_newest_batch(table) if logged is None else logged
                 after = extend_log(self.run, table, before, logged, upstream.feeds)
             except WaitsForForm as waits:
                 after, self.formless[config.table] = before, waits.records
             except TABLE_FAILURES as failure:
-                self.messages[config.table] = in_short(failure)
+                self.messages[config.table] = describe_failure(failure)
                 continue
-            found.append(Member(table, before, after))
-        return found
+            members.append(Member(table, before, after))
+        return members
 
     def _is_idle(self, members: Sequence[Member], ends: Mapping[str, int]) -> bool:
         """Whether nothing came that a run could do: no record, and no END that something waits for.
 
-        Nor is a member to be done again that failed.
+        False as well where a member that failed is to be done again.
         """
         came = any(m.after.logged > m.before.batch for m in members)
         ended = bool(self.group.waiting) and self.group.ends != dict(ends)
@@ -187,11 +187,11 @@ class GroupRun:
         try:
             done = run_table(self.run, batch)
         except TABLE_FAILURES as failure:
-            self.messages[name] = in_short(failure)
+            self.messages[name] = describe_failure(failure)
             return
         self.results[name] = TableResult(done.state, done.counts | part.counts)
 
-    def _keep(
+    def _keep_state(
         self, applied: dict[str, int], ends: dict[str, int], waits: Sequence[WaitingTransaction]
     ) -> None:
         """Gives each member that did not fail the state of the group after the run."""
@@ -201,8 +201,8 @@ class GroupRun:
             held = self.group.waiting if self.group.shown is None else self.group.held
             group = group.replace(versions=self.group.versions, shown=shown, held=held)
         else:
-            own = [SilverTable(self.lake, table) for table in self.tables]
-            group = group.replace(versions=versions_of(own))
+            tables = [SilverTable(self.lake, table) for table in self.tables]
+            group = group.replace(versions=versions_of(tables))
         for name, done in self.results.items():
             if name not in self.messages and name not in self.formless:
                 self.results[name] = done._replace(state=done.state.replace(group=group))
@@ -221,54 +221,54 @@ def advance_groups(
     Returns:
         Of each member when its group's run began, what came of it, and why it failed.
     """
-    found = {}
-    for name, of in groups_of(tables).items():
-        run.progress(f"silver {', '.join(table.table for table in of)}")
+    results = {}
+    for name, members in groups_of(tables).items():
+        run.progress(f"silver {', '.join(table.table for table in members)}")
         began = datetime.now(timezone.utc)
-        group_run = GroupRun(run, lake, name, of, before, held)
-        group_run.move(upstream)
-        for table in (config.table for config in of):
+        group_run = GroupRun(run, lake, name, members, before, held)
+        group_run.advance(upstream)
+        for table in (config.table for config in members):
             nothing = TableResult(run.noted.get(table, before[table]), {})
             message = group_run.messages.get(table)
             result = nothing if message else group_run.results.get(table, nothing)
-            found[table] = began, result, message
-    return found
+            results[table] = began, result, message
+    return results
 
 
 def part_logs(
     group_run: GroupRun, members: Sequence[Member]
 ) -> tuple[list[Part], list[WaitingTransaction]]:
-    """What each member has to apply, and what waits. A member that never had a record has none."""
+    """What each member has to apply, and what waits. A member without any record has no part."""
     begun = [m for m in members if m.after.logged]
-    pending = {m.name: _pending(m, group_run.group) for m in begun}
+    pending = {m.name: _find_pending(m, group_run.group) for m in begun}
     waits = group_run.held if begun else ()
     if waits is None:
         rows = LakeTable(group_run.lake, "silver", TRANSACTIONS).read()
         ends = rows.where(F.col("group") == group_run.name)
-        marked = bool(transaction_ends.feeds(group_run.tables))
-        of_group = Ends(ends, marked, _unseen(ends, begun, group_run.group))
+        marked = bool(transaction_ends.list_feeds(group_run.tables))
+        of_group = Ends(ends, marked, _find_unseen(ends, begun, group_run.group))
         everyone = [m.name for m in members]
-        waits = waiting(pending, {m.name: m.log for m in begun}, of_group, everyone)
-    parts = [_part(m, pending[m.name], waits) for m in begun]
+        waits = find_waiting(pending, {m.name: m.log for m in begun}, of_group, everyone)
+    parts = [_build_part(m, pending[m.name], waits) for m in begun]
     return [part for part in parts if part.new or part.applying], list(waits)
 
 
-def _unseen(ends: DataFrame, members: Sequence[Member], group: GroupState) -> DataFrame | None:
-    """The ENDs that no run has judged which the members know of, and those that waited.
+def _find_unseen(ends: DataFrame, members: Sequence[Member], group: GroupState) -> DataFrame | None:
+    """The ENDs that are new to the oldest of the members' states, and those that waited.
 
     None when the members had applied changes before the group's first run: these had no group.
     """
     if not group.number:
         fresh = not any(m.before.batch for m in members)
-        return transaction_ends.unseen(ends, {}, []) if fresh else None
-    known = [m.before.group or GroupState() for m in members]
-    feeds = {feed for of in known for feed in of.ends}
-    oldest = {feed: min(of.ends.get(feed, 0) for of in known) for feed in feeds}
-    waited = {each.transaction for of in known for each in of.waiting}
-    return transaction_ends.unseen(ends, oldest, sorted(waited))
+        return transaction_ends.select_unseen(ends, {}, []) if fresh else None
+    states = [m.before.group or GroupState() for m in members]
+    feeds = {feed for of in states for feed in of.ends}
+    oldest = {feed: min(of.ends.get(feed, 0) for of in states) for feed in feeds}
+    waited = {each.transaction for of in states for each in of.waiting}
+    return transaction_ends.select_unseen(ends, oldest, sorted(waited))
 
 
-def _pending(member: Member, group: GroupState) -> DataFrame:
+def _find_pending(member: Member, group: GroupState) -> DataFrame:
     """Log rows of a member that no run has applied: new ones, and those that have waited.
 
     Of a member that is new in the group the whole log. Before a group's first run nothing waited.
@@ -283,18 +283,18 @@ def _pending(member: Member, group: GroupState) -> DataFrame:
     return new.unionByName(held_back(before.waiting, old))
 
 
-def _part(member: Member, pending: DataFrame, waits: Sequence[WaitingTransaction]) -> Part:
+def _build_part(member: Member, pending: DataFrame, waits: Sequence[WaitingTransaction]) -> Part:
     """A run that only lets waiting rows through has a batch number of its own as well."""
     before, through = member.before, let_through(waits, pending)
     came = member.log.agg(F.count_if(F.col("_batch") > before.batch).alias("n")).first()
     number = max(member.after.logged, before.batch + 1)
-    applied = _before(member, let_through(waits, member.log), through)
+    applied = _select_before(member, let_through(waits, member.log), through)
     rows = applied.unionByName(through.withColumn("_batch", F.lit(number).cast("bigint")))
     after = member.after.replace(logged=number, waits=None)
     return Part(Batch(member.table, rows, before, after), came["n"] if came else 0, through.count())
 
 
-def _before(member: Member, rows: DataFrame, through: DataFrame) -> DataFrame:
+def _select_before(member: Member, rows: DataFrame, through: DataFrame) -> DataFrame:
     """Rows applied by earlier runs, without those that this run releases."""
     waited = through.where(F.col("_batch") <= member.before.batch).select("_feed", "_arrival")
     earlier = rows.where(F.col("_batch") <= member.before.batch)

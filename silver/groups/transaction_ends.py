@@ -1,8 +1,8 @@
 """The ENDs of source transactions, read from the transaction topic into `silver._transactions`.
 
-Debezium writes to that topic a BEGIN and an END for each transaction; the END tells how many
+Debezium writes to that topic a BEGIN and an END for each transaction; the END says how many
 records it has of each table. Only ENDs of transactions that touch the group are kept, and the
-newest of each batch, which tells how far the source has come.
+newest of each batch, which shows how far the source has come.
 """
 
 import re
@@ -20,7 +20,7 @@ from lakehouse.config.table import Table
 from lakehouse.storage.lake import Lake, LakeTable
 from silver.changelog import bronze_rows
 from silver.contract import TRANSACTIONS
-from silver.decode.expressions.sequence_columns import section
+from silver.decode.expressions.sequence_columns import to_section
 from silver.groups.transaction_marks import FOUND_SQL, READ, end_batches
 from silver.storage import layout
 from silver.storage.layout import TRANSACTION_COLUMNS
@@ -28,10 +28,10 @@ from silver.storage.layout import TRANSACTION_COLUMNS
 _TX_ID, _LSN = r"\A([0-9]+):[0-9]+\z", r"\A[0-9]+:([0-9]+)\z"
 
 
-def feeds(members: Sequence[Table]) -> list[TransactionFeed]:
+def list_feeds(members: Sequence[Table]) -> list[TransactionFeed]:
     """The bronze tables that bring the ENDs of a group's transactions; none when unknown."""
-    found = [bronze.transaction_feed(table, source) for table in members for source in table.feeds]
-    return list(dict.fromkeys(feed for feed in found if feed is not None))
+    feeds = [bronze.transaction_feed(table, source) for table in members for source in table.feeds]
+    return list(dict.fromkeys(feed for feed in feeds if feed is not None))
 
 
 def read_new(lake: Lake, group: str, members: Sequence[Table]) -> dict[str, int]:
@@ -40,29 +40,29 @@ def read_new(lake: Lake, group: str, members: Sequence[Table]) -> dict[str, int]
     Returns the newest batch of each feed that is in there now.
     """
     table = LakeTable(lake, "silver", TRANSACTIONS)
-    layout.ensure(table, [], TRANSACTION_COLUMNS)
+    layout.ensure_table(table, [], TRANSACTION_COLUMNS)
     kept = table.read().where(F.col("group") == group).groupBy("feed")
-    known = kept.agg(F.max("feed_batch").alias("batch")).collect()
-    done = {row["feed"]: int(row["batch"]) for row in known}
+    newest_batches = kept.agg(F.max("feed_batch").alias("batch")).collect()
+    done = {row["feed"]: int(row["batch"]) for row in newest_batches}
     avro = any(source.value_format == "avro" for member in members for source in member.feeds)
-    for feed in (f for f in feeds(members) if lake.exists("bronze", f.feed)):
+    for feed in (f for f in list_feeds(members) if lake.exists("bronze", f.feed)):
         new = LakeTable(lake, "bronze", feed.feed).read()
         new = new.where(F.col("_batch") > done.get(feed.feed, 0))
-        own = new.where(F.col("_topic") == feed.topic) if feed.topic else new
-        newest = own.agg(F.max("_batch").alias("batch")).first()
+        new = new.where(F.col("_topic") == feed.topic) if feed.topic else new
+        newest = new.agg(F.max("_batch").alias("batch")).first()
         if newest is not None and newest["batch"] is not None:
             schemas = bronze_rows.kept_schemas(lake, feed.feed) if avro else {}
-            layout.load(table, ends(own, group, feed.feed, members, schemas), anew=False)
+            layout.load_rows(table, read_ends(new, group, feed.feed, members, schemas), anew=False)
             done[feed.feed] = int(newest["batch"])
     return done
 
 
-def unseen(ends: DataFrame, read: Mapping[str, int], waiting: Collection[str]) -> DataFrame:
-    """The ENDs that first came after a pass, or that waited then, and name some record.
+def select_unseen(ends: DataFrame, read: Mapping[str, int], waiting: Collection[str]) -> DataFrame:
+    """The ENDs that first came after a run, or that waited then, and count some record.
 
     Args:
         ends: rows of `silver._transactions` of a group.
-        read: the newest batch of each feed that the pass had read, as `read_new` told.
+        read: the newest batch of each feed that the run had read, as `read_new` returned.
         waiting: the transactions that waited then.
     """
     pairs = [F.lit(part) for feed in read.items() for part in feed]
@@ -75,7 +75,7 @@ def unseen(ends: DataFrame, read: Mapping[str, int], waiting: Collection[str]) -
     return ends.where(named).join(asked, "transaction", "left_semi")
 
 
-def ends(
+def read_ends(
     raw: DataFrame,
     group: str,
     feed: str,
@@ -88,17 +88,17 @@ def ends(
     """
     binary = {name: F.col(name).cast("binary") for name in ("_raw", "_headers")}
     read = raw.select(*[binary.get(name, F.col(name)).alias(name) for name in READ])
-    found = read.mapInArrow(partial(end_batches, dict(schemas)), FOUND_SQL)
-    rows = found.select(
+    ends = read.mapInArrow(partial(end_batches, dict(schemas)), FOUND_SQL)
+    rows = ends.select(
         F.lit(group).alias("group"),
-        transaction().alias("transaction"),
-        section(F.regexp_extract("id", _LSN, 1).try_cast("decimal(20,0)")).alias("place"),
-        _expected(F.col("counts"), members).alias("expected"),
+        extract_transaction().alias("transaction"),
+        to_section(F.regexp_extract("id", _LSN, 1).try_cast("decimal(20,0)")).alias("place"),
+        _count_expected(F.col("counts"), members).alias("expected"),
         "ended_at",
         F.lit(feed).alias("feed"),
         "feed_batch",
         F.row_number()
-        # ENDs are one row a transaction, not changes: SQL reads them.
+        # A window may be used: ENDs are one row per transaction, not changes.
         .over(Window.partitionBy("feed_batch").orderBy(F.desc("_arrival")))
         .alias("_back"),
     )
@@ -106,46 +106,46 @@ def ends(
     return rows.where(touching).drop("_back").dropDuplicates(["transaction", "feed_batch"])
 
 
-def transaction() -> Column:
-    """The transaction of an END as the change logs have it: of PostgreSQL's the first part."""
+def extract_transaction() -> Column:
+    """The transaction of an END as the change logs have it: of PostgreSQL's `txId:lsn` the txId."""
     plain = F.regexp_extract("id", _TX_ID, 1)
     return F.when(plain != "", plain).otherwise(F.col("id"))
 
 
-def _expected(counts: Column, members: Sequence[Table]) -> Column:
-    """How many records of each member there are; null when the END does not tell."""
+def _count_expected(counts: Column, members: Sequence[Table]) -> Column:
+    """How many records of each member there are; null when the END has no counts."""
     sums = []
     for table in members:
-        own = F.map_filter(counts, _brings(table))
-        total = F.aggregate(F.map_values(own), F.lit(0).cast("bigint"), lambda a, b: a + b)
+        counted = F.map_filter(counts, _match_collections(table))
+        total = F.aggregate(F.map_values(counted), F.lit(0).cast("bigint"), lambda a, b: a + b)
         sums += [F.lit(table.table), total]
-    told = F.map_filter(F.create_map(*sums), lambda _, count: count > 0)
-    return F.when(counts.isNotNull(), told)
+    present = F.map_filter(F.create_map(*sums), lambda _, count: count > 0)
+    return F.when(counts.isNotNull(), present)
 
 
-def _brings(table: Table) -> Callable[[Column, Column], Column]:
+def _match_collections(table: Table) -> Callable[[Column, Column], Column]:
     """Whether a source table `schema.table`, which an END counts, is the member's."""
     topics = topics_of(table)
 
-    def own(collection: Column, _: Column) -> Column:
+    def is_of_member(collection: Column, _: Column) -> Column:
         name = F.regexp_replace(collection, r"[^A-Za-z0-9._-]", "_")
         if not topics:
             return F.lower(F.substring_index(name, ".", -1)) == F.lit(table.table.lower())
         ends = [F.lit(f".{topic}").endswith(F.concat(F.lit("."), name)) for topic in topics]
         return reduce(or_, ends)
 
-    return own
+    return is_of_member
 
 
 def topics_of(table: Table) -> list[str]:
     """The topics that bring a member's records, as far as the configuration names them."""
-    found: list[str] = []
+    topics: list[str] = []
     for source in table.feeds:
         if source.topic:
-            found.append(source.topic)
+            topics.append(source.topic)
         elif source.kafka:
-            found += [topic.strip() for topic in source.kafka.topic.split(",")]
+            topics += [topic.strip() for topic in source.kafka.topic.split(",")]
         else:
             folder = str(source.path).rstrip("/").rpartition("/")[2]
-            found += [folder] if re.search(r"\..*\.", folder) else []
-    return found
+            topics += [folder] if re.search(r"\..*\.", folder) else []
+    return topics

@@ -9,7 +9,7 @@ import pyarrow as pa
 from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.schemas import decode_avro
 from silver.decode.values.json_values import NotJson, parser_of
-from silver.decode.wrapped import unframed, value_inside
+from silver.decode.wrapped import strip_frame, value_inside
 
 
 class End(NamedTuple):
@@ -18,7 +18,7 @@ class End(NamedTuple):
     Attributes:
         id: the transaction's id, of PostgreSQL `txId:lsn`.
         counts: source tables (`schema.table`), each with how many records the transaction has of
-            it; None where the record does not tell.
+            it; None where the record has none.
         ended_at: commit time in microseconds since 1970.
     """
 
@@ -65,16 +65,16 @@ FOUND_SQL = (
 def read_end(raw: bytes | None, whole: bool) -> End | None:
     """The END that a record in JSON is; None for every other record.
 
-    `whole` says that the record has its value inside.
+    `whole` says that `raw` is the text of a whole record, with the value inside.
     """
     text = value_inside(raw) if raw and whole else raw
     if not text:
         return None
     try:
-        value = _parse_value(unframed(text))
+        value = _parse_value(strip_frame(text))
     except NotJson:
         return None
-    return _end(value.payload or value)
+    return _parse_end(value.payload or value)
 
 
 def read_avro_end(
@@ -85,16 +85,16 @@ def read_avro_end(
         return None
     try:
         value, _ = decode_avro(raw, schemas, headers)
-        return _end(msgspec.convert(value, _Marker))
+        return _parse_end(msgspec.convert(value, _Marker))
     except (NotAvro, msgspec.ValidationError):
         return None
 
 
-def _end(marker: _Marker | None) -> End | None:
+def _parse_end(marker: _Marker | None) -> End | None:
     if not marker or marker.status != "END" or not isinstance(marker.id, str):
         return None
     ended_at = marker.ts_ms * 1_000 if isinstance(marker.ts_ms, int) else None
-    return End(marker.id, _counts(marker.data_collections), ended_at)
+    return End(marker.id, _parse_counts(marker.data_collections), ended_at)
 
 
 def end_batches(
@@ -107,13 +107,13 @@ def end_batches(
             (read_avro_end(raw, headers, schemas) if schemas else read_end(raw, whole), *place)
             for raw, headers, whole, *place in rows
         ]
-        found = [(*end, *place) for end, *place in ends if end is not None]
-        columns = zip(*found, strict=True) if found else [()] * len(_FOUND)
+        kept = [(*end, *place) for end, *place in ends if end is not None]
+        columns = zip(*kept, strict=True) if kept else [()] * len(_FOUND)
         arrays = [pa.array(c, f.type) for c, f in zip(columns, _FOUND, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=_FOUND)
 
 
-def _counts(collections: list[_Collection] | None) -> list[tuple[str, int]] | None:
+def _parse_counts(collections: list[_Collection] | None) -> list[tuple[str, int]] | None:
     """The counts, one per source table."""
     if collections is None:
         return None

@@ -55,7 +55,7 @@ class Unit(NamedTuple):
         return self.transaction.startswith(SNAPSHOT)
 
     @property
-    def short(self) -> dict[str, int]:
+    def missing(self) -> dict[str, int]:
         """How many records of each member are still to come."""
         left = {t: n - self.records.get(t, 0) for t, n in (self.expected or {}).items()}
         return {table: n for table, n in left.items() if n > 0}
@@ -76,39 +76,41 @@ class GroupProgress(NamedTuple):
     shown: Mapping[str, int]
 
 
-def unit() -> Column:
-    """The transaction that a log row belongs to; null when it belongs to none and never waits."""
+def to_unit() -> Column:
+    """The transaction that a log row belongs to; null if it belongs to none, and so never waits."""
     snapshot = F.concat(F.lit(SNAPSHOT), F.expr(SNAPSHOT_ID))
-    own = F.when(F.col("_snapshot").isNotNull(), snapshot).otherwise(F.col("_transaction"))
-    return F.when(F.coalesce(F.col("_operation"), F.lit("")) != NONE, own)
+    transaction = F.when(F.col("_snapshot").isNotNull(), snapshot).otherwise(F.col("_transaction"))
+    return F.when(F.coalesce(F.col("_operation"), F.lit("")) != NONE, transaction)
 
 
 def versions_of(members: Sequence[SilverTable]) -> dict[str, int]:
     """The Delta version that each member's table has now."""
-    found: dict[str, int] = {}
+    versions: dict[str, int] = {}
     for kept in (member.kept for member in members if member.kept.exists):
         shown = kept.lake.spark.sql(f"DESCRIBE HISTORY {kept.name} LIMIT 1")
-        found[kept.table] = int(shown.collect()[0]["version"])
-    return found
+        versions[kept.table] = int(shown.collect()[0]["version"])
+    return versions
 
 
 def held_back(waiting: Sequence[WaitingTransaction], rows: DataFrame) -> DataFrame:
     """Log rows of the transactions that wait."""
-    return among(rows, [each.transaction for each in waiting])
+    return filter_units(rows, [each.transaction for each in waiting])
 
 
 def let_through(waiting: Sequence[WaitingTransaction], rows: DataFrame) -> DataFrame:
     """Log rows of all but the transactions that wait."""
-    return among(rows, [each.transaction for each in waiting], "left_anti") if waiting else rows
+    return (
+        filter_units(rows, [one.transaction for one in waiting], "left_anti") if waiting else rows
+    )
 
 
-def among(rows: DataFrame, transactions: Iterable[str], how: str = "left_semi") -> DataFrame:
+def filter_units(rows: DataFrame, transactions: Iterable[str], how: str = "left_semi") -> DataFrame:
     """Log rows of some transactions, or with `left_anti` all others."""
     named = local_rows(rows.sparkSession, [{"_unit": t} for t in transactions], "_unit string")
-    return rows.withColumn("_unit", unit()).join(F.broadcast(named), "_unit", how).drop("_unit")
+    return rows.withColumn("_unit", to_unit()).join(F.broadcast(named), "_unit", how).drop("_unit")
 
 
-def units(
+def select_units(
     pending: Mapping[str, DataFrame], ends: DataFrame, unseen: DataFrame | None = None
 ) -> DataFrame:
     """The transactions in the pending parts of the members' logs, one row each.
@@ -136,15 +138,15 @@ def units(
     )
     joined = seen.join(once.withColumn("ended", F.lit(True)), "transaction", "left")
     place = F.when(F.col("ended"), F.coalesce("place", "reached")).otherwise(F.col("reached"))
-    found = joined.withColumns({"place": place, "complete": _complete()}).drop("reached")
-    return found if unseen is None else found.unionByName(_without_rows(unseen, seen, found))
+    units = joined.withColumns({"place": place, "complete": _is_complete()}).drop("reached")
+    return units if unseen is None else units.unionByName(_without_rows(unseen, seen, units))
 
 
-def _without_rows(unseen: DataFrame, seen: DataFrame, found: DataFrame) -> DataFrame:
-    """The transactions of ENDs of which no member has a pending row, in the shape of `found`."""
+def _without_rows(unseen: DataFrame, seen: DataFrame, units: DataFrame) -> DataFrame:
+    """The transactions of ENDs of which no member has a pending row, in the shape of `units`."""
     alone = unseen.join(seen.select("transaction"), "transaction", "left_anti")
     at = F.unix_micros(F.max("ended_at"))
-    told = {
+    values = {
         "since": at,
         "newest": at,
         "metadata": F.lit(True),
@@ -153,8 +155,8 @@ def _without_rows(unseen: DataFrame, seen: DataFrame, found: DataFrame) -> DataF
         "ended": F.lit(True),
         "complete": F.lit(False),
     }
-    once = alone.groupBy("transaction").agg(*[what.alias(name) for name, what in told.items()])
-    types = {field.name: field.dataType for field in found.schema}
+    once = alone.groupBy("transaction").agg(*[what.alias(name) for name, what in values.items()])
+    types = {field.name: field.dataType for field in units.schema}
     none = {"records": F.create_map(), "lasts": F.array()}
     return once.withColumns({name: empty.cast(types[name]) for name, empty in none.items()})
 
@@ -162,7 +164,7 @@ def _without_rows(unseen: DataFrame, seen: DataFrame, found: DataFrame) -> DataF
 def of_member(rows: DataFrame, table: str) -> DataFrame:
     """The transactions in log rows of one member; `n` counts its different records."""
     identity = F.struct("_sequence", "_transaction_order")
-    grouped = rows.withColumn("transaction", unit()).where("transaction IS NOT NULL")
+    grouped = rows.withColumn("transaction", to_unit()).where("transaction IS NOT NULL")
     return grouped.groupBy("transaction").agg(
         F.lit(table).alias("table"),
         F.max("_sequence").alias("place"),
@@ -174,7 +176,7 @@ def of_member(rows: DataFrame, table: str) -> DataFrame:
     )
 
 
-def _complete() -> Column:
+def _is_complete() -> Column:
     """Whether the END is there and the members have what it counts."""
     counts = F.map_entries("expected")
     have = F.col("records")
@@ -184,8 +186,8 @@ def _complete() -> Column:
     return F.coalesce(F.col("ended"), F.lit(False)) & ~F.coalesce(short, F.lit(False))
 
 
-def collected(rows: DataFrame) -> list[Unit]:
-    """Rows of `units` in this process."""
+def collect_units(rows: DataFrame) -> list[Unit]:
+    """Collects rows of `select_units`."""
     return [
         Unit(
             row["transaction"], row["place"], row["since"], row["newest"], row["metadata"],
@@ -195,58 +197,59 @@ def collected(rows: DataFrame) -> list[Unit]:
     ]  # fmt: skip
 
 
-def incomplete(
-    found: Sequence[Unit], members: Sequence[str], known: GroupProgress, marked: bool
+def find_incomplete(
+    units: Sequence[Unit], members: Sequence[str], progress: GroupProgress, marked: bool
 ) -> list[Unit]:
     """The incomplete transactions that have to wait for their missing records.
 
     Args:
-        found: transactions whose END, or records that it counts, have not come.
+        units: transactions whose END, or records that it counts, have not come.
         members: the group's tables.
-        known: what the whole logs say.
+        progress: what the whole logs say.
         marked: whether a transaction topic is read for the group.
     """
-    done = [place for place, lasts in known.snapshots.values() if _shown(lasts, members)]
+    done = [place for place, lasts in progress.snapshots.values() if _is_shown(lasts, members)]
     newest = max(done, default="")
-    return [u for u in found if not _settled(u, members, known, marked, newest)]
+    return [u for u in units if not _is_settled(u, members, progress, marked, newest)]
 
 
-def _settled(
-    unit: Unit, members: Sequence[str], known: GroupProgress, marked: bool, newest: str
+def _is_settled(
+    unit: Unit, members: Sequence[str], progress: GroupProgress, marked: bool, newest: str
 ) -> bool:
     if unit.is_snapshot:
-        return _is_ended(unit, members, known) or (unit.place or "") < newest
-    overdue = is_overdue(unit, known, marked)
+        return _is_ended(unit, members, progress) or (unit.place or "") < newest
+    overdue = is_overdue(unit, progress, marked)
     if overdue and (unit.place or newest) < newest:
         return True
     if marked and (unit.metadata or unit.ended):
         return False
-    return overdue or (unit.newest or 0) < (known.horizon or 0)
+    return overdue or (unit.newest or 0) < (progress.horizon or 0)
 
 
-def _is_ended(snapshot: Unit, members: Sequence[str], known: GroupProgress) -> bool:
+def _is_ended(snapshot: Unit, members: Sequence[str], progress: GroupProgress) -> bool:
     """Whether every member has seen the snapshot's last row, or is taken to be empty."""
-    lasts = known.snapshots.get(snapshot.transaction.removeprefix(SNAPSHOT), ("", {}))[1]
-    later = (known.latest or 0) > (snapshot.newest or 0)
+    lasts = progress.snapshots.get(snapshot.transaction.removeprefix(SNAPSHOT), ("", {}))[1]
+    later = (progress.latest or 0) > (snapshot.newest or 0)
     return all(lasts.get(table, later) for table in members)
 
 
-def _shown(lasts: Mapping[str, bool], members: Sequence[str]) -> bool:
+def _is_shown(lasts: Mapping[str, bool], members: Sequence[str]) -> bool:
     return all(lasts.get(table, False) for table in members)
 
 
-def is_overdue(unit: Unit, known: GroupProgress, marked: bool) -> bool:
+def is_overdue(unit: Unit, progress: GroupProgress, marked: bool) -> bool:
     """Whether the source has gone on for so long, where the rest should have come, that it is due.
 
     `marked` says whether a transaction topic is read for the group.
     """
-    silent = _is_behind(unit, known.latest, PATIENCE_SILENT)
+    silent = _is_behind(unit, progress.latest, PATIENCE_SILENT)
     if silent or unit.is_snapshot:
         return silent
     if unit.ended:
-        slowest = min((known.shown.get(table, 0) for table in unit.short), default=known.latest)
+        slowest = min((progress.shown.get(t, 0) for t in unit.missing), default=progress.latest)
         return _is_behind(unit, slowest, PATIENCE)
-    return _is_behind(unit, known.ended if marked and unit.metadata else known.latest, PATIENCE)
+    latest = progress.ended if marked and unit.metadata else progress.latest
+    return _is_behind(unit, latest, PATIENCE)
 
 
 def may_be_overdue(unit: Unit, latest: int | None) -> bool:
@@ -258,19 +261,19 @@ def _is_behind(unit: Unit, at: int | None, patience: int) -> bool:
     return (at or 0) - (unit.newest or 0) > patience
 
 
-def barrier(waiting: Sequence[Unit], known: GroupProgress, marked: bool) -> str | None:
+def find_barrier(waiting: Sequence[Unit], progress: GroupProgress, marked: bool) -> str | None:
     """The place that gold must not pass: the first transaction that waits and is not overdue."""
-    patient = [u.place for u in waiting if u.place and not is_overdue(u, known, marked)]
+    patient = [u.place for u in waiting if u.place and not is_overdue(u, progress, marked)]
     return min(patient, default=None)
 
 
-def explained(unit: Unit, known: GroupProgress, marked: bool) -> WaitingTransaction:
+def explain_wait(unit: Unit, progress: GroupProgress, marked: bool) -> WaitingTransaction:
     """What an incomplete transaction waits for, for a person."""
     if unit.is_snapshot:
         missing = "the last row of the snapshot"
     elif not unit.ended:
         missing = "its END" if unit.metadata else "a later transaction"
     else:
-        missing = ", ".join(f"{n} of {table}" for table, n in sorted(unit.short.items()))
-    overdue = is_overdue(unit, known, marked)
+        missing = ", ".join(f"{n} of {table}" for table, n in sorted(unit.missing.items()))
+    overdue = is_overdue(unit, progress, marked)
     return WaitingTransaction(unit.transaction, unit.since, unit.records, missing, overdue)

@@ -1,7 +1,7 @@
-"""Finds the transactions of a group that wait, out of its members' change logs and the ENDs.
+"""Finds the transactions of a group that wait, from its members' change logs and the ENDs.
 
-The pending parts of the logs answer for nearly all. Only for what they leave open is the whole log
-asked: a transaction of which a part was delivered again, a snapshot, a record that cannot be read.
+The pending parts of the logs suffice for nearly all. The whole log is read only for what they leave
+open: a transaction of which a part was delivered again, a snapshot, a record that cannot be read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from silver.contract import NONE
 from silver.groups import transactions
-from silver.groups.transactions import GroupProgress, Unit, among, explained
+from silver.groups.transactions import GroupProgress, Unit, explain_wait, filter_units
 from silver.state.epochs import SNAPSHOT_ID
 from silver.state.table_state import WaitingTransaction
 
@@ -34,7 +34,7 @@ class Ends(NamedTuple):
     unseen: DataFrame | None = None
 
 
-def waiting(
+def find_waiting(
     pending: Logs, logs: Logs, of_group: Ends, members: Sequence[str]
 ) -> tuple[WaitingTransaction, ...]:
     """The transactions that wait, those that are not complete first.
@@ -46,22 +46,24 @@ def waiting(
         members: the group's tables, those without any record included.
     """
     ends, marked, unseen = of_group
-    found = transactions.units(pending, ends, unseen)
-    open_ = transactions.collected(found.where("NOT complete"))
+    units = transactions.select_units(pending, ends, unseen)
+    open_ = transactions.collect_units(units.where("NOT complete"))
     if not open_:
         return ()
     open_ = _without_lost(_counted_again(open_, logs), logs)
-    known = _known(open_, logs, ends, marked)
-    still = transactions.incomplete(open_, members, known, marked)
-    waits = tuple(explained(unit, known, marked) for unit in still)
-    limit = transactions.barrier(still, known, marked)
-    return waits if limit is None else waits + _behind(found, still, limit)
+    progress = _read_progress(open_, logs, ends, marked)
+    still = transactions.find_incomplete(open_, members, progress, marked)
+    waits = tuple(explain_wait(unit, progress, marked) for unit in still)
+    limit = transactions.find_barrier(still, progress, marked)
+    return waits if limit is None else waits + _find_behind(units, still, limit)
 
 
-def _behind(found: DataFrame, still: Sequence[Unit], limit: str) -> tuple[WaitingTransaction, ...]:
+def _find_behind(
+    units: DataFrame, still: Sequence[Unit], limit: str
+) -> tuple[WaitingTransaction, ...]:
     """Transactions that are complete and stand behind one that is not, which is at `limit`."""
     named = {unit.transaction for unit in still}
-    later = transactions.collected(found.where(F.col("place") > limit))
+    later = transactions.collect_units(units.where(F.col("place") > limit))
     return tuple(
         WaitingTransaction(
             unit.transaction, unit.since, unit.records, "an earlier transaction", False
@@ -77,27 +79,27 @@ def _counted_again(open_: list[Unit], logs: Logs) -> list[Unit]:
     if not short:
         return open_
     counts: dict[str, dict[str, int]] = {}
-    parts = [transactions.of_member(among(log, short), table) for table, log in logs.items()]
+    parts = [transactions.of_member(filter_units(log, short), table) for table, log in logs.items()]
     for row in reduce(DataFrame.unionByName, parts).collect():
         counts.setdefault(row["transaction"], {})[row["table"]] = row["n"]
     counted = [u._replace(records=u.records | counts.get(u.transaction, {})) for u in open_]
-    return [unit for unit in counted if not unit.ended or unit.short]
+    return [unit for unit in counted if not unit.ended or unit.missing]
 
 
 def _without_lost(open_: list[Unit], logs: Logs) -> list[Unit]:
-    """The transactions but for those of which only records lack that could not be read.
+    """The transactions without those that lack only records which could not be read.
 
     A record that cannot be read has lost its transaction. It is taken for a missing one once its
     table shows a later transaction.
     """
     ended = [unit for unit in open_ if unit.ended]
-    lost = {t: _lost(logs[t]) for t in {t for unit in ended for t in unit.short} & {*logs}}
+    lost = {t: _count_lost(logs[t]) for t in {t for unit in ended for t in unit.missing} & {*logs}}
     return [unit for unit in open_ if not (unit.ended and _is_lost(unit, lost))]
 
 
-def _lost(log: DataFrame) -> tuple[int, str]:
+def _count_lost(log: DataFrame) -> tuple[int, str]:
     """How many records of a log have no transaction any more, and how far the log has come."""
-    unreadable = F.col("_reason").isNotNull() & transactions.unit().isNull()
+    unreadable = F.col("_reason").isNotNull() & transactions.to_unit().isNull()
     streamed = F.when(F.col("_snapshot").isNull(), F.col("_sequence"))
     row = log.agg(F.count_if(unreadable).alias("n"), F.max(streamed).alias("place")).first()
     return (row["n"], row["place"] or "") if row else (0, "")
@@ -106,19 +108,21 @@ def _lost(log: DataFrame) -> tuple[int, str]:
 def _is_lost(unit: Unit, lost: Mapping[str, tuple[int, str]]) -> bool:
     """Whether what is missing can be records that could not be read."""
     place = unit.place or ""
-    found = {t: lost.get(t, (0, "")) for t in unit.short}
-    return all(found[t][0] >= n and found[t][1] > place for t, n in unit.short.items())
+    counts = {t: lost.get(t, (0, "")) for t in unit.missing}
+    return all(counts[t][0] >= n and counts[t][1] > place for t, n in unit.missing.items())
 
 
-def _known(open_: Sequence[Unit], logs: Logs, ends: DataFrame, marked: bool) -> GroupProgress:
+def _read_progress(
+    open_: Sequence[Unit], logs: Logs, ends: DataFrame, marked: bool
+) -> GroupProgress:
     last = ends.agg(F.max(F.unix_micros("ended_at")).alias("at")).first()
     ended = last["at"] if last else None
-    reached = _reached(logs) if any(_is_loose(unit, marked) for unit in open_) else {}
+    reached = _read_reached(logs) if any(_is_loose(unit, marked) for unit in open_) else {}
     times = [*(unit.newest for unit in open_), ended, *reached.values()]
     latest = max((time for time in times if time is not None), default=None)
     late = [unit for unit in open_ if transactions.may_be_overdue(unit, latest)]
-    snapshots = _snapshots(logs) if late or any(u.is_snapshot for u in open_) else {}
-    shown = {t: _newest(logs[t]) for t in {t for unit in late for t in unit.short} & {*logs}}
+    snapshots = _read_snapshots(logs) if late or any(u.is_snapshot for u in open_) else {}
+    shown = {t: _newest_time(logs[t]) for t in {t for unit in late for t in unit.missing} & {*logs}}
     return GroupProgress(snapshots, min(reached.values(), default=None), latest, ended, shown)
 
 
@@ -127,36 +131,35 @@ def _is_loose(unit: Unit, marked: bool) -> bool:
     return not (unit.is_snapshot or unit.ended or (marked and unit.metadata))
 
 
-def _newest(log: DataFrame) -> int:
+def _newest_time(log: DataFrame) -> int:
     """The newest commit time that a log has shown of a streamed change, in µs; 0 for none."""
-    row = _streamed(log).agg(F.max(F.unix_micros("_source_time")).alias("at")).first()
+    row = _select_streamed(log).agg(F.max(F.unix_micros("_source_time")).alias("at")).first()
     return (row["at"] or 0) if row else 0
 
 
-def _streamed(log: DataFrame) -> DataFrame:
+def _select_streamed(log: DataFrame) -> DataFrame:
     """A log's changes but for the rows of full snapshots."""
     return log.where((F.col("_operation") != NONE) & F.col("_snapshot").isNull())
 
 
-def _reached(logs: Logs) -> dict[str, int]:
+def _read_reached(logs: Logs) -> dict[str, int]:
     """The newest commit time that each feed has shown of a streamed change, in µs."""
-    found: dict[str, int] = {}
+    times: dict[str, int] = {}
     for log in logs.values():
-        newest = (
-            _streamed(log).groupBy("_feed").agg(F.max(F.unix_micros("_source_time")).alias("at"))
-        )
+        by_feed = _select_streamed(log).groupBy("_feed")
+        newest = by_feed.agg(F.max(F.unix_micros("_source_time")).alias("at"))
         for row in newest.where("at IS NOT NULL").collect():
-            found[row["_feed"]] = max(found.get(row["_feed"], 0), row["at"])
-    return found
+            times[row["_feed"]] = max(times.get(row["_feed"], 0), row["at"])
+    return times
 
 
-def _snapshots(logs: Logs) -> dict[str, tuple[str, dict[str, bool]]]:
-    found: dict[str, tuple[str, dict[str, bool]]] = {}
+def _read_snapshots(logs: Logs) -> dict[str, tuple[str, dict[str, bool]]]:
+    snapshots: dict[str, tuple[str, dict[str, bool]]] = {}
     for table, log in logs.items():
         snapshot = F.expr(SNAPSHOT_ID).alias("_snapshot")
         shown = log.where("_snapshot IS NOT NULL").groupBy(snapshot)
         lasts = F.coalesce(F.bool_or("_snapshot_last"), F.lit(False))
         for row in shown.agg(F.max("_sequence").alias("at"), lasts.alias("last")).collect():
-            place, known = found.get(row["_snapshot"], (row["at"] or "", {}))
-            found[row["_snapshot"]] = (place, known | {table: row["last"]})
-    return found
+            place, previous = snapshots.get(row["_snapshot"], (row["at"] or "", {}))
+            snapshots[row["_snapshot"]] = (place, previous | {table: row["last"]})
+    return snapshots

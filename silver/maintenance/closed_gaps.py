@@ -1,4 +1,4 @@
-"""Gaps that silver knows of: closed by a new full snapshot, or told as failures of their tables."""
+"""Gaps that silver finds: closed by a new full snapshot, or failures of their tables."""
 
 from collections.abc import Sequence
 
@@ -12,16 +12,16 @@ from lakehouse.storage.names import literal
 from silver.state.table_state import read_states
 
 
-def watch(
+def check_gaps(
     spark: SparkSession, target: Target, tables: Sequence[Table], entries: Sequence[Entry]
 ) -> list[Entry]:
-    """Closes gaps as `close_gaps` does; the entries, failed where positions run backwards.
+    """Closes gaps as `close_gaps` does; returns the entries, failed where positions run backwards.
 
-    A table that says `on_data_loss: continue` is no failure. What came is applied all the same.
+    Not those of tables with `on_data_loss: continue`. The records are applied in any case.
     """
     close_gaps(spark, target, tables)
-    left = [gap for gap in gaps.still_open(spark, target) if gap.kind == "positions"]
-    fails = gaps.strict(tables)
+    left = [gap for gap in gaps.open_gaps(spark, target) if gap.kind == "positions"]
+    fails = gaps.list_strict(tables)
     return [gaps.with_loss(entry, left) if entry.table in fails else entry for entry in entries]
 
 
@@ -30,7 +30,7 @@ def close_gaps(spark: SparkSession, target: Target, tables: Sequence[Table]) -> 
 
     A snapshot comes after a gap when it began, by the source's clock, after the gap was found.
     """
-    lacking = {gap.table for gap in gaps.still_open(spark, target)} & {t.table for t in tables}
+    lacking = {gap.table for gap in gaps.open_gaps(spark, target)} & {t.table for t in tables}
     if not lacking:
         return
     states = read_states(spark, target)
@@ -39,4 +39,4 @@ def close_gaps(spark: SparkSession, target: Target, tables: Sequence[Table]) -> 
         begun = [epoch.started for epoch in epochs if epoch.complete and epoch.started]
         if begun:
             later = f"unix_micros(found_at) < {max(begun)}"
-            gaps.close(spark, target, f"`table` = {literal(table)} AND {later}")
+            gaps.close_gaps(spark, target, f"`table` = {literal(table)} AND {later}")

@@ -1,8 +1,8 @@
-"""Takes everything about one key out of silver: log, rows, versions, dead letters.
+"""Deletes everything about one key from silver: log, rows, versions, dead letters.
 
 A record belongs to the key when it decodes to it. A dead letter that decodes to no key belongs to
-it when it holds one of the key's telling values. The log goes last: until then it
-tells which records of bronze are the key's, so that an erasure that was killed can be repeated.
+it when it contains a text that no other key has. The log is deleted last: until then it shows which
+records of bronze are the key's, so that an erasure that was killed can be repeated.
 """
 
 from typing import NamedTuple
@@ -14,24 +14,24 @@ from pyspark.sql.types import StringType
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
-from lakehouse.storage.traces import pattern
+from lakehouse.storage.traces import build_pattern
 from silver.changelog.dead_letters import SAME
 from silver.storage import layout
 from silver.storage.one_key import Key, check_types, is_key, says_key
 from silver.storage.row_columns import column
 
 SHORTEST = 5
-"""Shorter texts tell nobody from anybody: they are not searched for."""
+"""Shorter texts identify nobody: they are not searched for."""
 PLACE = ["_feed", "_arrival"]
 """What identifies a record."""
 WITH_KEYS = ("", "_history", "_digests", "_staged", "_folded")
 
 
-class Found(NamedTuple):
+class KeyTraces(NamedTuple):
     """What silver holds of a key.
 
     `arrivals` identifies its records; `values` are its texts that no other row of the table holds;
-    `heirs` counts records of other keys that tell they had this one before.
+    `heirs` counts records of other keys that had this one before a key change.
     """
 
     records: int
@@ -40,88 +40,92 @@ class Found(NamedTuple):
     heirs: int
 
 
-def find(spark: SparkSession, target: Target, table: Table, key: Key) -> Found | None:
-    """What there is to erase; None before the table's first record.
+def find_records(spark: SparkSession, target: Target, table: Table, key: Key) -> KeyTraces | None:
+    """The records to erase; None before the table's first record.
 
     Raises:
         ConfigurationError: a value of the key is none of its column's type.
     """
-    if not names.exists(spark, target, "silver", f"{table.table}_changes"):
+    if not names.table_exists(spark, target, "silver", f"{table.table}_changes"):
         return None
     log = spark.table(log_name(target, table))
     check_types(spark, key, log.schema)
     mine = F.coalesce(is_key(key, log.schema), F.lit(False))
-    texts = [f.name for f in layout.business(log.schema) if isinstance(f.dataType, StringType)]
-    values = telling(log.where(~_nameless(table)), mine, texts)
-    doomed = mine | _unreadable(table, values)
+    fields = layout.list_source_fields(log.schema)
+    texts = [field.name for field in fields if isinstance(field.dataType, StringType)]
+    values = find_unique_texts(log.where(~_has_no_key(table)), mine, texts)
+    doomed = mine | _match_unreadable(table, values)
     heirs = log.where(~mine & says_key("_old_key", key, log.schema)).count()
     arrivals = log.where(doomed).select(*PLACE).distinct()
-    return Found(arrivals.count(), arrivals, values, heirs)
+    return KeyTraces(arrivals.count(), arrivals, values, heirs)
 
 
-def telling(log: DataFrame, mine: Column, texts: list[str]) -> list[str]:
+def find_unique_texts(log: DataFrame, mine: Column, texts: list[str]) -> list[str]:
     """The key's texts that no other row of the table has."""
     if not texts:
         return []
     each = F.explode(F.array(*[column(t) for t in texts])).alias("value")
     long = F.length("value") >= SHORTEST
-    own = {r["value"] for r in log.where(mine).select(each).where(long).distinct().collect()}
-    if not own:
+    key_texts = {r["value"] for r in log.where(mine).select(each).where(long).distinct().collect()}
+    if not key_texts:
         return []
-    others = log.where(~mine).select(each).where(F.col("value").isin(sorted(own))).distinct()
-    return sorted(own - {row["value"] for row in others.collect()})
+    others = log.where(~mine).select(each).where(F.col("value").isin(sorted(key_texts))).distinct()
+    return sorted(key_texts - {row["value"] for row in others.collect()})
 
 
-def _unreadable(table: Table, values: list[str]) -> Column:
-    """Dead letters without a key in which one of the values stands."""
+def _match_unreadable(table: Table, values: list[str]) -> Column:
+    """Dead letters without a key that contain one of the values."""
     if not values:
         return F.lit(False)
-    holds = F.coalesce(F.col("_raw").rlike(pattern(values)), F.lit(False))
-    return _nameless(table) & holds
+    holds = F.coalesce(F.col("_raw").rlike(build_pattern(values)), F.lit(False))
+    return _has_no_key(table) & holds
 
 
-def _nameless(table: Table) -> Column:
+def _has_no_key(table: Table) -> Column:
     """Dead letters without a key."""
     no_key = F.coalesce(*[column(k).cast("string") for k in table.keys]).isNull()
     return F.col("_reason").isNotNull() & no_key
 
 
-def remove(spark: SparkSession, target: Target, table: Table, key: Key, found: Found) -> int:
+def remove_rows(
+    spark: SparkSession, target: Target, table: Table, key: Key, traces: KeyTraces
+) -> int:
     """Deletes the key's rows, versions and dead letters, not yet the log; returns how many."""
     removed = 0
     for name in (f"{table.table}{suffix}" for suffix in WITH_KEYS):
-        if names.exists(spark, target, "silver", name):
-            removed += _remove_key(spark, names.name(target, "silver", name), key)
+        if names.table_exists(spark, target, "silver", name):
+            removed += _remove_key(spark, names.table_name(target, "silver", name), key)
     letters = f"{table.table}_dead_letters"
-    if names.exists(spark, target, "silver", letters):
-        removed += _remove(spark, names.name(target, "silver", letters), found.arrivals)
+    if names.table_exists(spark, target, "silver", letters):
+        name = names.table_name(target, "silver", letters)
+        removed += _remove_records(spark, name, traces.arrivals)
     return removed
 
 
 def log_name(target: Target, table: Table) -> str:
     """SQL name of the table's change log."""
-    return names.name(target, "silver", f"{table.table}_changes")
+    return names.table_name(target, "silver", f"{table.table}_changes")
 
 
-def remove_log(spark: SparkSession, target: Target, table: Table, found: Found) -> None:
+def remove_log(spark: SparkSession, target: Target, table: Table, traces: KeyTraces) -> None:
     """Deletes the key's records from the change log."""
-    _remove(spark, log_name(target, table), found.arrivals)
+    _remove_records(spark, log_name(target, table), traces.arrivals)
 
 
-def left(spark: SparkSession, target: Target, table: Table, key: Key) -> list[str]:
+def list_leftovers(spark: SparkSession, target: Target, table: Table, key: Key) -> list[str]:
     """The table's silver tables that still hold a row of the key."""
     suffixes = (*WITH_KEYS, "_changes")
     there = [f"{table.table}{s}" for s in suffixes]
-    found = []
+    tables = []
     for name in there:
-        if names.exists(spark, target, "silver", name):
-            rows = spark.table(names.name(target, "silver", name))
+        if names.table_exists(spark, target, "silver", name):
+            rows = spark.table(names.table_name(target, "silver", name))
             if not rows.where(is_key(key, rows.schema)).isEmpty():
-                found.append(f"silver.{name}")
-    return found
+                tables.append(f"silver.{name}")
+    return tables
 
 
-def _remove(spark: SparkSession, name: str, arrivals: DataFrame) -> int:
+def _remove_records(spark: SparkSession, name: str, arrivals: DataFrame) -> int:
     count = spark.table(name).join(arrivals, PLACE, "left_semi").count()
     if not count:
         return 0

@@ -1,12 +1,12 @@
-"""Builds a table's silver anew from bronze, beside the live tables and with the very same job.
+"""Builds a table's silver tables anew from bronze, beside the live ones and with the same job.
 
-A member of a consistency group is built as far as gold shows its group (see
+A member of a consistency group is built up to the transactions that gold shows of its group (see
 `silver.groups.group_repairs`).
 
-The tables of a rebuild are called by its own name (a folder `lake/_rebuilds/ID`, or names that end
-in `__rebuild_ID`) until `silver.maintenance.swap` puts them in place. The live table is read and
-written meanwhile as ever: what arrives goes into both. A rebuild that was killed is taken up where
-it was, unless the table's YAML has changed since.
+The tables of a rebuild are in a folder `lake/_rebuilds/ID`, or have names that end in
+`__rebuild_ID`, until `silver.maintenance.swap` puts them in place. Meanwhile the live table is read
+and written as usual: new records go into both. A rebuild that was killed is continued, unless the
+table's YAML has changed since.
 """
 
 import uuid
@@ -31,57 +31,57 @@ from silver.state.table_state import TableState, read_states
 from silver.table_runs import recompute_table
 
 
-def begin(spark: SparkSession, target: Target, table: Table, run_id: str) -> Rebuild:
-    """The rebuild of the table to go on with; a new one unless one with this YAML is unfinished.
+def begin_rebuild(spark: SparkSession, target: Target, table: Table, run_id: str) -> Rebuild:
+    """The table's unfinished rebuild with this YAML, or else a new one.
 
-    A new rebuild numbers its batches after those of the live table. Where records were erased, the
-    full snapshots that had been seen are taken over: the record that ended one may be gone.
+    A new rebuild numbers its batches after those of the live table. Where records were erased, it
+    takes over the live table's full snapshots: the record that ended one may be gone.
 
     Raises:
         TableFailed: the table's consistency group shows nothing yet.
     """
     now = swap.digest_of(table)
-    for known in swap.unfinished(spark, target):
-        if known.table != table.table:
+    for rebuild in swap.list_unfinished(spark, target):
+        if rebuild.table != table.table:
             continue
-        if known.configuration == now:
-            return known
-        swap.drop(spark, swap.aside(target, known.id))
+        if rebuild.configuration == now:
+            return rebuild
+        swap.drop_rebuild(spark, swap.to_rebuild_target(target, rebuild.id))
     live, states = SilverTable.at(spark, target, table), read_states(spark, target)
     state = states.get(table.table, TableState())
     batch = state.batch
     if table.consistency_group is not None:
-        batch = group_repairs.reach(live, states).newest
+        batch = group_repairs.find_shown_progress(live, states).newest
     begun = TableState(batch=batch, logged=max(batch, state.logged))
     if _has_erased(live):
         begun = begun.replace(whole=TableChanges(state.whole.sightings, []))
     fresh = Rebuild(uuid.uuid4().hex[:8], table.table, now, 0)
-    first = ledger.told(run_id, "silver", table.table, datetime.now(timezone.utc))
-    swap.mark(spark, target, fresh, BUILDING)
-    ledger.append(spark, swap.aside(target, fresh.id), [begun.done(first, {})])
+    first = ledger.make_entry(run_id, "silver", table.table, datetime.now(timezone.utc))
+    swap.record_step(spark, target, fresh, BUILDING)
+    ledger.append_entries(spark, swap.to_rebuild_target(target, fresh.id), [begun.done(first, {})])
     return fresh._replace(step=BUILDING)
 
 
-def abandon(spark: SparkSession, target: Target, table: Table) -> None:
-    """Drops what unfinished rebuilds of the table have written: the next one begins anew."""
-    for known in swap.unfinished(spark, target):
-        if known.table == table.table:
-            swap.drop(spark, swap.aside(target, known.id))
+def abandon_rebuilds(spark: SparkSession, target: Target, table: Table) -> None:
+    """Drops the tables of the table's unfinished rebuilds: the next one begins anew."""
+    for rebuild in swap.list_unfinished(spark, target):
+        if rebuild.table == table.table:
+            swap.drop_rebuild(spark, swap.to_rebuild_target(target, rebuild.id))
 
 
-def build(
+def build_tables(
     spark: SparkSession, target: Target, table: Table, rebuild: Rebuild, run_id: str,
     progress: Callable[[str], None],
 ) -> Entry:  # fmt: skip
-    """Brings the tables of the rebuild up to bronze; called again it adds what has come since.
+    """Brings the tables of the rebuild up to bronze; a second call adds later records.
 
     Raises:
         TableFailed: the table cannot be built; the live one is as it was.
     """
-    beside, reach = swap.aside(target, rebuild.id), None
+    beside, reach = swap.to_rebuild_target(target, rebuild.id), None
     if table.consistency_group is not None:
         member = SilverTable.at(spark, target, table)
-        reach = group_repairs.reach(member, read_states(spark, target))
+        reach = group_repairs.find_shown_progress(member, read_states(spark, target))
     entry = recompute_table(run_id, progress, Lake(spark, beside), table, reach)
     if entry.status == "failed":
         raise TableFailed(table.table, f"{entry.message}; the live table is as it was")
@@ -93,5 +93,5 @@ def build(
 
 def _has_erased(table: SilverTable) -> bool:
     """Whether records of the table were erased."""
-    runs = ledger.read(table.spark, table.target).where(f"table = {names.literal(table.name)}")
-    return not runs.where("counts['erased'] IS NOT NULL").isEmpty()
+    erased = f"table = {names.literal(table.name)} AND counts['erased'] IS NOT NULL"
+    return not ledger.read_entries(table.spark, table.target).where(erased).isEmpty()

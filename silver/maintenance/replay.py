@@ -1,14 +1,13 @@
-"""Dead letters tried again: their bronze records decoded anew under today's configuration.
+"""Replays dead letters: their bronze records are decoded again with today's configuration.
 
-What is good now takes its place at its own sequence, as a pass of its own. Each step can be
-repeated, so that a replay that was killed is brought to its end by the next one: the pass's number
-is reserved, the changes are joined into the table (again changes nothing), the change log gets the
-new decode in place of the old one, and then the letters are resolved. What is still bad gets the
-reason of today.
+Records that are good now are applied at their own sequence, by a table run of their own. Each step
+can be repeated, so that the next replay completes one that was killed: the number of the batch is
+reserved, the changes are folded into the table (twice is the same as once), the change log gets the
+new decoded rows in place of the old ones, and then the letters are resolved. Letters that are still
+bad get today's reason.
 
-What a row of a snapshot file changes is decided by comparing the file with the state before it. So
-a replay of a snapshot table decodes all rows of the dates again, and puts the outcome in place of
-the earlier one.
+What a snapshot row changes follows from a comparison with the state before. So a replay of a
+snapshot table decodes all rows of the dates again, and replaces their earlier outcome.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,18 +23,18 @@ from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, TableFailed
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage import names
-from lakehouse.storage.statements import execute, updating
+from lakehouse.storage.statements import execute_with_rows, render_update
 from silver.changelog import bronze_rows, dead_letters, log
 from silver.changelog.batch import Batch
-from silver.changelog.dead_letter_list import Wanted, condition
+from silver.changelog.dead_letter_list import Wanted, build_condition
 from silver.contract import LOG_COLUMNS
 from silver.decode.protocols.snapshot_files import day_of_sequence
 from silver.decode.spark import decode_alone
-from silver.expectations.gate import gate
-from silver.groups.group_repairs import NOT_APPLIED, held_from_replay, pinned
+from silver.expectations.gate import gate_changes
+from silver.groups.group_repairs import NOT_APPLIED, held_from_replay, pin_now
 from silver.groups.transactions import held_back, let_through
 from silver.run import Progress, Run, SilverTable, be_silent
 from silver.snapshot_source.snapshot_run import apply_snapshot_files
@@ -43,8 +42,8 @@ from silver.state import fingerprint
 from silver.state.summary import Summary, summarize
 from silver.state.table_state import TableState, WaitingTransaction, read_states
 from silver.storage import layout
-from silver.storage.row_columns import FEW, digest, to_all
-from silver.storage.stages import sealed
+from silver.storage.row_columns import FEW, hash_change, to_all
+from silver.storage.stages import add_plan_barrier
 from silver.table_run import run_table
 from silver.table_runs import run_tables
 
@@ -83,16 +82,16 @@ def replay_all(
         if not table.dead_letters.exists:
             continue
         try:
-            done.append(replay(table, condition(table, wanted), run_id))
+            done.append(replay_table(table, build_condition(table, wanted), run_id))
         except ConfigurationError:
             raise
         except TABLE_FAILURES as failure:
-            message = in_short(failure)
-            failed.append(ledger.told(run_id, "silver", config.table, started, message))
+            message = describe_failure(failure)
+            failed.append(ledger.make_entry(run_id, "silver", config.table, started, message))
     return done, failed
 
 
-def replay(table: SilverTable, wanted: Column, run_id: str) -> Replayed:
+def replay_table(table: SilverTable, wanted: Column, run_id: str) -> Replayed:
     """Tries the unresolved dead letters of a table again.
 
     Args:
@@ -115,22 +114,22 @@ def replay(table: SilverTable, wanted: Column, run_id: str) -> Replayed:
         _merge_what_waits(table, run_id)
         states = read_states(table.spark, table.target)
         state = states.get(table.name, TableState())
-    fingerprint.check(table.config, state.built)
+    fingerprint.check_configuration(table.config, state.built)
     waits = held_from_replay(table.config, states)
-    letters = _unresolved(table, waits).where(wanted)
-    before = log.reasons(letters)
+    letters = _read_unresolved(table, waits).where(wanted)
+    before = log.count_reasons(letters)
     if not before:
         return Replayed(table.name, 0, 0)
-    if log.newest(table) > state.logged or state.logged > state.batch:
+    if log.find_newest_batch(table) > state.logged or state.logged > state.batch:
         raise TableFailed(table.name, NOT_APPLIED)
     fingerprint.check_types(table.config, table.log.business)
     replaying = _Replaying(table, run_id, datetime.now(timezone.utc), states, waits)
-    state = state.learned(fingerprint.aspects(table.config))
+    state = state.with_fingerprint(fingerprint.build_fingerprint(table.config))
     return replaying.try_again(letters, before, state)
 
 
 class _Replaying(NamedTuple):
-    """A replay: the table, the run, when it began, what is known of all tables, and what waits."""
+    """A replay: table, run, its beginning, the states of all tables, and waiting transactions."""
 
     table: SilverTable
     run_id: str
@@ -141,37 +140,37 @@ class _Replaying(NamedTuple):
     def try_again(
         self, letters: DataFrame, before: Mapping[str, int], state: TableState
     ) -> Replayed:
-        """Decodes the letters, of which `before` are the reasons, and applies what is good now."""
+        """Decodes the letters, with `before` by reason, and applies those that are good now."""
         table, tried = self.table, sum(before.values())
         few = tried <= FEW
-        again = _decoded(table, letters, state, few)
+        again = _decode_again(table, letters, state, few)
         if self.waits and not held_back(self.waits, again).isEmpty():
             raise TableFailed(table.name, NOT_APPLIED)
         summary = summarize(again)
         good = again.where("_reason IS NULL")
-        earlier = let_through(self.waits, log.read(table)).join(
+        earlier = let_through(self.waits, log.read_log(table)).join(
             to_all(good.select(*IDENTITY), few), IDENTITY, "left_anti"
         )
         rows = earlier.unionByName(good, allowMissingColumns=True)
-        after, counts = self.apply(rows, summary, state)
-        moved = _moved(before, summary.rejected)
-        _correct(table, again)
-        _resolve(table, again, self.run_id)
+        after, counts = self.apply_good(rows, summary, state)
+        moved = _compare_reasons(before, summary.rejected)
+        _correct_log(table, again)
+        _resolve_letters(table, again, self.run_id)
         if counts or moved:
             counts = moved | {name: n + moved.get(name, 0) for name, n in counts.items()}
-            self.note(pinned(table, self.states, after), counts)
+            self.record(pin_now(table, self.states, after), counts)
         return Replayed(table.name, tried, summary.records - sum(summary.rejected.values()))
 
-    def apply(
+    def apply_good(
         self, rows: DataFrame, summary: Summary, state: TableState
     ) -> tuple[TableState, dict[str, int]]:
-        """Joins what is good now into the table; `rows` are the log with it.
+        """Folds the records that are good now into the table; `rows` are the log with them.
 
-        The number of the batch is reserved first, with what the batch brings of changes that lack
-        columns: a replay that was killed is known to have begun.
+        The number of the batch is reserved first, and changes in it that lack columns are recorded:
+        so a replay that was killed is known to have begun.
 
         Returns:
-            What is known of the table then, and what became of the records, by outcome.
+            The table's new state, and the records by outcome.
         """
         if summary.records == sum(summary.rejected.values()):
             return state, {}
@@ -182,15 +181,15 @@ class _Replaying(NamedTuple):
             "partial": state.partial or summary.incomplete > 0,
             "heirs": state.heirs or summary.heirs > 0,
         }
-        self.note(state.replace(batch=after.logged, logged=after.logged, **met), reserved)
+        self.record(state.replace(batch=after.logged, logged=after.logged, **met), reserved)
         done = run_table(Run(self.run_id, be_silent), Batch(self.table, rows, state, after))
         counts = {n: count for n, count in done.counts.items() if n not in reserved}
         return done.state, counts | {"records": 0}
 
-    def note(self, state: TableState, counts: Mapping[str, int]) -> None:
-        """Keeps a state of the table, and counts, in the ledger."""
-        entry = ledger.told(self.run_id, "silver", self.table.name, self.started)
-        ledger.append(self.table.spark, self.table.target, [state.done(entry, counts)])
+    def record(self, state: TableState, counts: Mapping[str, int]) -> None:
+        """Records a state of the table, and counts, in the ledger."""
+        entry = ledger.make_entry(self.run_id, "silver", self.table.name, self.started)
+        ledger.append_entries(self.table.spark, self.table.target, [state.done(entry, counts)])
 
 
 def _merge_what_waits(table: SilverTable, run_id: str) -> None:
@@ -201,51 +200,54 @@ def _merge_what_waits(table: SilverTable, run_id: str) -> None:
         raise TableFailed(table.name, entry.message)
 
 
-def _decoded(table: SilverTable, letters: DataFrame, state: TableState, few: bool) -> DataFrame:
-    """The records of dead letters as the change log would have them today.
+def _decode_again(
+    table: SilverTable, letters: DataFrame, state: TableState, few: bool
+) -> DataFrame:
+    """Decodes the records of dead letters again, as rows of the change log.
 
-    What is good gets the number of the next batch, what is still bad keeps its own. A replay that
-    was killed may have left a record of a letter good in the log already. `few` says that every
-    task may hold which they are.
+    Good ones get the number of the next batch, bad ones keep their own. A replay that was killed
+    may have left a letter's record in the log as a good one. `few` says that the letters' ids can
+    be sent to every task.
     """
     wanted, batch = to_all(letters.select(*IDENTITY), few), state.logged + 1
-    held = log.read(table).join(wanted, IDENTITY, "left_semi")
+    held = log.read_log(table).join(wanted, IDENTITY, "left_semi")
     spans = held.groupBy("_feed").agg(F.min("_feed_batch"), F.max("_feed_batch")).collect()
-    parts = [bronze_rows.between(table, *span) for span in spans]
+    parts = [bronze_rows.read_batches(table, *span) for span in spans]
     raw = reduce(DataFrame.unionByName, parts).join(wanted, IDENTITY, "left_semi")
-    known = table.log.business, state.built, bronze_rows.avro_schemas(table)
-    changes = sealed(gate(decode_alone(raw, table.config, *known), table.config))
-    fields = layout.business(changes.schema)
-    layout.ensure(table.log, fields, LOG_COLUMNS)
+    schemas = bronze_rows.avro_schemas(table)
+    decoded = decode_alone(raw, table.config, table.log.business, state.built, schemas)
+    changes = add_plan_barrier(gate_changes(decoded, table.config))
+    fields = layout.list_source_fields(changes.schema)
+    layout.ensure_table(table.log, fields, LOG_COLUMNS)
     columns = [f.name for f in fields if f.name not in table.config.keys]
-    grown = log.read(table).join(wanted, IDENTITY, "left_semi")
+    grown = log.read_log(table).join(wanted, IDENTITY, "left_semi")
     places = to_all(grown.select(*IDENTITY, F.col("_batch").alias("_held"), "_source_log"), few)
     number = F.when(F.col("_reason").isNull(), F.lit(batch)).otherwise(F.col("_held"))
-    whole = changes.drop("_source_log").withColumn("_digest", digest(columns))
+    whole = changes.drop("_source_log").withColumn("_digest", hash_change(columns))
     whole = whole.join(places, IDENTITY)
     return whole.withColumn("_batch", number.cast("bigint")).drop("_held")
 
 
-def _unresolved(table: SilverTable, waits: Sequence[WaitingTransaction]) -> DataFrame:
-    """The letters but those of transactions that wait: these are not applied either."""
-    dead_letters.ensure(table)
+def _read_unresolved(table: SilverTable, waits: Sequence[WaitingTransaction]) -> DataFrame:
+    """The unresolved letters, without those of waiting transactions, which are not applied yet."""
+    dead_letters.ensure_letter_table(table)
     letters = table.dead_letters.read().where("resolved_at IS NULL")
     if waits:
-        held = held_back(waits, log.read(table))
+        held = held_back(waits, log.read_log(table))
         letters = letters.join(held.select(*IDENTITY), IDENTITY, "left_anti")
     return letters.withColumn("_reason", F.col("reason"))
 
 
-def _moved(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """How the dead letters of each reason got more or fewer; nothing where none was resolved."""
-    found = {r: after.get(r, 0) - before.get(r, 0) for r in {*before, *after}}
-    moved = {f"dead_letter:{reason}": n for reason, n in found.items() if n}
+def _compare_reasons(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    """The change in the number of dead letters by reason; empty where none was resolved."""
+    differences = {r: after.get(r, 0) - before.get(r, 0) for r in {*before, *after}}
+    moved = {f"dead_letter:{reason}": n for reason, n in differences.items() if n}
     resolved = sum(before.values()) - sum(after.values())
     return moved | ({"replayed": resolved} if resolved else {})
 
 
-def _correct(table: SilverTable, again: DataFrame) -> None:
-    """Puts the new decode in place of the old one in the change log: one row per record as ever."""
+def _correct_log(table: SilverTable, again: DataFrame) -> None:
+    """Replaces the letters' rows in the change log by the newly decoded ones."""
     rows = table.log.read()
     missing = [f for f in rows.schema.fields if f.name not in again.columns]
     given = again.select("*", *[F.lit(None).cast(f.dataType).alias(f.name) for f in missing])
@@ -253,14 +255,14 @@ def _correct(table: SilverTable, again: DataFrame) -> None:
     text = (
         f"MERGE INTO {table.log.name} t USING {{rows}} s ON {dead_letters.SAME}"
         " AND t._reason IS NOT NULL"
-        f" WHEN MATCHED AND NOT ({same}) THEN {updating(rows.columns)}"
+        f" WHEN MATCHED AND NOT ({same}) THEN {render_update(rows.columns)}"
     )
     ordered = given.select(*[F.col(names.quote(f.name)) for f in rows.schema.fields])
-    execute(table.spark, text, ordered)
+    execute_with_rows(table.spark, text, ordered)
 
 
-def _resolve(table: SilverTable, again: DataFrame, run_id: str) -> None:
-    """Marks the letters that are good now; the others get today's reason."""
+def _resolve_letters(table: SilverTable, again: DataFrame, run_id: str) -> None:
+    """Marks the letters that are good now as resolved; the others get today's reason."""
     today = ", ".join(f"{c} = s._{c}" for c in ("reason", "message", "rule"))
     text = (
         f"MERGE INTO {table.dead_letters.name} t USING {{rows}} s"
@@ -269,29 +271,29 @@ def _resolve(table: SilverTable, again: DataFrame, run_id: str) -> None:
         " WHEN MATCHED AND NOT (t.reason <=> s._reason AND t.message <=> s._message)"
         f" THEN UPDATE SET {today}"
     )
-    execute(table.spark, text, again.select(*IDENTITY, *_JUDGED))
+    execute_with_rows(table.spark, text, again.select(*IDENTITY, *_JUDGED))
 
 
 def _compare_again(
     table: SilverTable, wanted: Column, run_id: str, state: TableState
 ) -> tuple[int, int]:
-    """Compares the dates of the wanted dead letters anew; how many were tried, and are resolved."""
+    """Compares the dates of the letters again; returns how many were tried, and are resolved."""
     started = datetime.now(timezone.utc)
-    letters = _unresolved(table, ()).where(wanted)
-    found = letters.select(*IDENTITY, "_sequence").collect()
+    letters = _read_unresolved(table, ()).where(wanted)
+    rows = letters.select(*IDENTITY, "_sequence").collect()
     days = {day.effective_date for day in state.days}
-    asked = {day_of_sequence(row["_sequence"]) for row in found if row["_sequence"]} & days
+    asked = {day_of_sequence(row["_sequence"]) for row in rows if row["_sequence"]} & days
     if not asked:
-        return len(found), 0
-    fingerprint.check(table.config, state.built)
-    state = state.learned(fingerprint.aspects(table.config))
+        return len(rows), 0
+    fingerprint.check_configuration(table.config, state.built)
+    state = state.with_fingerprint(fingerprint.build_fingerprint(table.config))
     run = Run(run_id, be_silent)
     done = apply_snapshot_files(run, table, state, state.positions, asked)
-    entry = ledger.told(run_id, "silver", table.name, started)
-    ledger.append(table.spark, table.target, [done.state.done(entry, done.counts)])
-    good = log.read(table).where("_reason IS NULL").select(*IDENTITY)
+    entry = ledger.make_entry(run_id, "silver", table.name, started)
+    ledger.append_entries(table.spark, table.target, [done.state.done(entry, done.counts)])
+    good = log.read_log(table).where("_reason IS NULL").select(*IDENTITY)
     judged = [F.lit(None).cast("string").alias(name) for name in _JUDGED]
     resolved = letters.select(*IDENTITY).join(good, IDENTITY, "left_semi")
-    _resolve(table, resolved.select(*IDENTITY, *judged), run_id)
+    _resolve_letters(table, resolved.select(*IDENTITY, *judged), run_id)
     left = table.dead_letters.read().where("resolved_at IS NULL").where(wanted).count()
-    return len(found), len(found) - left
+    return len(rows), len(rows) - left

@@ -1,8 +1,8 @@
 """Purges the tombstones that no change can need any more.
 
-A tombstone outlives its delete by `tombstone_retention`, in source time against the table's
-watermark, and by the lateness that was observed: as long as the latest of all changes came after
-newer ones were applied. What goes is recorded as the table's horizon first.
+A tombstone is kept for `tombstone_retention` after its delete, in source time against the table's
+watermark, and at least for as long as any change has been late, i.e. came after newer ones were
+applied. The limit is recorded first, as the table's horizon.
 """
 
 from datetime import datetime, timedelta, timezone
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.durations import seconds
+from lakehouse.durations import to_seconds
 from lakehouse.run import ledger
 from lakehouse.storage import names
 from silver.changelog import late_changes, log
@@ -32,10 +32,10 @@ class Purged(NamedTuple):
 
 
 class Tombstones(NamedTuple):
-    """The current table's rows, its tombstones up to the horizon, and the horizon's making.
+    """The current table's rows, its tombstones up to the horizon, and how that is computed.
 
-    `watermark` is the newest source time, never a future one; `lateness` how late a change has
-    come; both and `horizon` in µs, null where the source gives no times.
+    `watermark` is the newest source time, never a future one; `lateness` is how late a change has
+    come; both and `horizon` in µs, None where the source gives no times.
     """
 
     rows: int
@@ -46,14 +46,14 @@ class Tombstones(NamedTuple):
 
     @property
     def purged(self) -> Purged | None:
-        """What a purge would take; None below a hundredth of the table's rows."""
+        """What a purge would delete; None below a hundredth of the table's rows."""
         if self.horizon is None or not self.purgeable:
             return None
         if self.purgeable < self.rows * PURGE_SHARE:
             return None
         return Purged(self.horizon, self.purgeable)
 
-    def told(self, dry_run: bool) -> str:
+    def describe(self, dry_run: bool) -> str:
         """One line for a person: what is purged or not, and why."""
         if self.horizon is None:
             return "no tombstones purged: the source gives no times"
@@ -66,15 +66,15 @@ class Tombstones(NamedTuple):
         return f"tombstones {'would be ' if dry_run else ''}purged: {why}"
 
 
-def survey(spark: SparkSession, target: Target, config: Table) -> Tombstones | None:
-    """What could be purged; None for a table that keeps no tombstones, or is not there yet."""
+def survey_tombstones(spark: SparkSession, target: Target, config: Table) -> Tombstones | None:
+    """What could be purged; None for a table that keeps no tombstones, or does not exist yet."""
     table = SilverTable.at(spark, target, config)
     if not late_changes.keeps_tombstones(config) or not table.kept.exists:
         return None
     watermark, observed = observed_times(table)
     if watermark is None:
         return Tombstones(0, 0, None, observed, None)
-    horizon = watermark - max(seconds(config.tombstone_retention) * 1_000_000, observed)
+    horizon = watermark - max(to_seconds(config.tombstone_retention) * 1_000_000, observed)
     old = F.col("_deleted") & (F.col("_source_time") <= F.timestamp_micros(F.lit(horizon)))
     counted = (
         table.kept.read().agg(F.count(F.lit(1)).alias("rows"), F.count_if(old).alias("old")).first()
@@ -88,10 +88,10 @@ def observed_times(table: SilverTable) -> tuple[int | None, int]:
 
     A change is late that came after a newer one of an earlier batch. Batches are the table's own,
     over all feeds, and those of each feed, which outlast a rebuild. Repeats and changes that came
-    too late count as well: they tell how late records may come. A time in the future is now.
+    too late count as well: they show how late records may come. A time in the future counts as now.
     """
     kinds = f"_operation IN ('{UPSERT}', '{DELETE}') OR _reason = '{late_changes.TOO_LATE}'"
-    timed = log.read(table).where(f"_source_time IS NOT NULL AND ({kinds})")
+    timed = log.read_log(table).where(f"_source_time IS NOT NULL AND ({kinds})")
     passes = timed.withColumns({"_line": F.lit(""), "_number": F.col("_batch")})
     arrivals = timed.withColumns({"_line": F.col("_feed"), "_number": F.col("_feed_batch")})
     batches = passes.unionByName(arrivals).groupBy("_line", "_number")
@@ -108,14 +108,16 @@ def observed_times(table: SilverTable) -> tuple[int | None, int]:
     return min(max(newest.values()), now) if newest else None, longest
 
 
-def purge(spark: SparkSession, target: Target, table: Table, purged: Purged, run_id: str) -> None:
-    """Keeps the horizon in the table's state, then deletes the tombstones at or before it.
+def purge_tombstones(
+    spark: SparkSession, target: Target, table: Table, purged: Purged, run_id: str
+) -> None:
+    """Records the horizon in the table's state, then deletes the tombstones at or before it.
 
-    A run that is killed in between forgets nothing.
+    A run that is killed in between loses nothing.
     """
     state = read_state(spark, target, table.table).replaces_rows().replace(horizon=purged.horizon)
-    ledger.append(spark, target, [state.begun(run_id, table.table)])
+    ledger.append_entries(spark, target, [state.begun(run_id, table.table)])
     spark.sql(
-        f"DELETE FROM {names.name(target, 'silver', table.table)} WHERE _deleted"
+        f"DELETE FROM {names.table_name(target, 'silver', table.table)} WHERE _deleted"
         f" AND _source_time <= timestamp_micros({purged.horizon})"
     )

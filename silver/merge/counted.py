@@ -1,10 +1,10 @@
-"""MERGEs that tell what they did: the counts of the fold that their source is.
+"""MERGEs whose source is a fold, with the counts of that fold.
 
-The counts are observed while the source is computed. A MERGE may compute its source more than once:
-a local Spark is told not to (`materializeSource: all`), and the number of rows that the MERGE wrote
-shows by which factor the counts are too high, should it have done so. No other Spark can be told.
-There the folded rows are written to a table of their own first, `silver.T_folded`: a write computes
-its rows once.
+The counts are observed while the source is computed, and a MERGE may compute its source more than
+once. A local Spark is configured not to (`materializeSource: all`); if it does, the number of rows
+that the MERGE wrote shows by which factor the counts are too high. No other Spark can be configured
+so. There the folded rows are written to a table of their own first, `silver.T_folded`: a write
+computes its rows once.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from lakehouse.storage.lake import LakeTable
-from lakehouse.storage.statements import execute
+from lakehouse.storage.statements import execute_with_rows
 from silver.changelog.batch import Batch
 from silver.contract import LayerColumn
 from silver.fold.spark import Counts, Observed
@@ -23,11 +23,13 @@ from silver.storage import layout
 from silver.storage.row_columns import to_all
 
 FOLDED = "_folded"
-"""What the name ends in of the table that folded rows are written to before a MERGE."""
+"""The suffix of the table that folded rows are written to before a MERGE."""
 _MANY = 200_000
 
 
-def merge(batch: Batch, layer: tuple[LayerColumn, ...], text: str, written: Observed) -> Counts:
+def merge_and_count(
+    batch: Batch, layer: tuple[LayerColumn, ...], text: str, written: Observed
+) -> Counts:
     """Runs a MERGE whose source `{rows}` are folded rows of a batch.
 
     `layer` are the columns of silver's own that the rows have.
@@ -37,21 +39,21 @@ def merge(batch: Batch, layer: tuple[LayerColumn, ...], text: str, written: Obse
     """
     spark, rows = batch.table.spark, written.rows
     if batch.table.target.kind != "local":
-        rows = _staged(batch.table, layer, rows)
-        execute(spark, text, to_all(rows, batch.few)).collect()
+        rows = _stage_rows(batch.table, layer, rows)
+        execute_with_rows(spark, text, to_all(rows, batch.few)).collect()
         return written.counts
-    result = execute(spark, text, to_all(rows, batch.few)).collect()
-    return confirmed(written.counts, result[0].asDict())
+    result = execute_with_rows(spark, text, to_all(rows, batch.few)).collect()
+    return correct_counts(written.counts, result[0].asDict())
 
 
-def confirmed(counts: Counts, result: Mapping[str, Any]) -> Counts:
-    """The counts of one evaluation of the source, by the numbers that the MERGE returned."""
+def correct_counts(counts: Counts, result: Mapping[str, Any]) -> Counts:
+    """The counts for a source that is computed once, by the numbers that the MERGE returned."""
     rows = int(result["num_updated_rows"]) + int(result["num_inserted_rows"])
     times = counts.rows // rows if rows else 1
     return counts.divided(times) if times > 1 and times * rows == counts.rows else counts
 
 
-def partitions(batch: Batch) -> int | None:
+def choose_file_count(batch: Batch) -> int | None:
     """Into how many files the changes of a batch are written; None where Spark decides.
 
     A later MERGE into a large table is faster where the table has several files per core.
@@ -61,9 +63,9 @@ def partitions(batch: Batch) -> int | None:
     return 2 * (os.cpu_count() or 1)
 
 
-def _staged(table: SilverTable, layer: tuple[LayerColumn, ...], rows: DataFrame) -> DataFrame:
-    """The rows, read from a table of their own that they are written to."""
+def _stage_rows(table: SilverTable, layer: tuple[LayerColumn, ...], rows: DataFrame) -> DataFrame:
+    """Writes the rows to a table of their own; returns them as read from it."""
     staged = LakeTable(table.lake, "silver", f"{table.kept.table}{FOLDED}")
-    layout.ensure(staged, layout.business(rows.schema), layer)
-    layout.load(staged, rows, anew=True)
+    layout.ensure_table(staged, layout.list_source_fields(rows.schema), layer)
+    layout.load_rows(staged, rows, anew=True)
     return staged.read().select(*rows.columns)

@@ -1,9 +1,9 @@
 """The current table `silver.T`: one row per key, written by one MERGE, or by one write of all rows.
 
 The rows that are written replace those of their keys, so the MERGE names no column of the table but
-its keys and moves no values through its joins. What the table holds of the batch's keys is looked
-up before: order keys and facts, and values only where some change may lack a column. So a tombstone
-has no values, unless deleted rows stay in sight (`on_delete: flag`); and where only the facts of a
+its keys and moves no values through its joins. The table's rows of the batch's keys are read
+before: order keys and facts, and values only where some change may lack a column. So a tombstone
+has no values, unless deleted rows stay visible (`on_delete: flag`); and where only the facts of a
 live row change (a tie that was lost, a late delete), which is rare, a second MERGE writes them.
 """
 
@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.storage import names
-from lakehouse.storage.statements import execute, inserting, updating
+from lakehouse.storage.statements import execute_with_rows, render_insert, render_update
 from silver.changelog.batch import Batch
 from silver.contract import CURRENT_COLUMNS, UPSERT
 from silver.decode.expressions.names import grouped_columns
@@ -29,34 +29,37 @@ _FACTS = tuple(name for name, _ in CURRENT_FACTS)
 def write_current(batch: Batch) -> Counts:
     """Folds a batch into `silver.T`."""
     table, kept = batch.table.config, batch.table.kept
-    empty = layout.ensure(kept, batch.fields, CURRENT_COLUMNS, of=table)
-    values = layout.values(kept.schema, table.keys)
+    empty = layout.ensure_table(kept, batch.fields, CURRENT_COLUMNS, of=table)
+    values = layout.list_value_columns(kept.schema, table.keys)
     if not (batch.recomputes or batch.size or (batch.cutoff_is_new and not empty)):
         return Counts({}, 0, 0)
     if batch.recomputes or empty:
-        rows = observe(first_rows(batch, values, counted.partitions(batch)))
-        layout.load(kept, rows.rows, batch.recomputes, table)
+        rows = observe(first_rows(batch, values, counted.choose_file_count(batch)))
+        layout.load_rows(kept, rows.rows, batch.recomputes, table)
         return rows.counts
     narrow = is_narrow(batch)
     folded = folded_rows(kept.read(), batch, values, narrow)
     cutoff = batch.cutoff if batch.cutoff_is_new else None
-    on = names.all_of(names.same("t", "s", table.keys, table.nullable_keys), batch.key_range("t."))
+    same = names.agree_on("t", "s", table.keys, table.nullable_keys)
+    on = names.join_conditions(same, batch.key_range("t."))
     text = merge_sql(kept.name, on, (table.keys, values), cutoff)
-    left = _keeps() if narrow else None
-    counts = counted.merge(batch, CURRENT_COLUMNS, text, observe(folded, left))
+    left = _changes_facts_only() if narrow else None
+    counts = counted.merge_and_count(batch, CURRENT_COLUMNS, text, observe(folded, left))
     if counts.left:
-        again = folded_rows(kept.read(), batch, values, narrow).where(F.col("_write") & _keeps())
-        execute(batch.table.spark, facts_sql(kept.name, on), again)
+        again = folded_rows(kept.read(), batch, values, narrow).where("_write")
+        again = again.where(_changes_facts_only())
+        execute_with_rows(batch.table.spark, facts_sql(kept.name, on), again)
     return counts
 
 
 def first_rows(batch: Batch, values: list[str], partitions: int | None = None) -> DataFrame:
     """The batch folded on its own."""
-    return _shaped(fold(batch.to_fold, None, _plan(batch, values), partitions), batch, values)
+    folded = fold(batch.to_fold, None, _build_plan(batch, values), partitions)
+    return _to_table_rows(folded, batch, values)
 
 
 def is_narrow(batch: Batch) -> bool:
-    """Whether no row that is written whole needs a stored value."""
+    """Whether the batch's rows can be written without values that the table holds."""
     whole = not (batch.partial or batch.seen_partial or batch.of_whole_keys)
     return whole and batch.table.config.on_delete != "flag"
 
@@ -68,8 +71,8 @@ def folded_rows(held: DataFrame, batch: Batch, values: list[str], narrow: bool) 
         held: all rows of the table.
         batch: the batch.
         values: the columns but the keys.
-        narrow: whether stored values are left out. Then those of a row that keeps its values are
-            not right.
+        narrow: whether stored values are not read. Rows that keep their stored values are then
+            returned with wrong ones.
     """
     table = batch.table.config
     chosen = [] if narrow or batch.of_whole_keys else values
@@ -81,7 +84,7 @@ def folded_rows(held: DataFrame, batch: Batch, values: list[str], narrow: bool) 
         stored = wanted.where(split).unionByName(stored.where(~split))
     if batch.late:
         stored = stored.withColumn("_absent", absent_before(batch.late, F.lit(UPSERT), F.lit(None)))
-    return _shaped(fold(batch.to_fold, stored, _plan(batch, values)), batch, values)
+    return _to_table_rows(fold(batch.to_fold, stored, _build_plan(batch, values)), batch, values)
 
 
 def merge_sql(
@@ -91,15 +94,16 @@ def merge_sql(
 
     Args:
         target: SQL name of the table.
-        on: which rows of the table `t` and the source `s` are of one key.
+        on: the condition that a row of the table `t` and one of the source `s` have the same key.
         columns: the keys, and the values.
-        cutoff: that of a truncate or snapshot that comes in force with them: every older row goes.
+        cutoff: of a truncate or snapshot that takes effect with them: older rows are deleted.
     """
     keys, values = columns
     others = (*values, *(c.name for c in CURRENT_COLUMNS))
     text = (
         f"MERGE INTO {target} t USING {{rows}} s ON {on}"
-        f" WHEN MATCHED THEN {updating(others)} WHEN NOT MATCHED THEN {inserting((*keys, *others))}"
+        f" WHEN MATCHED THEN {render_update(others)}"
+        f" WHEN NOT MATCHED THEN {render_insert((*keys, *others))}"
     )
     if cutoff is None:
         return text
@@ -108,13 +112,13 @@ def merge_sql(
 
 
 def facts_sql(target: str, on: str) -> str:
-    """The MERGE INTO text that writes the stored columns of rows whose values stay."""
+    """The MERGE INTO text that writes the layer's columns of rows whose values stay."""
     stored = [c.name for c in CURRENT_COLUMNS if c.name != "_batch"]
-    matched = f"WHEN MATCHED THEN {updating(stored)}"
+    matched = f"WHEN MATCHED THEN {render_update(stored)}"
     return f"MERGE INTO {target} t USING {{rows}} s ON {on} {matched}"
 
 
-def _plan(batch: Batch, values: list[str]) -> FoldPlan:
+def _build_plan(batch: Batch, values: list[str]) -> FoldPlan:
     table = batch.table.config
     rules = FoldRules(
         columns=tuple(values),
@@ -126,15 +130,15 @@ def _plan(batch: Batch, values: list[str]) -> FoldPlan:
     return FoldPlan(rules, tuple(table.keys))
 
 
-def _keeps() -> Column:
-    """Whether only the facts of a live row changed."""
+def _changes_facts_only() -> Column:
+    """Whether a live row keeps its values, and only its facts change."""
     return F.col("_keeps_values") & ~F.col("_deleted")
 
 
-def _shaped(rows: DataFrame, batch: Batch, values: list[str]) -> DataFrame:
+def _to_table_rows(rows: DataFrame, batch: Batch, values: list[str]) -> DataFrame:
     """Folded rows as the table has them."""
     table = batch.table.config
-    own = {"_batch": batch.number_beside(table.keys[0])}
+    written = {"_batch": batch.number_beside(table.keys[0])}
     if table.on_delete != "flag" and values:
-        own |= {c: F.when(~F.col("_deleted"), column(c)) for c in values}
-    return rows.withColumns(own)
+        written |= {c: F.when(~F.col("_deleted"), column(c)) for c in values}
+    return rows.withColumns(written)

@@ -1,13 +1,13 @@
-"""How many equal rows a table without a key has, of records that stand at one place in order.
+"""How many equal rows a table without a key has, of records with one log position.
 
-The rows of one COPY or multi-row insert may share a position, and equal ones among them are as many
-as they were. A connector that was killed delivers them once more, and that adds none. So equal rows
-are counted within one delivery, and the delivery that has the most of them counts.
+The rows of one COPY or multi-row insert may share a position, and all equal ones among them count.
+A connector that was killed delivers them once more, and that adds none. So equal rows are counted
+within one delivery, and the delivery that has the most of them counts.
 
 A delivery is a run of records at consecutive offsets of one partition (without offsets: at
 consecutive lines of one file), each handled by the connector within a second of the one before: a
-connector takes longer than that to start again. A run goes on in the file that continues its
-offsets, unless that file repeats what the file before says.
+connector takes longer than that to start again. A run continues in the file with the next offsets,
+unless that file repeats the contents of the file before.
 
 More records never make fewer rows: a batch adds what the count grows by.
 """
@@ -25,10 +25,10 @@ PAUSE = 1_000_000
 
 
 class Place(NamedTuple):
-    """A record at a place in order: where it was delivered, and what it says.
+    """A record at a log position: where it was delivered, and its content.
 
     `offset` counts in `log`: a topic's partition, or a file. `file` is the dropped file that
-    brought the record, empty for Kafka. `handled_at` is when the connector handled it, in
+    delivered the record, empty for Kafka. `handled_at` is when the connector handled it, in
     microseconds. `content` stands for the operation and the values.
     """
 
@@ -40,21 +40,22 @@ class Place(NamedTuple):
 
 
 def count_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What `mapInArrow` calls: rows with the `places` of one place in order each.
+    """Called by `mapInArrow`: each row has the `places` of the records with one log position.
 
     Yields:
         `_row`, a content of which there are several rows, and `_rows`, how many.
     """
     for batch in batches:
-        found = (count_equal(Place(**p) for p in places) for places in batch["places"].to_pylist())
-        several = [(row, n) for counts in found for row, n in counts.items() if n > 1]
+        lists = batch["places"].to_pylist()
+        counted = (count_equal(Place(**place) for place in places) for places in lists)
+        several = [(row, n) for counts in counted for row, n in counts.items() if n > 1]
         arrays = [pa.array([row for row, _ in several], pa.string())]
         arrays.append(pa.array([n for _, n in several], pa.int32()))
         yield pa.RecordBatch.from_arrays(arrays, names=["_row", "_rows"])
 
 
 class _Delivery(NamedTuple):
-    """Places of one file that follow each other, and how often each content came in a delivery."""
+    """Consecutive places of one file, and how often each content is in their delivery."""
 
     places: list[Place]
     counts: Counter[str]
@@ -65,10 +66,11 @@ class _Delivery(NamedTuple):
 
 
 def count_equal(places: Iterable[Place]) -> dict[str, int]:
-    """How many rows there are of each content, of records at one place in order."""
+    """How many rows there are of each content, of records with one log position."""
     ended: dict[tuple[str, int], list[_Delivery]] = {}
     most: Counter[str] = Counter()
-    for run in sorted(_runs(places), key=lambda run: (run.places[0].log, run.places[0].offset)):
+    runs = _split_deliveries(places)
+    for run in sorted(runs, key=lambda run: (run.places[0].log, run.places[0].offset)):
         first, last = run.places[0], run.places[-1]
         before = [
             b.counts for b in ended.get((first.log, first.offset - 1), ()) if _goes_on(b, run)
@@ -79,10 +81,10 @@ def count_equal(places: Iterable[Place]) -> dict[str, int]:
     return dict(most)
 
 
-def _runs(places: Iterable[Place]) -> Iterator[_Delivery]:
+def _split_deliveries(places: Iterable[Place]) -> Iterator[_Delivery]:
     run: list[Place] = []
     for place in sorted({*places}, key=lambda p: (p.log, p.file, p.offset, p.content)):
-        if run and not (place.file == run[-1].file and _follows(run[-1], place)):
+        if run and not (place.file == run[-1].file and _is_next_place(run[-1], place)):
             yield _Delivery(run, Counter(p.content for p in run))
             run = []
         run.append(place)
@@ -90,7 +92,7 @@ def _runs(places: Iterable[Place]) -> Iterator[_Delivery]:
         yield _Delivery(run, Counter(p.content for p in run))
 
 
-def _follows(one: Place, other: Place) -> bool:
+def _is_next_place(one: Place, other: Place) -> bool:
     at = one.handled_at, other.handled_at
     soon = at[0] is None or at[1] is None or abs(at[1] - at[0]) <= PAUSE
     return one.log == other.log and other.offset - one.offset <= 1 and soon
@@ -98,5 +100,6 @@ def _follows(one: Place, other: Place) -> bool:
 
 def _goes_on(one: _Delivery, other: _Delivery) -> bool:
     """Whether a run of the next file continues a delivery, and does not repeat it."""
-    apart = one.places[0].file != other.places[0].file
-    return apart and _follows(one.places[-1], other.places[0]) and one.contents != other.contents
+    if one.places[0].file == other.places[0].file or one.contents == other.contents:
+        return False
+    return _is_next_place(one.places[-1], other.places[0])

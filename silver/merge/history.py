@@ -1,9 +1,9 @@
-"""The history `silver.T_history`: one row per change, its values resolved and its version told.
+"""The history `silver.T_history`: one row per change, with complete values and its version.
 
-A change that agrees with the one before it on all tracked columns is kept, not shown: a delete that
-arrives late between the two must find it. A batch reads, of its own keys only, the rows that stand
-at or after its first change and the one row before them, which carries all that is older; rows that
-come out different are written.
+A change that agrees with the one before it on all tracked columns is kept, but not shown: a delete
+that arrives late between the two needs it. A batch reads, of its own keys only, the rows at or
+after its first change and the one row before them, which has the values of all older changes; rows
+that the fold changes are written.
 """
 
 from pyspark.sql import DataFrame
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.storage import names
-from lakehouse.storage.statements import inserting, updating
+from lakehouse.storage.statements import render_insert, render_update
 from silver.changelog.batch import Batch
 from silver.contract import HISTORY_COLUMNS
 from silver.decode.expressions.names import grouped_columns
@@ -25,44 +25,48 @@ from silver.storage.row_columns import absent_before, of_keys
 
 
 def write_history(batch: Batch) -> Counts:
-    """Weaves a batch into `silver.T_history`."""
+    """Folds a batch into `silver.T_history`."""
     table, kept = batch.table.config, batch.table.kept
-    empty = layout.ensure(kept, batch.fields, HISTORY_COLUMNS, of=table)
-    values = layout.values(kept.schema, table.keys)
+    empty = layout.ensure_table(kept, batch.fields, HISTORY_COLUMNS, of=table)
+    values = layout.list_value_columns(kept.schema, table.keys)
     if not (batch.recomputes or batch.size or (batch.cutoff_is_new and not empty)):
         return Counts({}, 0, 0)
     if batch.recomputes or empty:
-        rows = observe(first_versions(batch, values, counted.partitions(batch)))
-        layout.load(kept, rows.rows, batch.recomputes, table)
+        rows = observe(first_versions(batch, values, counted.choose_file_count(batch)))
+        layout.load_rows(kept, rows.rows, batch.recomputes, table)
         return rows.counts
-    folded = fold(batch.to_fold, _touched(kept.read(), batch), _plan(batch, values))
-    on = names.all_of(names.same("t", "s", table.keys, table.nullable_keys), batch.key_range("t."))
+    folded = fold(batch.to_fold, _read_touched_rows(kept.read(), batch), _build_plan(batch, values))
+    same = names.agree_on("t", "s", table.keys, table.nullable_keys)
+    on = names.join_conditions(same, batch.key_range("t."))
     text = merge_sql(kept.name, on, table.keys, values)
-    return counted.merge(batch, HISTORY_COLUMNS, text, observe(_numbered(folded, batch)))
+    rows = observe(_add_batch_number(folded, batch))
+    return counted.merge_and_count(batch, HISTORY_COLUMNS, text, rows)
 
 
 def first_versions(batch: Batch, values: list[str], partitions: int | None = None) -> DataFrame:
     """The batch folded on its own."""
-    return _numbered(fold(batch.to_fold, None, _plan(batch, values), partitions), batch)
+    folded = fold(batch.to_fold, None, _build_plan(batch, values), partitions)
+    return _add_batch_number(folded, batch)
 
 
-def _numbered(rows: DataFrame, batch: Batch) -> DataFrame:
+def _add_batch_number(rows: DataFrame, batch: Batch) -> DataFrame:
     return rows.withColumn("_batch", batch.number_beside(batch.table.config.keys[0]))
 
 
 def merge_sql(target: str, on: str, keys: list[str], values: list[str]) -> str:
     """The MERGE INTO text that writes folded rows; the source is the placeholder `{rows}`.
 
-    `on` tells which rows of the table `t` and the source `s` are of one key.
+    `on` is the condition that a row of the table `t` and one of the source `s` have the same key.
     """
     others = (*values, *(c.name for c in HISTORY_COLUMNS))
     return (
         f"MERGE INTO {target} t USING {{rows}} s ON {on} AND t._order = s._order"
-        f" WHEN MATCHED THEN {updating(others)} WHEN NOT MATCHED THEN {inserting((*keys, *others))}"
+        f" WHEN MATCHED THEN {render_update(others)}"
+        f" WHEN NOT MATCHED THEN {render_insert((*keys, *others))}"
     )
 
 
-def tracked(table: Table, values: list[str]) -> list[str]:
+def list_tracked_columns(table: Table, values: list[str]) -> list[str]:
     """The columns whose change opens a version; operational columns never do."""
     if table.track_history_column_list is not None:
         chosen = [v for v in values if v in table.track_history_column_list]
@@ -71,10 +75,10 @@ def tracked(table: Table, values: list[str]) -> list[str]:
     return [v for v in chosen if not (v in table.columns and table.columns[v].operational)]
 
 
-def _touched(held: DataFrame, batch: Batch) -> DataFrame:
+def _read_touched_rows(held: DataFrame, batch: Batch) -> DataFrame:
     """Per key: the stored rows from its first new change on, and the row before.
 
-    A cut-off that comes in force may end versions of any key.
+    All rows where a cut-off takes effect: it may end versions of any key.
     """
     if batch.late:
         given = absent_before(batch.late, F.col("_operation"), F.col("_absent"))
@@ -84,7 +88,7 @@ def _touched(held: DataFrame, batch: Batch) -> DataFrame:
     table = batch.table.config
     if batch.of_whole_keys:
         return of_keys(held, batch.keys, table)
-    first = batch.first or _first(batch)
+    first = batch.first_order or _find_first_order(batch)
     if first is None:
         return held.limit(0)
     begins = F.expr(order_literal(sequence_of(first)))
@@ -94,18 +98,18 @@ def _touched(held: DataFrame, batch: Batch) -> DataFrame:
     return of_keys(suffix, batch.keys, table)
 
 
-def _first(batch: Batch) -> bytes | None:
-    own = batch.changes.where("_new")
-    found = own.agg(F.min("_order").alias("first")).collect()[0]["first"]
-    return None if found is None else bytes(found)
+def _find_first_order(batch: Batch) -> bytes | None:
+    new_changes = batch.changes.where("_new")
+    lowest = new_changes.agg(F.min("_order").alias("first")).collect()[0]["first"]
+    return None if lowest is None else bytes(lowest)
 
 
-def _plan(batch: Batch, values: list[str]) -> FoldPlan:
+def _build_plan(batch: Batch, values: list[str]) -> FoldPlan:
     table = batch.table.config
     rules = FoldRules(
         columns=tuple(values),
         grouped=tuple(c for c in grouped_columns(table) if c in values),
-        tracked=tuple(tracked(table, values)),
+        tracked=tuple(list_tracked_columns(table, values)),
         cutoffs=tuple(batch.cutoffs),
         from_log=batch.of_whole_keys,
         keeps_deleted=table.on_delete == "flag",

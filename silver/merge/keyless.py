@@ -1,10 +1,10 @@
-"""Tables without a key: an append-only table of their changes, from which gold shows what is left.
+"""Tables without a key: an append-only table of their changes, from which gold derives the rows.
 
-Each change is kept once, by its identity: place in order, operation and content; for a row of a
-full snapshot, whose rows share one place, its position. Equal rows of one delivery at one place are
-numbered (`silver.merge.equal_rows`), and each number is kept once. A delete (REPLICA IDENTITY FULL)
-is kept as a row that removes one equal row. An update is a delete of the row before and an insert
-of the row after. The times of the row before are read as its declared types write them; other
+Each change is kept once, by its identity: sequence, operation and content; for a row of a full
+snapshot, whose rows share one sequence, its position as well. Equal rows of one delivery with one
+sequence are numbered (`silver.merge.equal_rows`), and each number is kept once. A delete (REPLICA
+IDENTITY FULL) is kept as a row that removes one equal row. An update is a delete of the old row and
+an insert of the new one. The times of the old row are read as its declared types write them; other
 encodings of it are not decoded.
 """
 
@@ -16,13 +16,13 @@ from pyspark.sql import functions as F
 from bronze.contract import feed_name
 from lakehouse.config.table import Table
 from lakehouse.storage import names
-from lakehouse.storage.statements import execute, inserting
+from lakehouse.storage.statements import execute_with_rows, render_insert
 from silver.changelog.batch import Batch
 from silver.contract import DELETE, KEYLESS_COLUMNS
 from silver.fold.order_key import order_literal, sequence_sql
 from silver.fold.spark import Counts
 from silver.merge.equal_rows import count_batches
-from silver.state.epochs import position
+from silver.state.epochs import position_column
 from silver.storage import layout
 from silver.storage.row_columns import column
 
@@ -30,70 +30,70 @@ _OUTCOMES = ("inserted", "updated", "deleted")
 _KIND = "_kind"
 
 _FILE, _SPLIT = 14, 24
-"""How many digits of the `_arrival` of a dropped record tell its file, and its split of the file.
+"""How many digits of a dropped record's `_arrival` are its file, and its split of the file.
 
 The eight after these are the row in the split (`bronze.files.batches`).
 """
 
 
 def write_keyless(batch: Batch) -> Counts:
-    """Adds a batch to `silver.T`; what is there already is not added again."""
+    """Adds a batch to `silver.T`; changes that it holds already are not added again."""
     kept = batch.table.kept
-    empty = layout.ensure(kept, batch.fields, KEYLESS_COLUMNS)
+    empty = layout.ensure_table(kept, batch.fields, KEYLESS_COLUMNS)
     held = None if empty or batch.recomputes else kept.read()
-    rows = new_rows(batch, held, layout.values(kept.schema, []))
+    rows = new_rows(batch, held, layout.list_value_columns(kept.schema, []))
     if held is not None and batch.cutoff is not None and batch.cutoff_is_new:
-        found = rows.where("_new").groupBy(_KIND).count().collect()
-        _merge(batch.table.spark, kept.name, rows.drop(_KIND, "_new"), batch.cutoff)
-        return _counts({row[_KIND]: row["count"] for row in found}, batch)
+        kinds = rows.where("_new").groupBy(_KIND).count().collect()
+        _merge_rows(batch.table.spark, kept.name, rows.drop(_KIND, "_new"), batch.cutoff)
+        return _build_counts({row[_KIND]: row["count"] for row in kinds}, batch)
     seen = Observation()
-    own = [F.count_if((F.col(_KIND) == kind) & F.col("_new")).alias(kind) for kind in _OUTCOMES]
-    layout.load(kept, rows.observe(seen, *own).drop(_KIND, "_new"), batch.recomputes)
-    return _counts({kind: int(n) for kind, n in seen.get.items()}, batch)
+    sums = [F.count_if((F.col(_KIND) == kind) & F.col("_new")).alias(kind) for kind in _OUTCOMES]
+    layout.load_rows(kept, rows.observe(seen, *sums).drop(_KIND, "_new"), batch.recomputes)
+    return _build_counts({kind: int(n) for kind, n in seen.get.items()}, batch)
 
 
 def new_rows(batch: Batch, held: DataFrame | None, values: list[str]) -> DataFrame:
-    """The rows of a batch that the table does not hold, with `_kind`: what they are counted as."""
+    """The rows of a batch that the table does not hold, with `_kind`: the outcome to count."""
     above = batch.changes
     if batch.cutoff is not None:
         above = above.where(F.col("_order") > F.expr(order_literal(batch.cutoff)))
-    rows = _identified(batch.table.config, above, values)
+    rows = _identify_rows(batch.table.config, above, values)
     return rows if held is None else rows.join(held.select("_row"), "_row", "left_anti")
 
 
-def _counts(kinds: Mapping[str, int], batch: Batch) -> Counts:
+def _build_counts(kinds: Mapping[str, int], batch: Batch) -> Counts:
     """The outcomes of a batch by the kinds of the rows that are new.
 
-    Changes below the cut-off in force are superseded, all others that gave no row are duplicates.
+    Changes below the cut-off are superseded, all others without a new row are duplicates.
     """
-    found = {kind: kinds[kind] for kind in _OUTCOMES if kinds.get(kind)}
+    outcomes = {kind: kinds[kind] for kind in _OUTCOMES if kinds.get(kind)}
     below = 0
     if batch.cutoff is not None:
         older = F.col("_order") <= F.expr(order_literal(batch.cutoff))
         below = batch.changes.where(F.col("_new") & older).count()
-    again = batch.summary.changes - below - sum(found.values())
+    again = batch.summary.changes - below - sum(outcomes.values())
     others = {"superseded": below, "duplicate": again}
-    return Counts(found | {kind: n for kind, n in others.items() if n}, 0, 0)
+    return Counts(outcomes | {kind: n for kind, n in others.items() if n}, 0, 0)
 
 
-def _merge(spark: SparkSession, name: str, rows: DataFrame, cutoff: bytes) -> None:
+def _merge_rows(spark: SparkSession, name: str, rows: DataFrame, cutoff: bytes) -> None:
     """Adds rows, and removes all that are older than the cut-off, in one commit."""
     text = (
         f"MERGE INTO {name} t USING {{rows}} s ON t._row = s._row"
-        f" WHEN NOT MATCHED THEN {inserting(rows.columns)}"
+        f" WHEN NOT MATCHED THEN {render_insert(rows.columns)}"
         f" WHEN NOT MATCHED BY SOURCE AND t._order < {order_literal(cutoff)} THEN DELETE"
     )
-    execute(spark, text, rows)
+    execute_with_rows(spark, text, rows)
 
 
-def _identified(table: Table, changes: DataFrame, values: list[str]) -> DataFrame:
-    """Changes with order keys as the rows that the table keeps of them, each once.
+def _identify_rows(table: Table, changes: DataFrame, values: list[str]) -> DataFrame:
+    """The rows that the table keeps of changes with order keys, each once.
 
     Beside the table's columns they have `_kind` and `_new`.
     """
     content = F.sha2(F.to_json(F.struct(*map(column, values))), 256)
-    rows = _expanded(changes, values).withColumn("_content", content)
-    rows = rows.withColumn("_row", F.sha2(F.concat_ws("|", *_identity()), 256))
+    rows = _split_updates(changes, values).withColumn("_content", content)
+    rows = rows.withColumn("_row", F.sha2(F.concat_ws("|", *_list_identity_parts()), 256))
     # The fold goes by key, and such a table has none.
     by_row = Window.partitionBy("_row").orderBy("_new", "_order")
     ranked = rows.withColumn("_rank", F.row_number().over(by_row))
@@ -101,12 +101,12 @@ def _identified(table: Table, changes: DataFrame, values: list[str]) -> DataFram
     kept = equal.where(F.col("_rank") <= F.coalesce("_rows", F.lit(1)))
     numbered = F.sha2(F.concat_ws("|", "_row", "_rank"), 256)
     named = kept.withColumn("_row", F.when(F.col("_rank") == 1, F.col("_row")).otherwise(numbered))
-    own = [c.name for c in KEYLESS_COLUMNS]
-    return named.select(*own, *map(column, values), _KIND, "_new")
+    layer_columns = [c.name for c in KEYLESS_COLUMNS]
+    return named.select(*layer_columns, *map(column, values), _KIND, "_new")
 
 
-def _expanded(changes: DataFrame, values: list[str]) -> DataFrame:
-    """Marks what removes a row, and splits an update in two."""
+def _split_updates(changes: DataFrame, values: list[str]) -> DataFrame:
+    """Marks changes that remove a row, and splits an update in two."""
     removes = F.col("_operation") == DELETE
     kind = F.when(removes, "deleted").when(F.col("_old_key").isNotNull(), "updated")
     marked = changes.withColumns({"_removes": removes, _KIND: F.coalesce(kind, F.lit("inserted"))})
@@ -121,7 +121,7 @@ def _expanded(changes: DataFrame, values: list[str]) -> DataFrame:
 
 
 def _equal_rows(table: Table, rows: DataFrame) -> DataFrame:
-    """How many rows, `_rows`, there are of each identity `_row` of which there are several."""
+    """The identities `_row` of which there are several rows, with their number `_rows`."""
     of_kafka = [feed_name(table, feed) for feed in table.feeds if feed.kafka]
     file, split = (F.concat("_feed", F.substring("_arrival", 1, n)) for n in (_FILE, _SPLIT))
     line = F.conv(F.substring("_arrival", _SPLIT + 1, 8), 16, 10).cast("bigint")
@@ -141,8 +141,8 @@ def _equal_rows(table: Table, rows: DataFrame) -> DataFrame:
     return several.mapInArrow(count_batches, "_row string, _rows int")
 
 
-def _identity() -> list[Column]:
-    at = F.when(F.col("_snapshot").isNotNull(), position())
+def _list_identity_parts() -> list[Column]:
+    at = F.when(F.col("_snapshot").isNotNull(), position_column())
     return [
         F.hex(F.expr(sequence_sql("_order"))),
         F.coalesce(at, F.lit("")),

@@ -1,16 +1,16 @@
-"""`silver.T_pending`: what the change log of a table has that is not merged yet, folded by a view.
+"""`silver.T_pending`: a view that folds the pending changes in a table's change log.
 
-Nothing is written but the view's text. It reads the batches of the change log from the one after
-the newest merged up to the newest shown, which stand in it as numbers, and brings them to one row
-per key as the fold does; the table's own row of a key is one of its changes where it may be newer
-than what waits. Gold lays the view over the table whenever gold is read. So a change is seen once
-it is in the log, or once it has waited for `max_staleness`, and the MERGE can wait until it pays
+Only the view's text is written. It reads the batches of the change log after the newest merged one,
+up to the newest one to be shown (the text has both numbers), and reduces them to one row per key as
+the fold does; the table's own row of a key takes part where it may be newer than the pending
+changes. Gold applies the view on top of the table (merge on read). So a change is visible once it
+is in the log, or once it is as old as `max_staleness`, and the MERGE is made when it is worth it
 (`silver.freshness`).
 
-The text holds no more than it takes to fold whole, ordinary changes of a table that has met no
-others: a key's newest change is its row. What it takes more for is merged at once (`shows`), after
-what was shown before it, so that no reader goes back. The numbers make the view right at any time:
-what is merged and shown as well is shown once, as both are the same row.
+The text can fold only changes with all columns, in a table that has had no others: a key's newest
+change is its row. Other batches are merged at once (`can_show`), after those that are shown, so
+that readers never see an older state again. The numbers make the view right at any time: a change
+that is merged and still shown is the same row twice, and is shown once.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.storage import names
 from lakehouse.storage.names import literal, quote
-from lakehouse.storage.views import View, publish, retract
+from lakehouse.storage.views import View, publish_views, retract_views
 from silver.changelog.batch import Batch
 from silver.contract import PENDING, waits_in_log
 from silver.decode.values.sequences import WIDTH
@@ -36,11 +36,11 @@ _OWN_ORDER = ("debezium", "ydb")
 COMMENT = "changes in the change log of {} that are not applied yet, one row per key"
 
 
-def shows(batch: Batch) -> bool:
+def can_show(batch: Batch) -> bool:
     """Whether a batch, all of the log that is not merged, can be shown by its newest changes.
 
-    Not with changes that lack columns or moved from another key, now or ever, with a truncate, a
-    full snapshot, positions that start anew, columns or types that the table has not, or ties.
+    Not so with changes that lack columns or changed their key, now or before, with a truncate, a
+    full snapshot, positions that start anew, columns or types that the table lacks, or ties.
     """
     table, state, kept = batch.table, batch.before, batch.table.kept
     apart = (
@@ -57,80 +57,81 @@ def shows(batch: Batch) -> bool:
 
 
 def _may_tie(batch: Batch) -> bool:
-    """Whether a change that comes again may be shown in place of one that won the tie.
+    """Whether a repeated change may be shown in place of one that won a tie.
 
-    Sources with an order of their own rarely give one key two changes at one sequence. Of others
-    every sequence that waits must be above those of the table; ties among what waits are seen.
+    Sources with an order of their own rarely give one key two changes with one sequence. For others
+    all pending sequences must be above those of the table; the view handles ties among them.
     """
     table, summary = batch.table, batch.summary
     if batch.before.ties or not (summary.oldest or "").strip("0/"):
         return True
     if table.config.format in _OWN_ORDER:
         return False
-    highest, first = _highest(table, batch.before), summary.first_order
+    highest, first = _find_highest_order(table, batch.before), summary.first_order
     return first is None or (bool(highest) and sequence_of(first) <= sequence_of(highest))
 
 
-def show(batch: Batch, state: TableState) -> TableState:
-    """Publishes the view of a batch that can be shown; what is known of the table after that.
+def show_pending(batch: Batch, state: TableState) -> TableState:
+    """Publishes the view of a batch that can be shown; returns the table's new state.
 
-    `state` is known of the table with the batch, of which nothing is merged yet.
+    `state` is the table's state with the batch, of which nothing is merged yet.
     """
     table, keys, format = batch.table, batch.table.config.keys, batch.table.config.format
     summary = _with_bounds(batch)
-    first, highest = summary.first_order, _highest(table, state)
+    first, highest = summary.first_order, _find_highest_order(table, state)
     columns = [field.name for field in batch.fields]
     changes = changes_sql(batch, columns, summary)
-    of_keys = f"SELECT {_listed(keys)} FROM ({changes})"
+    of_keys = f"SELECT {_join_quoted(keys)} FROM ({changes})"
     if first is not None and first <= highest:
         held = held_sql(table.config, table.kept.name, columns, of_keys, first)
         changes += f" UNION ALL {held}"
-    since = state.waiting_since or summary.came or _now()
+    since = state.waiting_since or summary.came or _find_now_micros()
     newest = newest_sql(columns, keys, changes, format not in _OWN_ORDER)
     query, of_keys = (
         f"SELECT *, timestamp_micros({since}) AS _since FROM ({text})" for text in (newest, of_keys)
     )
-    view = _view(table, columns, query)._replace(of_keys=of_keys, since=since)
-    publish(table.spark, table.target, "silver", [view])
+    view = _build_view(table, columns, query)._replace(of_keys=of_keys, since=since)
+    publish_views(table.spark, table.target, "silver", [view])
     return state.replace(waits=summary, highest=highest, waiting_since=since, shown=batch.number)
 
 
-def hide(table: SilverTable) -> None:
-    """Has the view show nothing: all that it showed is merged.
+def hide_pending(table: SilverTable) -> None:
+    """Makes the view empty: all that it showed is merged.
 
-    In a lake without a catalog the view goes away.
+    In a lake without a catalog the view is removed.
     """
     if not waits_in_log(table.target, table.config):
         return
     if not table.target.catalog:
-        retract(table.target, "silver", [f"{table.name}{PENDING}"])
+        retract_views(table.target, "silver", [f"{table.name}{PENDING}"])
         return
     columns = [field.name for field in table.kept.business]
-    shown = _listed([*columns, "_order", "_deleted"])
+    shown = _join_quoted([*columns, "_order", "_deleted"])
     nothing = f"SELECT {shown}, current_timestamp() AS _since FROM {table.kept.name} WHERE false"
-    view = _view(table, columns, nothing)
-    publish(table.spark, table.target, "silver", [view])
+    view = _build_view(table, columns, nothing)
+    publish_views(table.spark, table.target, "silver", [view])
 
 
-def _view(table: SilverTable, columns: Sequence[str], query: str) -> View:
+def _build_view(table: SilverTable, columns: Sequence[str], query: str) -> View:
     shown: dict[str, str | None] = dict.fromkeys([*columns, "_order", "_deleted", "_since"])
     comment = COMMENT.format(table.name)
     return View(f"{table.name}{PENDING}", shown, comment, tuple(table.config.keys), query)
 
 
-def _now() -> int:
+def _find_now_micros() -> int:
     return int(datetime.now(timezone.utc).timestamp() * 1_000_000)
 
 
 def changes_sql(batch: Batch, columns: Sequence[str], summary: Summary) -> str:
     """The changes in the log's batches that are not merged: columns, operation, order key.
 
-    `summary` is that of those batches. What its first and last order key tell of all between them
-    is not asked of every row.
+    `summary` is that of those batches. Conditions that its first and last order key decide for all
+    rows are left out.
     """
+    order = order_sql(_build_sequence_sql(batch, summary))
     changes = (
-        f"SELECT {_listed(columns)}, _operation, {order_sql(_sequence(batch, summary))} AS _order,"
-        f" _digest FROM {batch.table.log.name}"
+        f"SELECT {_join_quoted(columns)}, _operation, {order} AS _order, _digest"
+        f" FROM {batch.table.log.name}"
         f" WHERE _batch > {batch.before.batch} AND _batch <= {batch.number}"
         " AND _reason IS NULL AND _operation IN ('upsert', 'delete')"
     )
@@ -140,8 +141,8 @@ def changes_sql(batch: Batch, columns: Sequence[str], summary: Summary) -> str:
     return f"SELECT * FROM ({changes}) WHERE _order > {order_literal(cutoff)}"
 
 
-def _sequence(batch: Batch, summary: Summary) -> str:
-    """SQL of a change's sequence: where all are of one epoch, that stands in front of each."""
+def _build_sequence_sql(batch: Batch, summary: Summary) -> str:
+    """SQL of a change's sequence; a literal epoch in front where all changes have the same."""
     if batch.table.config.format != "debezium":
         return "_sequence"
     bounds = [summary.first_order, summary.last_order]
@@ -154,12 +155,12 @@ def _sequence(batch: Batch, summary: Summary) -> str:
 def held_sql(table: Table, rows: str, columns: Sequence[str], waiting: str, oldest: bytes) -> str:
     """The table's rows of the keys `waiting`, as the changes that made them.
 
-    `oldest` is the first order key that waits: no row below it is newer than what waits of its key.
+    `oldest` is the lowest pending order key: no row below it is newer than its pending changes.
     """
-    same = names.same("held", "waiting", table.keys, table.nullable_keys)
+    same = names.agree_on("held", "waiting", table.keys, table.nullable_keys)
     operation = "CASE WHEN _deleted THEN 'delete' ELSE 'upsert' END AS _operation"
     return (
-        f"SELECT /*+ BROADCAST(waiting) */ {_listed(columns)}, {operation}, _order, _digest"
+        f"SELECT /*+ BROADCAST(waiting) */ {_join_quoted(columns)}, {operation}, _order, _digest"
         f" FROM {rows} AS held LEFT SEMI JOIN ({waiting}) AS waiting ON {same}"
         f" WHERE held._order >= {order_literal(oldest)}"
     )
@@ -168,37 +169,37 @@ def held_sql(table: Table, rows: str, columns: Sequence[str], waiting: str, olde
 def newest_sql(columns: Sequence[str], keys: Sequence[str], changes: str, ties: bool) -> str:
     """The newest of the changes of each key: columns, order key, whether it is a delete.
 
-    With `ties` a change counts from its first delivery on, among those at one sequence.
+    With `ties` a repeated change has the order key of its first delivery.
     """
     rows, order = changes, "_order DESC"
     if ties:
-        same = f"{_listed(keys)}, {sequence_sql_of('_order')}, _digest"
+        same = f"{_join_quoted(keys)}, {sequence_sql_of('_order')}, _digest"
         first = f"min(_order) OVER (PARTITION BY {same}) AS _first"
         rows, order = f"SELECT *, {first} FROM ({changes})", "_first DESC, _order"
     return (
-        f"SELECT {_listed(columns)}, _order, _operation = 'delete' AS _deleted FROM ("
-        f"SELECT *, row_number() OVER (PARTITION BY {_listed(keys)} ORDER BY {order}) AS _place"
-        f" FROM ({rows})) WHERE _place = 1"
+        f"SELECT {_join_quoted(columns)}, _order, _operation = 'delete' AS _deleted FROM ("
+        f"SELECT *, row_number() OVER (PARTITION BY {_join_quoted(keys)} ORDER BY {order})"
+        f" AS _place FROM ({rows})) WHERE _place = 1"
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_quoted(names: Sequence[str]) -> str:
     return ", ".join(map(quote, names))
 
 
 def _with_bounds(batch: Batch) -> Summary:
-    """The summary with the lowest and highest order key, where its write did not tell them."""
+    """The summary with the lowest and highest order key, also where its write lacks them."""
     summary = batch.summary
     if summary.first_order is not None or not summary.changes:
         return summary
     bounds = F.min("_order").alias("first"), F.max("_order").alias("last")
-    found = batch.changes.agg(*bounds).collect()[0]
-    return summary.replace(first_order=bytes(found["first"]), last_order=bytes(found["last"]))
+    row = batch.changes.agg(*bounds).collect()[0]
+    return summary.replace(first_order=bytes(row["first"]), last_order=bytes(row["last"]))
 
 
-def _highest(table: SilverTable, state: TableState) -> bytes:
-    """The highest order key of the table; asked where the state does not tell."""
+def _find_highest_order(table: SilverTable, state: TableState) -> bytes:
+    """The highest order key of the table; by a query where the state does not have it."""
     if state.highest is not None:
         return state.highest
-    found = table.kept.read().agg(F.max("_order").alias("at")).collect()[0]["at"]
-    return bytes(found or b"")
+    highest = table.kept.read().agg(F.max("_order").alias("at")).collect()[0]["at"]
+    return bytes(highest or b"")

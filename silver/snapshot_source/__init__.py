@@ -1,1 +1,1 @@
-"""Snapshot files: one extract of a table per effective date."""
+"""Snapshot files: all rows (full) or the changed rows (delta) of a table per effective date."""

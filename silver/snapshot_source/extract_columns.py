@@ -1,7 +1,7 @@
-"""Columns that the files of a day lack, and that those of the day before had.
+"""Columns that the snapshot files of a date lack, and that those of the date before had.
 
-Rows of CSV and Parquet files have all columns of their file, so the first row of each file tells
-them. Objects in JSON may leave out what is null and tell nothing.
+Rows of CSV and Parquet files have all columns of their file, so the first row of each file is
+enough. JSON objects may leave out nulls, so that files in JSON are not checked.
 """
 
 import json
@@ -17,23 +17,23 @@ from silver.state.drift import drop_of, return_of
 from silver.state.table_state import TableState
 
 CARRIED = "columns of extracts"
-"""The aspect of a table's state with the columns of the newest day, in lower case, as JSON."""
+"""The fingerprint's entry with the columns of the newest date, in lower case, as JSON."""
 
 
 def follow_columns(
     table: Table, state: TableState, types: Mapping[str, str], rows: DataFrame
 ) -> tuple[list[Noticed], dict[str, str]]:
-    """The columns that went with a day or came back, and what the table's state learns.
+    """The columns that are gone since a date or are back, and new entries of the fingerprint.
 
     Args:
         table: the table's configuration.
-        state: what is known of the table.
+        state: the table's state.
         types: the business columns of the change log with their types.
-        rows: the day's rows in bronze.
+        rows: the date's rows in bronze.
     """
     if table.feeds[0].file_format == "json":
         return [], {}
-    headers = _headers(rows)
+    headers = _read_headers(rows)
     now = set.intersection(*headers.values()) if headers else set()
     if not now:
         return [], {}
@@ -51,12 +51,12 @@ def follow_columns(
     return noticed, {} if now == before else {CARRIED: json.dumps(sorted(now))}
 
 
-def _headers(rows: DataFrame) -> dict[str, set[str]]:
-    """The columns of each file by its first row, in lower case; of a broken row nothing."""
+def _read_headers(rows: DataFrame) -> dict[str, set[str]]:
+    """The columns of each file by its first row, in lower case; not if that is broken."""
     first = rows.where("_line = 0").select("_file", F.col("_raw").cast("string").alias("raw"))
     named = first.select("_file", F.json_object_keys("raw").alias("names")).collect()
-    return {row["_file"]: _lower(row["names"]) for row in named if row["names"]}
+    return {row["_file"]: _lower_names(row["names"]) for row in named if row["names"]}
 
 
-def _lower(names: Iterable[str]) -> set[str]:
+def _lower_names(names: Iterable[str]) -> set[str]:
     return {name.lower() for name in names}

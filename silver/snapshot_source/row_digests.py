@@ -1,10 +1,10 @@
-"""Full and delta extracts compared with the last state by digests alone.
+"""Digests by which snapshot rows are compared with the last state.
 
-Keys and values are each reduced to one SHA-256 of a canonical text. Every value that is not null
-stands in it with its column's name, both with their lengths in front, in order of the names: texts
-that run together, null and the empty string, and separators inside values cannot collide, and a
-column that is added with nulls changes no digest. A decimal keeps its digest in a wider type.
-Operational columns have a digest of their own, which decides no letter.
+Keys and values are each reduced to one SHA-256 of a canonical text. It has every value that is not
+null with its column's name, both with their lengths in front, in order of the names: adjacent
+texts, null and the empty string, and separators inside values cannot collide, and a column that is
+added with nulls changes no digest. A decimal keeps its digest in a wider type. Operational columns
+have a digest of their own, which does not count as a change of the row.
 """
 
 from collections.abc import Collection
@@ -30,33 +30,33 @@ def with_digests(
 ) -> DataFrame:
     """The rows with `_key_digest`, `_value_digest` and `_rest_digest` of their business columns.
 
-    32 bytes each; `_rest_digest` is that of the operational columns, null without any. Names with
-    an underscore in front are the layer's own and are part of none.
+    32 bytes each; `_rest_digest` is that of the operational columns, null without any. Columns with
+    an underscore in front are silver's own and are part of no digest.
     """
     fields = [field for field in rows.schema if not field.name.startswith("_")]
     values = [f for f in fields if f.name not in keys and f.name not in operational]
     named = [field for field in fields if field.name in keys]
     rest = [field for field in fields if field.name in operational]
-    aside = digest(rest) if rest else F.lit(None).cast("binary")
+    aside = hash_fields(rest) if rest else F.lit(None).cast("binary")
     return rows.withColumns(
-        {KEY_DIGEST: digest(named), VALUE_DIGEST: digest(values), REST_DIGEST: aside}
+        {KEY_DIGEST: hash_fields(named), VALUE_DIGEST: hash_fields(values), REST_DIGEST: aside}
     )
 
 
-def digest(fields: Collection[T.StructField]) -> Column:
+def hash_fields(fields: Collection[T.StructField]) -> Column:
     """SHA-256 of the columns' values, the same for equal values in whatever order of columns."""
-    parts = (_part(field) for field in sorted(fields, key=lambda field: field.name))
+    parts = (_write_field(field) for field in sorted(fields, key=lambda field: field.name))
     return F.unhex(F.sha2(F.concat(F.lit(""), *parts), 256))
 
 
-def _part(field: T.StructField) -> Column:
-    text = _canonical(F.col(quote(field.name)), field.dataType)
+def _write_field(field: T.StructField) -> Column:
+    text = _write_canonical(F.col(quote(field.name)), field.dataType)
     head = F.lit(f"{len(field.name)}:{field.name}")
     length = F.length(text).cast("string")
     return F.coalesce(F.concat(head, length, F.lit(":"), text), F.lit(""))
 
 
-def _canonical(value: Column, type: T.DataType) -> Column:
+def _write_canonical(value: Column, type: T.DataType) -> Column:
     if isinstance(type, T.DecimalType) and type.scale > 0:
         return F.regexp_replace(value.cast("string"), _ZEROS_AT_THE_END, "")
     if isinstance(type, T.FractionalType) and not isinstance(type, T.DecimalType):
@@ -65,10 +65,10 @@ def _canonical(value: Column, type: T.DataType) -> Column:
         return F.unix_micros(value).cast("string")
     if isinstance(type, T.BinaryType):
         return F.hex(value)
-    return _nested(value, type)
+    return _write_nested(value, type)
 
 
-def _nested(value: Column, type: T.DataType) -> Column:
+def _write_nested(value: Column, type: T.DataType) -> Column:
     if isinstance(type, T.MapType):
         return F.to_json(F.array_sort(F.map_entries(value)), _JSON)
     if isinstance(type, T.ArrayType | T.StructType):

@@ -1,7 +1,7 @@
-"""Which snapshot files a table has compared, as its state keeps them, and what is to be compared.
+"""The snapshot dates that a table has compared, as its state keeps them, and those left.
 
-Days are compared in order. One that arrives late, or gets more files, takes the later ones along:
-they are compared anew after it, so that the outcome is that of arrival in order.
+Dates are compared in order. After one that arrives late, or gets more files, the later ones are
+compared again, so that the outcome is the same as if files had arrived in order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from silver.state.table_state import SnapshotDay, TableState
 
 
 class Pending(NamedTuple):
-    """An extract to compare: its newest ingest batch, and those that hold it (None: any)."""
+    """A date to compare: its newest ingest batch, and those that have its rows (None: any)."""
 
     day: date | None
     newest: int
@@ -33,60 +33,64 @@ Days = Mapping[date | None, SnapshotDay]
 
 
 def days_of(state: TableState) -> dict[date | None, SnapshotDay]:
-    """The snapshot files known so far, by date."""
+    """The snapshot dates of a table's state, by date."""
     return {day.effective_date: day for day in state.days}
 
 
 def compared_since(days: Days, day: date) -> list[date]:
     """The dates from `day` on that are compared already."""
-    return [at for at, known in days.items() if known.batch is not None and at and at >= day]
+    return [at for at, entry in days.items() if entry.batch is not None and at and at >= day]
 
 
-def pending(table: SilverTable, days: Days, done: int, newest: int) -> list[Pending]:
-    """What there is to compare, in order; files of no date first.
+def list_pending(table: SilverTable, days: Days, done: int, newest: int) -> list[Pending]:
+    """The dates to compare, in order; files of no date first.
 
     Args:
         table: the table.
-        days: what is known.
-        done: ingest batch up to which everything was compared.
-        newest: ingest batch up to which there is something to read.
+        days: the dates of the table's state.
+        done: the ingest batch up to which everything was compared.
+        newest: the newest ingest batch.
     """
     day = effective_date(F.col("_file"), table.config)
-    rows = feed(table).where((F.col("_batch") > done) & (F.col("_batch") <= newest))
-    found = rows.groupBy(day.alias("day")).agg(
+    rows = read_feed(table).where((F.col("_batch") > done) & (F.col("_batch") <= newest))
+    grouped = rows.groupBy(day.alias("day")).agg(
         F.max("_batch").alias("newest"), F.collect_set("_batch").alias("batches")
     )
-    arrived = {row["day"]: Pending(*row) for row in found.collect()}
-    new = [_whole(one, days) for one in arrived.values() if one.newest > _read(days, one.day)]
+    arrived = {row["day"]: Pending(*row) for row in grouped.collect()}
+    new = [
+        _widen_to_all_batches(one, days)
+        for one in arrived.values()
+        if one.newest > _find_read_batch(days, one.day)
+    ]
     again = [
         Pending(at, newest, None)
-        for at, known in days.items()
-        if known.batch is None and at not in arrived
+        for at, entry in days.items()
+        if entry.batch is None and at not in arrived
     ]
     return sorted([*new, *again], key=lambda one: one.day or date.min)
 
 
 def effective_date(file: Column, table: Table) -> Column:
-    """The date in a file's path; null where the folder below the table's is no day since 1970."""
+    """The date in a file's path; null where the folder below the table's is no date since 1970."""
     day = F.regexp_extract(file, folder_pattern(table), 1).try_cast("date")
     return F.when(day >= F.lit("1970-01-01").cast("date"), day)
 
 
-def feed(table: SilverTable) -> DataFrame:
+def read_feed(table: SilverTable) -> DataFrame:
     """All rows of the table's feed in bronze."""
-    return bronze_rows.held(table.lake, feed_of(table.config))
+    return bronze_rows.read_feed(table.lake, feed_of(table.config))
 
 
 def feed_of(table: Table) -> str:
-    """The bronze table of the extracts."""
+    """The bronze table of the snapshot files."""
     return bronze.feed_name(table, table.feeds[0])
 
 
 def refuse_unreadable(table: SilverTable, day: date | None) -> None:
-    """A full extract that misses a file would delete that file's rows: it waits.
+    """Refuses a date with unreadable files: without these, a full one would delete their rows.
 
     Raises:
-        TableFailed: files of this extract could not be read.
+        TableFailed: files of this date could not be read.
     """
     listed = LakeTable(table.lake, "bronze", bronze.unreadable_name(feed_of(table.config)))
     if day is None or not listed.exists:
@@ -98,18 +102,18 @@ def refuse_unreadable(table: SilverTable, day: date | None) -> None:
         raise TableFailed(table.name, f"{message}; replace or remove them and run again")
 
 
-def _read(days: Days, day: date | None) -> int:
-    known = days.get(day)
-    return 0 if known is None or known.batch is None else known.feed_batch
+def _find_read_batch(days: Days, day: date | None) -> int:
+    entry = days.get(day)
+    return 0 if entry is None or entry.batch is None else entry.feed_batch
 
 
-def _whole(one: Pending, days: Days) -> Pending:
-    """An extract that is known already is read in full, wherever its rows lie."""
+def _widen_to_all_batches(one: Pending, days: Days) -> Pending:
+    """A date that was compared before is read in full, from whichever ingest batches."""
     return one._replace(batches=None) if one.day in days else one
 
 
 class RowKind(NamedTuple):
-    """Rows of one batch that are alike: how many, and the newest ingest batch of theirs."""
+    """Rows of one batch that are alike: how many, and their newest ingest batch."""
 
     batch: int
     letter: str | None
@@ -121,22 +125,22 @@ class RowKind(NamedTuple):
 
 
 def row_kinds(table: SilverTable, applied: int) -> list[RowKind]:
-    """The kinds of log rows above a batch, in order of their batches: one look at them for all.
+    """The kinds of log rows above a batch, in order of their batches, by one query.
 
-    Counted by columns of a few values each, which takes no sorting.
+    Grouped by columns of a few values each, which needs no sorting.
     """
     if not table.log.exists:
         return []
-    rows = log.read(table).where(F.col("_batch") > applied)
+    rows = log.read_log(table).where(F.col("_batch") > applied)
     alike = rows.groupBy("_batch", "_letter", "_operation", "_reason", "_sequence")
     counted = alike.agg(F.count(F.lit(1)).alias("records"), F.max("_feed_batch").alias("newest"))
     return sorted((RowKind(*row) for row in counted.collect()), key=lambda kind: kind.batch)
 
 
-def count_kinds(found: Sequence[RowKind], days: Days, applied: int) -> dict[str, int]:
+def count_kinds(kinds: Sequence[RowKind], days: Days, applied: int) -> dict[str, int]:
     """The counts of a run that applied these kinds, above a batch."""
     counts: dict[str, int] = {"records": 0}
-    for one in found:
+    for one in kinds:
         kind = f"dead_letter:{one.reason}" if one.reason else str(one.letter or "duplicate")
         counts[kind] = counts.get(kind, 0) + one.records
         counts["records"] += 0 if one.letter == "D" else one.records

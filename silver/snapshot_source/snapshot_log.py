@@ -1,8 +1,8 @@
-"""An extract into the change log: decode, gate, compare with the last state, write.
+"""Snapshot files of a date into the change log: decode, gate, compare with the last state, write.
 
-An extract is what a folder `PATH/YYYY-MM-DD/` holds when a run finds it. Each is one batch of the
-change log and takes the place of everything there from its date on: nothing as a rule, but for a
-day that arrives late or gets more files it is the days after it, which are then compared anew.
+They are all files that a folder `PATH/YYYY-MM-DD/` holds when a run reads it, and are one batch of
+the change log. That batch replaces everything there from its date on: usually nothing, but the
+later dates where it arrives late or gets more files. These are compared again.
 """
 
 from typing import NamedTuple
@@ -20,32 +20,38 @@ from silver.run import Run, SilverTable
 from silver.snapshot_source import snapshot_state
 from silver.snapshot_source.comparison import (
     DUPLICATE,
-    Extract,
-    compared,
-    digested,
+    SnapshotFiles,
+    add_digests,
+    compare_rows,
     is_equal,
-    supplied,
+    select_supplied,
 )
 from silver.snapshot_source.extract_columns import follow_columns
 from silver.snapshot_source.row_digests import KEY_DIGEST
-from silver.snapshot_source.snapshot_dates import Pending, days_of, effective_date, feed, feed_of
-from silver.snapshot_source.snapshot_state import Came
-from silver.snapshot_source.unread_lines import UnreadLines, unread_lines
+from silver.snapshot_source.snapshot_dates import (
+    Pending,
+    days_of,
+    effective_date,
+    feed_of,
+    read_feed,
+)
+from silver.snapshot_source.snapshot_state import ComparedFiles
+from silver.snapshot_source.unread_lines import UnreadLines, find_unread_lines
 from silver.state.table_state import TableState
 from silver.storage import layout
 from silver.storage.layout import DIGEST_COLUMNS, LETTER_COLUMN
-from silver.storage.row_columns import column, digest, to_all
+from silver.storage.row_columns import column, hash_change, to_all
 
-# What every task may hold: keys, and whole records.
+# So many keys, or whole records, can be sent to every task.
 FEW, FEW_RECORDS = 100_000, 1_000
 STAGED = "_staged"
-"""What the name ends in of the table that the rows of an extract are compared from."""
+"""The suffix of the table that the snapshot rows are compared from."""
 
 
 class CountedRows(NamedTuple):
-    """Keys that came, those of which some row can be believed, rows of a key, and sound ones.
+    """Supplied keys, those with some sound row, rows with a key, and the sound ones among them.
 
-    `arrival` is the last one of these; None without any. `unread` are rows that tell no key.
+    `arrival` is the last sound row's; None without any. `unread` are rows without a readable key.
     """
 
     keys: int
@@ -57,37 +63,37 @@ class CountedRows(NamedTuple):
 
     @property
     def once(self) -> bool:
-        """Whether every key came with one row."""
+        """Whether every key has one row."""
         return self.rows == self.keys
 
 
 def append_snapshot_files(
     run: Run, table: SilverTable, pending: Pending, state: TableState
-) -> tuple[TableState, Came | None]:
+) -> tuple[TableState, ComparedFiles | None]:
     """Adds the files of one date to the log as its next batch.
 
-    They take the place of what the log has from their date on.
+    They replace what the log has from their date on.
 
     Returns:
-        What is known of the table then, and what came, where it was compared.
+        The table's new state, and the rows of the files, where they were compared.
 
     Raises:
         ConfigurationDrift: the configuration contradicts what the table was built with.
         SchemaChangeRefused: a change of the columns that the table does not allow.
     """
-    batch = RawBatch(table, state, _rows(table, pending))
+    batch = RawBatch(table, state, _read_rows(table, pending))
     try:
         _follow_columns(batch, pending)
-        staged = _staged(batch)
+        staged = _stage_rows(batch)
     except SchemaChangeRefused:
-        run.noted[table.name] = batch.after(run.id)
+        run.noted[table.name] = batch.build_state_after(run.id)
         raise
-    came = _compare(batch, staged, pending)
-    return batch.after(run.id).replace(logged=state.logged + 1), came
+    came = _compare_rows(batch, staged, pending)
+    return batch.build_state_after(run.id).replace(logged=state.logged + 1), came
 
 
 def _follow_columns(batch: RawBatch, pending: Pending) -> None:
-    """Notes the columns that the files of a day lack, as far as the day is one.
+    """Records the columns that the files of a date lack; nothing for files of no date.
 
     Raises:
         SchemaChangeRefused: a column is gone, and the table does not allow that.
@@ -98,60 +104,61 @@ def _follow_columns(batch: RawBatch, pending: Pending) -> None:
     types = {f.name: f.dataType.simpleString() for f in batch.table.log.business}
     noticed, learned = follow_columns(config, batch.state, types, batch.raw)
     batch.noticed += noticed
-    schema_changes.refuse(config, noticed)
+    schema_changes.refuse_changes(config, noticed)
     batch.learned |= learned
 
 
-def _compare(batch: RawBatch, staged: DataFrame, pending: Pending) -> Came | None:
+def _compare_rows(batch: RawBatch, staged: DataFrame, pending: Pending) -> ComparedFiles | None:
     """Writes the staged rows to the log as what they change."""
     table, number, days = batch.table, batch.state.logged + 1, days_of(batch.state)
-    known = days.get(pending.day)
-    read = known.feed_batch if known is not None and known.batch is not None else 0
-    found = _counted(staged)
-    waits = known is not None and bool(known.unread_lines)
-    if pending.day is None or not found.believed or (not waits and _repeats_only(staged, read)):
+    previous = days.get(pending.day)
+    read = previous.feed_batch if previous is not None and previous.batch is not None else 0
+    counts = _count_rows(staged)
+    waits = previous is not None and bool(previous.unread_lines)
+    if pending.day is None or not counts.believed or (not waits and _repeats_only(staged, read)):
         new = staged.where(F.col("_feed_batch") > read)
-        _write_log(table, _noted(new, table.config), number, None)
+        _write_log(table, _to_unchanged_rows(new, table.config), number, None)
         return None
     config, sequence = table.config, sequence_of_day(pending.day)
     is_full = config.feeds[0].mode == "full"
     unread = UnreadLines(0, [])
-    if is_full and found.unread:
-        unread = unread_lines(staged, config)
-    deletes, arrival = is_full and not unread.lines, str(found.arrival)
-    extract = Extract(pending.day, sequence, arrival, feed_of(config), pending.newest, deletes)
-    state = _state_before(table, batch.state, staged, extract)
-    if not is_full and found.rows <= FEW:
+    if is_full and counts.unread:
+        unread = find_unread_lines(staged, config)
+    deletes, arrival = is_full and not unread.lines, str(counts.arrival)
+    feed = feed_of(config)
+    files = SnapshotFiles(pending.day, sequence, arrival, feed, pending.newest, deletes)
+    state = _state_before(table, batch.state, staged, files)
+    if not is_full and counts.rows <= FEW:
         state = state.join(F.broadcast(staged.select(KEY_DIGEST)), KEY_DIGEST, "left_semi")
-    rows = compared(staged, state, config, extract, found.once)
-    repeated = found.sound - found.believed
+    rows = compare_rows(staged, state, config, files, counts.once)
+    repeated = counts.sound - counts.believed
     if repeated > 0:
         rows = _with_raw(rows, batch.raw, repeated <= FEW_RECORDS)
     _write_log(table, rows, number, sequence)
-    return Came(number, staged, found.once, found.believed == found.keys, unread)
+    return ComparedFiles(number, staged, counts.once, counts.believed == counts.keys, unread)
 
 
-def _rows(table: SilverTable, pending: Pending) -> DataFrame:
+def _read_rows(table: SilverTable, pending: Pending) -> DataFrame:
     day = F.lit(pending.day.isoformat() if pending.day else None).cast("date")
-    rows = feed(table).where(F.col("_batch") <= pending.newest)
+    rows = read_feed(table).where(F.col("_batch") <= pending.newest)
     if pending.batches is not None:
         rows = rows.where(F.col("_batch").isin(pending.batches))
     mine = rows.where(effective_date(F.col("_file"), table.config).eqNullSafe(day))
     return mine.withColumn("_feed", F.lit(feed_of(table.config)))
 
 
-def _staged(batch: RawBatch) -> DataFrame:
-    """Decoded and gated rows with digests, written once: the comparison reads the digests only."""
+def _stage_rows(batch: RawBatch) -> DataFrame:
+    """Writes decoded and gated rows with digests: the comparison reads only the digests."""
     staged, layer = batch.table.part(STAGED), (*GATED_COLUMNS, *DIGEST_COLUMNS)
 
     def write(changes: DataFrame) -> _Staged:
-        rows = _Staged(digested(changes, batch.table.config), Observation())
-        layout.ensure(staged, layout.business(changes.schema), layer)
-        layout.load(staged, rows.watched(), anew=True)
+        rows = _Staged(add_digests(changes, batch.table.config), Observation())
+        layout.ensure_table(staged, layout.list_source_fields(changes.schema), layer)
+        layout.load_rows(staged, rows.observe_rows(), anew=True)
         return rows
 
     def rewrite(changes: DataFrame) -> _Staged:
-        layout.drop_retyped(staged, layout.business(changes.schema))
+        layout.drop_retyped(staged, layout.list_source_fields(changes.schema))
         return write(changes)
 
     _, rows = write_decoded(batch, write, rewrite)
@@ -159,30 +166,30 @@ def _staged(batch: RawBatch) -> DataFrame:
 
 
 class _Staged(NamedTuple):
-    """Rows that are staged, and what is seen of them meanwhile."""
+    """Rows to be staged, and what is observed of them in that write."""
 
     changes: DataFrame
     seen: Observation
 
-    def watched(self) -> DataFrame:
+    def observe_rows(self) -> DataFrame:
         return self.changes.observe(self.seen, F.count("_unlike").alias("unlike"))
 
-    def unlike(self) -> int:
+    def count_mismatches(self) -> int:
         """How many records show columns or types that they were decoded without."""
         return int(self.seen.get["unlike"])
 
 
 def _repeats_only(staged: DataFrame, read: int) -> bool:
-    """Whether the rows above ingest batch `read` are equal to those of the extract that count."""
+    """Whether the rows above ingest batch `read` equal the rows that count among the others."""
     if not read:
         return False
-    old = supplied(staged.where(F.col("_feed_batch") <= read))
+    old = select_supplied(staged.where(F.col("_feed_batch") <= read))
     new = staged.where(F.col("_feed_batch") > read).join(old, KEY_DIGEST, "left")
     return new.where(F.col("_reason").isNotNull() | ~is_equal()).isEmpty()
 
 
-def _counted(staged: DataFrame) -> CountedRows:
-    """Looks at digests and at little else."""
+def _count_rows(staged: DataFrame) -> CountedRows:
+    """Counts the staged rows by their digests."""
     sound, keyed = F.col("_reason").isNull(), staged.where(F.col(KEY_DIGEST).isNotNull())
     by_key = keyed.groupBy(KEY_DIGEST).agg(
         F.count(F.lit(1)).alias("rows"), F.count_if(sound).alias("sound")
@@ -202,26 +209,26 @@ def _counted(staged: DataFrame) -> CountedRows:
 
 
 def _state_before(
-    table: SilverTable, state: TableState, staged: DataFrame, extract: Extract
+    table: SilverTable, state: TableState, staged: DataFrame, files: SnapshotFiles
 ) -> DataFrame:
-    """The live keys before an extract, with their digests; none before the first one."""
-    found = snapshot_state.before(table, days_of(state), extract.day)
+    """The live keys before a date, with their digests; no rows before the first date."""
+    before = snapshot_state.read_state_before(table, days_of(state), files.day)
     columns = [*[c.name for c in DIGEST_COLUMNS], *table.config.keys]
-    return staged.limit(0).select(*map(column, columns)) if found is None else found
+    return staged.limit(0).select(*map(column, columns)) if before is None else before
 
 
 def _with_raw(rows: DataFrame, raw: DataFrame, few: bool) -> DataFrame:
-    """Dead letters that only the comparison found get their raw record back."""
+    """Adds the raw record to dead letters that only the comparison found."""
     twins = rows.where(F.col("_reason") == DUPLICATE).select("_arrival")
     records = raw.select("_arrival", F.col("_raw").alias("__raw"))
-    found = records.join(twins, "_arrival", "left_semi")
-    joined = rows.join(to_all(found, few), "_arrival", "left")
+    matching = records.join(twins, "_arrival", "left_semi")
+    joined = rows.join(to_all(matching, few), "_arrival", "left")
     filled = joined.withColumn("_raw", F.coalesce("_raw", "__raw"))
     return filled.select(*[column(c) for c in rows.columns])
 
 
-def _noted(staged: DataFrame, table: Table) -> DataFrame:
-    """Rows that change nothing as rows of the log: repeats, and dead letters of no extract."""
+def _to_unchanged_rows(staged: DataFrame, table: Table) -> DataFrame:
+    """Log rows of records without a change: repeats, and dead letters of files of no date."""
     emptied = [
         column(c) if c in table.keys else F.lit(None).cast(staged.schema[c].dataType).alias(c)
         for c in staged.columns
@@ -234,12 +241,12 @@ def _noted(staged: DataFrame, table: Table) -> DataFrame:
 
 
 def _write_log(table: SilverTable, rows: DataFrame, number: int, since: str | None) -> None:
-    """One commit: batch `number`, in place of what has a sequence from `since` on."""
-    fields = layout.business(rows.schema)
-    layout.ensure(table.log, fields, (*LOG_COLUMNS, LETTER_COLUMN))
+    """Writes batch `number` in one commit; it replaces what has a sequence from `since` on."""
+    fields = layout.list_source_fields(rows.schema)
+    layout.ensure_table(table.log, fields, (*LOG_COLUMNS, LETTER_COLUMN))
     values = [field.name for field in fields if field.name not in table.config.keys]
-    logged = rows.withColumns({"_digest": digest(values), "_batch": F.lit(number)})
+    logged = rows.withColumns({"_digest": hash_change(values), "_batch": F.lit(number)})
     if since is None:
-        layout.load(table.log, logged, anew=False)
+        layout.load_rows(table.log, logged, anew=False)
     else:
         logged.writeTo(table.log.name).overwrite(F.col("_sequence") >= F.lit(since))

@@ -1,7 +1,7 @@
-"""Snapshot tables, snapshot file by snapshot file: log, apply, count.
+"""Table runs of snapshot tables, date by date: compare, log, apply, count.
 
-Each extract is one batch of the change log (see `silver.snapshot_source.snapshot_log`), and its I,
-U and D go the way of all changes.
+The files of a date are one batch of the change log (see `silver.snapshot_source.snapshot_log`), and
+its letters I, U and D are applied like all changes.
 """
 
 import dataclasses
@@ -23,12 +23,12 @@ from silver.snapshot_source.snapshot_dates import (
     count_kinds,
     days_of,
     feed_of,
-    pending,
+    list_pending,
     refuse_unreadable,
     row_kinds,
 )
 from silver.snapshot_source.snapshot_log import append_snapshot_files
-from silver.snapshot_source.snapshot_state import Came
+from silver.snapshot_source.snapshot_state import ComparedFiles
 from silver.state import fingerprint
 from silver.state.table_state import TableState
 from silver.table_run import TableResult, run_table, sum_counts
@@ -43,7 +43,7 @@ def apply_snapshot_files(
 ) -> TableResult:
     """Compares and applies all snapshot files up to the ingest batch `newest`, in order of dates.
 
-    Before them those of the dates `again`, which have been compared, are compared anew.
+    Before that, the dates `again`, which were compared before, are compared again.
 
     The counts of the result have `records`, of which `I`, `U`, `N`, `duplicate` and
     `dead_letter:<reason>` are the outcomes; `D` and `X` count keys, not records.
@@ -55,34 +55,38 @@ def apply_snapshot_files(
     feed = feed_of(table.config)
     done, reach = state.positions.get(feed, 0), newest.get(feed, 0)
     settled = min(state.batch, max((day.batch or 0 for day in state.days), default=0))
-    state, counted = _apply(run, table, state, row_kinds(table, settled), None)
+    state, counted = _apply_log(run, table, state, row_kinds(table, settled), None)
     days = [replace(d, feed_batch=0) if d.effective_date in again else d for d in state.days]
     state = state.replace(days=days)
     asked = [Pending(day, reach, None) for day in sorted(again)]
-    while left := asked or pending(table, days_of(state), done, reach):
+    while left := asked or list_pending(table, days_of(state), done, reach):
         asked = asked[1:]
         refuse_unreadable(table, left[0].day)
         state, came = append_snapshot_files(run, table, left[0], state)
-        state, new = _apply(run, table, state, row_kinds(table, state.batch), came)
+        state, new = _apply_log(run, table, state, row_kinds(table, state.batch), came)
         if came is not None and came.unread.repaired:
             dead_letters.resolve_files(table, came.unread.repaired, run.id)
         counted = sum_counts(counted, new)
     return TableResult(state.at({feed: reach}), counted)
 
 
-def _apply(
-    run: Run, table: SilverTable, state: TableState, found: Sequence[RowKind], came: Came | None
+def _apply_log(
+    run: Run,
+    table: SilverTable,
+    state: TableState,
+    kinds: Sequence[RowKind],
+    came: ComparedFiles | None,
 ) -> tuple[TableState, dict[str, int]]:
-    """Applies what the log holds beyond the batch of `state`.
+    """Applies what the log holds above the batch of `state`.
 
-    The table is recomputed where the log shows a change of the same time or a later one: the
-    comparison with the state before may be another now.
+    The table is recomputed where it holds changes of the same date or a later one: the comparison
+    with the state before may differ now.
     """
-    state = _settled(run, table, state, found, came)
+    state = _settle_dates(run, table, state, kinds, came)
     newest = max((day.batch or 0 for day in state.days), default=0)
     if newest <= state.batch:
         return state, {}
-    new = [kind for kind in found if state.batch < kind.batch <= newest]
+    new = [kind for kind in kinds if state.batch < kind.batch <= newest]
     oldest = min((kind.sequence for kind in new if kind.letter and kind.sequence), default=None)
     anew = oldest is not None and _reaches_back(table, oldest)
     batch = Batch.of_log(table, state, state.replace(logged=newest, waits=None))
@@ -91,15 +95,19 @@ def _apply(
     return done.state.replace(logged=max(state.logged, newest)), counted
 
 
-def _settled(
-    run: Run, table: SilverTable, state: TableState, found: Sequence[RowKind], came: Came | None
+def _settle_dates(
+    run: Run,
+    table: SilverTable,
+    state: TableState,
+    kinds: Sequence[RowKind],
+    came: ComparedFiles | None,
 ) -> TableState:
-    """The state with the dates that the log holds; kept at once, as a next date builds on it."""
-    days = snapshot_state.settle(table, days_of(state), found, came)
+    """The state with the dates that the log holds, which is recorded for the next date."""
+    days = snapshot_state.settle_dates(table, days_of(state), kinds, came)
     logged = max([state.logged, *(day.batch or 0 for day in days.values())])
     settled = state.replace(days=[*days.values()], logged=logged)
     if settled != state:
-        ledger.append(table.spark, table.target, [settled.begun(run.id, table.name)])
+        ledger.append_entries(table.spark, table.target, [settled.begun(run.id, table.name)])
     return settled
 
 

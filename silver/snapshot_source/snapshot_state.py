@@ -1,8 +1,8 @@
 """`silver.T_digests`, the last state of a snapshot table: a digest of each live key and its values.
 
-It follows from the change log alone, so a run that was killed between the two is brought to its end
-by the next one. A run that goes on takes the digests of the rows that it has just compared, and
-where much has changed writes the state anew: a MERGE would look for every key before it did.
+It follows from the change log alone, so the next run completes one that was killed between the two
+writes. A run that is not killed uses the digests of the rows that it has just compared, and where
+much has changed it writes the state anew, which is faster than a MERGE.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,29 +14,29 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.storage.statements import execute, inserting, updating
+from lakehouse.storage.statements import execute_with_rows, render_insert, render_update
 from silver.changelog import log
 from silver.contract import DELETE, UPSERT
 from silver.decode.protocols.snapshot_files import day_of_sequence, sequence_of_day
 from silver.run import SilverTable
-from silver.snapshot_source.comparison import digested, last_state, newest
+from silver.snapshot_source.comparison import add_digests, last_state, select_newest_changes
 from silver.snapshot_source.row_digests import DIGESTS, KEY_DIGEST, REST_DIGEST, VALUE_DIGEST
 from silver.snapshot_source.snapshot_dates import Days, RowKind, compared_since
-from silver.snapshot_source.unread_lines import UnreadLines, unread_lines
+from silver.snapshot_source.unread_lines import UnreadLines, find_unread_lines
 from silver.state.table_state import SnapshotDay
 from silver.storage import layout
 from silver.storage.layout import DIGEST_COLUMNS
 from silver.storage.row_columns import FEW, column, to_all
 
-# Share of the live keys from which on the state is written anew, and not merged into.
+# From this share of changed keys on, the state is written anew instead of merged into.
 MUCH = 0.2
 
 
-class Came(NamedTuple):
-    """The rows of the extract that a batch of the log was made of, with their digests.
+class ComparedFiles(NamedTuple):
+    """The snapshot rows that a batch of the log was made of, with their digests.
 
-    `once` says that no two have one key, `whole` that of every key some row can be believed.
-    `unread` are lines that tell no key: as long as there are some, nothing is deleted.
+    `once`: no two rows have the same key. `whole`: every key has a sound row. `unread` are lines
+    without a readable key: as long as there are some, nothing is deleted.
     """
 
     batch: int
@@ -46,34 +46,34 @@ class Came(NamedTuple):
     unread: UnreadLines
 
 
-def before(table: SilverTable, days: Days, day: date) -> DataFrame | None:
-    """The state that an extract is compared with; None when there is none yet.
+def read_state_before(table: SilverTable, days: Days, day: date) -> DataFrame | None:
+    """The state that the files of a date are compared with; None when there is none yet.
 
-    That is the last one, or, where a later extract has been compared, that before its date.
+    It is the last one, or, where later dates have been compared, the one before this date.
     """
     if not table.digests.exists:
         return None
     if not compared_since(days, day):
         return table.digests.read()
-    earlier = log.read(table).where(F.col("_sequence") < sequence_of_day(day))
+    earlier = log.read_log(table).where(F.col("_sequence") < sequence_of_day(day))
     return last_state(earlier, table.config)
 
 
-def settle(
+def settle_dates(
     table: SilverTable,
     days: Mapping[date | None, SnapshotDay],
     kinds: Sequence[RowKind],
-    came: Came | None = None,
+    came: ComparedFiles | None = None,
 ) -> Mapping[date | None, SnapshotDay]:
-    """Brings the digests and the list of extracts up to the log; returns that list.
+    """Brings the digests and the list of dates up to the log; returns that list.
 
-    The newest batch of the log may be ahead of them, and no other.
+    Only the newest batch of the log may be missing in them.
 
     Args:
         table: the table.
-        days: the extracts known so far.
-        kinds: what the log holds, at least beyond those.
-        came: the extract that its newest batch was made of, where the run knows.
+        days: the dates of the table's state.
+        kinds: what the log holds, at least above those dates' batches.
+        came: the rows of its newest batch, where this run has written it.
     """
     settled = max((day.batch or 0 for day in days.values()), default=0)
     new = [kind for kind in kinds if kind.batch > settled]
@@ -82,8 +82,8 @@ def settle(
     sequence = max((kind.sequence for kind in new if kind.sequence), default=None)
     at = None if sequence is None else day_of_sequence(sequence)
     mode, read = str(table.config.feeds[0].mode), max(kind.feed_batch for kind in new)
-    known = days.get(at, SnapshotDay(at, mode, None, 0))
-    day = structs.replace(known, mode=mode, batch=new[-1].batch, feed_batch=read)
+    previous = days.get(at, SnapshotDay(at, mode, None, 0))
+    day = structs.replace(previous, mode=mode, batch=new[-1].batch, feed_batch=read)
     if at is not None and any(kind.letter for kind in new):
         not_supplied = _bring_up(table, days, at, new, came)
         day = structs.replace(day, not_supplied=not_supplied, unread_lines=None)
@@ -94,20 +94,20 @@ def settle(
 
 
 def _bring_up(
-    table: SilverTable, days: Days, day: date, new: Sequence[RowKind], came: Came | None
+    table: SilverTable, days: Days, day: date, new: Sequence[RowKind], came: ComparedFiles | None
 ) -> int | None:
-    """Brings the digests up to the newest batch; how many live keys a delta does not carry."""
-    settled = max((known.batch or 0 for known in days.values()), default=0)
-    rows = log.read(table).where(F.col("_batch") > settled)
+    """Brings the digests up to the newest batch; returns how many live keys a delta lacks."""
+    settled = max((each.batch or 0 for each in days.values()), default=0)
+    rows = log.read_log(table).where(F.col("_batch") > settled)
     changes = sum(kind.records for kind in new if kind.operation in (UPSERT, DELETE))
     if compared_since(days, day):
-        _ensure(table, rows)
-        _recompute(table)
+        _ensure_digests(table, rows)
+        _recompute_digests(table)
     else:
-        _refresh(table, rows, came, changes)
+        _refresh_digests(table, rows, came, changes)
     if table.config.feeds[0].mode != "delta":
         return None
-    carried = digested(
+    carried = add_digests(
         rows.select("_reason", *[column(key) for key in table.config.keys]), table.config
     )
     live = table.digests.read().join(carried.select(KEY_DIGEST), KEY_DIGEST, "left_anti")
@@ -115,59 +115,62 @@ def _bring_up(
 
 
 def _to_compare_anew(days: Days, day: date) -> dict[date | None, SnapshotDay]:
-    """The extracts after a date, as not compared yet."""
+    """The later dates, as not compared yet."""
     later = [at for at in compared_since(days, day) if at > day]
     return {at: structs.replace(days[at], batch=None, feed_batch=0) for at in later}
 
 
-def _count_unread(table: SilverTable, day: date, came: Came | None) -> int | None:
+def _count_unread(table: SilverTable, day: date, came: ComparedFiles | None) -> int | None:
     if came is not None:
         return came.unread.lines or None
-    of_day = log.read(table).where(F.col("_sequence") == F.lit(sequence_of_day(day)))
-    return unread_lines(of_day, table.config).lines or None
+    of_day = log.read_log(table).where(F.col("_sequence") == F.lit(sequence_of_day(day)))
+    return find_unread_lines(of_day, table.config).lines or None
 
 
-def _ensure(table: SilverTable, rows: DataFrame) -> bool:
+def _ensure_digests(table: SilverTable, rows: DataFrame) -> bool:
     """Creates the table of the digests; whether it is new."""
-    keys = [field for field in layout.business(rows.schema) if field.name in table.config.keys]
-    return layout.ensure(table.digests, keys, DIGEST_COLUMNS)
+    fields = layout.list_source_fields(rows.schema)
+    keys = [field for field in fields if field.name in table.config.keys]
+    return layout.ensure_table(table.digests, keys, DIGEST_COLUMNS)
 
 
-def _recompute(table: SilverTable) -> None:
-    """Digests from the whole log."""
-    layout.load(table.digests, last_state(log.read(table), table.config), anew=True)
+def _recompute_digests(table: SilverTable) -> None:
+    """Writes the digests anew from the whole log."""
+    layout.load_rows(table.digests, last_state(log.read_log(table), table.config), anew=True)
 
 
-def _refresh(table: SilverTable, rows: DataFrame, came: Came | None, changes: int) -> None:
-    """Digests after the rows of the log that the extract `came` was made to."""
-    created, config = _ensure(table, rows), table.config
+def _refresh_digests(
+    table: SilverTable, rows: DataFrame, came: ComparedFiles | None, changes: int
+) -> None:
+    """Brings the digests up to `rows`, the newest batch of the log."""
+    created, config = _ensure_digests(table, rows), table.config
     held = table.digests.read()
     if created and (came is None or came.batch > 1):
-        _recompute(table)
+        _recompute_digests(table)
     elif came is not None and (created or changes >= MUCH * held.count()):
-        layout.load(table.digests, after(held, came, config), anew=True)
+        layout.load_rows(table.digests, build_state_after(held, came, config), anew=True)
     else:
-        source = to_all(newest(rows, config), changes <= FEW)
-        execute(table.spark, merge_sql(table.digests.name, config.keys), source)
+        source = to_all(select_newest_changes(rows, config), changes <= FEW)
+        execute_with_rows(table.spark, merge_sql(table.digests.name, config.keys), source)
 
 
-def after(held: DataFrame, came: Came, table: Table) -> DataFrame:
-    """The state `held` with what came: a full extract leaves no more than a delta adds.
+def build_state_after(held: DataFrame, came: ComparedFiles, table: Table) -> DataFrame:
+    """The state after the rows `came`; `held` is the one before.
 
-    One with lines that tell no key leaves what there was. A key that came, but with no row that can
-    be believed, keeps what it had.
+    A delta adds and replaces keys, and so does a full snapshot with lines without a readable key;
+    other full ones replace everything. A supplied key without a sound row keeps its old digests.
     """
-    found = _believed(came, table).select(*held.columns)
+    supplied = _select_valid_rows(came, table).select(*held.columns)
     if table.feeds[0].mode == "delta" or came.unread.lines:
-        return found.unionByName(held.join(found, KEY_DIGEST, "left_anti"))
+        return supplied.unionByName(held.join(supplied, KEY_DIGEST, "left_anti"))
     if came.whole:
-        return found
-    kept = held.join(came.rows, KEY_DIGEST, "left_semi").join(found, KEY_DIGEST, "left_anti")
-    return found.unionByName(kept)
+        return supplied
+    kept = held.join(came.rows, KEY_DIGEST, "left_semi").join(supplied, KEY_DIGEST, "left_anti")
+    return supplied.unionByName(kept)
 
 
-def _believed(came: Came, table: Table) -> DataFrame:
-    """Digests and key columns of the row that counts, of each key that has one."""
+def _select_valid_rows(came: ComparedFiles, table: Table) -> DataFrame:
+    """Digests and key columns of the row that counts, for each key with a sound row."""
     sound = came.rows.where(F.col("_reason").isNull() & F.col(KEY_DIGEST).isNotNull())
     if came.once:
         return sound
@@ -182,6 +185,6 @@ def merge_sql(name: str, keys: list[str]) -> str:
     return (
         f"MERGE INTO {name} t USING {{rows}} s ON t.{KEY_DIGEST} = s.{KEY_DIGEST}"
         " WHEN MATCHED AND s._gone THEN DELETE"
-        f" WHEN MATCHED THEN {updating(values)}"
-        f" WHEN NOT MATCHED AND NOT s._gone THEN {inserting([*DIGESTS, *keys])}"
+        f" WHEN MATCHED THEN {render_update(values)}"
+        f" WHEN NOT MATCHED AND NOT s._gone THEN {render_insert([*DIGESTS, *keys])}"
     )

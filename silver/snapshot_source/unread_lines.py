@@ -1,9 +1,9 @@
-"""Lines of a snapshot file that tell no key: they may be rows that the table must not delete.
+"""Lines of a snapshot file without a readable key: they may be rows that must not be deleted.
 
-As long as a full snapshot file has one, what the file lacks is not deleted. A line counts no more
-once its file came again, repaired: a later file of the same date, without such a line, that has the
-same path or every key of the broken file. A CSV file's header that comes again in the midst of the
-file is a dead letter, and no row.
+As long as a full snapshot has one, keys that it lacks are not deleted. A line no longer counts once
+its file has come again, repaired: a later file of the same date, without such lines, that has the
+same path or every key of the broken file. A CSV header that is repeated within its file is a dead
+letter, but does not count.
 """
 
 import re
@@ -19,18 +19,18 @@ from silver.storage.row_columns import column, has_key
 
 _AROUND_NAMES = r'^[\s"\x{feff}]+|[\s"]+$'
 _FILE = 14
-"""How many digits of an `_arrival` tell the batch and the file (`bronze.files.batches`)."""
+"""How many digits of an `_arrival` are the batch and the file (`bronze.files.batches`)."""
 
 
 class UnreadLines(NamedTuple):
-    """How many lines tell no key, and the broken files that came again, by their `_arrival`s."""
+    """How many lines have no readable key, and the repaired files, as starts of `_arrival`s."""
 
     lines: int
     repaired: list[str]
 
 
-def unread_lines(rows: DataFrame, table: Table) -> UnreadLines:
-    """The lines of one snapshot date that tell no key.
+def find_unread_lines(rows: DataFrame, table: Table) -> UnreadLines:
+    """The lines of one snapshot date that have no readable key.
 
     Args:
         rows: all rows of the date, with the columns of a change.
@@ -44,8 +44,8 @@ def unread_lines(rows: DataFrame, table: Table) -> UnreadLines:
         }
     )
     unread = F.count_if("__unread").alias("unread")
-    found = placed.groupBy("__file", "__path").agg(F.count(F.lit(1)).alias("rows"), unread)
-    files = sorted(found.collect(), key=lambda row: row["__file"])
+    counts = placed.groupBy("__file", "__path").agg(F.count(F.lit(1)).alias("rows"), unread)
+    files = sorted(counts.collect(), key=lambda row: row["__file"])
     broken = [file for file in files if file["unread"]]
     repaired = [file for file in broken if _is_repaired(file, files, placed, table)]
     lines = sum(file["unread"] for file in broken if file not in repaired)
@@ -53,7 +53,7 @@ def unread_lines(rows: DataFrame, table: Table) -> UnreadLines:
 
 
 def _is_header(rows: DataFrame, table: Table) -> Column:
-    """Whether a line of a CSV file has the names of columns as values, those of all keys too."""
+    """Whether a line of a CSV file has names of columns as values, those of all keys included."""
     csv = table.feeds[0].csv
     if table.feeds[0].file_format != "csv" or not csv.header:
         return F.lit(False)
@@ -70,9 +70,10 @@ def _is_repaired(broken: Row, files: Sequence[Row], rows: DataFrame, table: Tabl
     whole = [f for f in files if f["__file"] > broken["__file"] and not f["unread"]]
     if any(file["__path"] == broken["__path"] for file in whole):
         return True
-    known = broken["rows"] - broken["unread"]
+    readable = broken["rows"] - broken["unread"]
     return any(
-        file["rows"] >= max(known, 1) and _has_all_keys(file, broken, rows, table) for file in whole
+        file["rows"] >= max(readable, 1) and _has_all_keys(file, broken, rows, table)
+        for file in whole
     )
 
 

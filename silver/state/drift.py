@@ -1,4 +1,4 @@
-"""How a source's columns changed, found from the shapes of its records, and what the policy does.
+"""How a source's columns changed, by the shapes of its records, and what the policy does.
 
 A shape is compared with the columns that the source had before it and with the types that the table
 holds. Types of one kind widen; others are incompatible. A declared column keeps its declared type.
@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from lakehouse.config.columns import LearnedColumn
 from lakehouse.config.table import Table
 from silver.decode.columns import Shape, is_published
-from silver.decode.types import parse_type, wider
+from silver.decode.types import parse_type, wider_type
 
 Kind = Literal["add_column", "widen", "drop_column", "incompatible"]
 Fields = Mapping[str, str | None]
@@ -34,44 +34,45 @@ class ColumnDrift(NamedTuple):
     shape: Shape
 
     @property
-    def said(self) -> str:
+    def phrase(self) -> str:
         """The change as a phrase for a person."""
         types = " to ".join(type for type in (self.from_type, self.to_type) if type)
         return f"{self.kind} {self.column} ({types})" if types else f"{self.kind} {self.column}"
 
 
-def drifts(
+def find_drifts(
     shapes: Iterable[Shape], before: Fields | None, held: Fields, table: Table
 ) -> tuple[list[ColumnDrift], Fields]:
     """The changes that shapes in order of arrival show, and the source's columns after them.
 
     Args:
         shapes: what the records announce.
-        before: the source's columns so far; None when nothing is known of them: then the first
-            shape changes nothing.
+        before: the source's columns so far; None when they are not known: then the first shape
+            changes nothing.
         held: columns of the table and their types.
         table: the table with its declared columns; a learned one is no declared one.
     """
-    found: list[ColumnDrift] = []
+    drifts: list[ColumnDrift] = []
     types = dict(held)
     source = None if before is None else dict(before)
     for shape in shapes:
-        fields = {n: t and normal_type(t) for n, t in shape.fields.items() if _counts(table, n)}
+        shown = {name: t for name, t in shape.fields.items() if _is_relevant(table, name)}
+        fields = {name: type and normal_type(type) for name, type in shown.items()}
         if source is None:
             types, source = fields | types, {}
         else:
-            found += _changes(fields, shape, source, types, table)
-        source = _after(source, fields, shape)
-    return found, source or {}
+            drifts += _compare_shape(fields, shape, source, types, table)
+        source = _update_source(source, fields, shape)
+    return drifts, source or {}
 
 
-def _after(source: Fields, fields: Fields, shape: Shape) -> dict[str, str | None]:
-    """The source's columns once a shape is known; a type that it does not tell stays."""
+def _update_source(source: Fields, fields: Fields, shape: Shape) -> dict[str, str | None]:
+    """The source's columns after a shape; a type that the shape does not have stays."""
     kept = {} if shape.complete else dict(source)
     return kept | {name: type or source.get(name) for name, type in fields.items()}
 
 
-def declares(table: Table, column: str) -> bool:
+def declares_type(table: Table, column: str) -> bool:
     """Whether the YAML gives the column's type."""
     declared = table.columns.get(column)
     return declared is not None and not isinstance(declared, LearnedColumn)
@@ -82,60 +83,60 @@ def normal_type(type: str) -> str:
     return parse_type(type).simpleString()
 
 
-def _wider(one: str, other: str) -> str | None:
-    both = wider(parse_type(one), parse_type(other))
+def _find_wider_type(one: str, other: str) -> str | None:
+    both = wider_type(parse_type(one), parse_type(other))
     return None if both is None else both.simpleString()
 
 
-def _counts(table: Table, column: str) -> bool:
+def _is_relevant(table: Table, column: str) -> bool:
     return not column.startswith("_") and is_published(table, column)
 
 
-def _changes(
+def _compare_shape(
     fields: Fields, shape: Shape, source: Fields, types: dict[str, str | None], table: Table
 ) -> list[ColumnDrift]:
-    found = []
+    drifts = []
     for name, type in fields.items():
-        kind, to = _kind(name, type, source, types)
+        kind, to = _classify_change(name, type, source, types)
         if kind is None:
             continue
-        action = _action(table, kind, name)
-        found.append(ColumnDrift(kind, name, types.get(name), to, action, shape))
+        action = _choose_action(table, kind, name)
+        drifts.append(ColumnDrift(kind, name, types.get(name), to, action, shape))
         if kind in ("add_column", "widen") and action == "applied":
             types[name] = to
     gone = [name for name in source if name not in fields] if shape.complete else []
-    found += [drop_of(table, name, types.get(name), shape) for name in gone]
-    return found
+    drifts += [drop_of(table, name, types.get(name), shape) for name in gone]
+    return drifts
 
 
 def drop_of(table: Table, name: str, type: str | None, shape: Shape) -> ColumnDrift:
     """A column that is gone at the source, as a shape shows."""
-    action = _action(table, "drop_column", None)
+    action = _choose_action(table, "drop_column", None)
     return ColumnDrift("drop_column", name, type, None, action, shape)
 
 
 def return_of(name: str, type: str | None) -> ColumnDrift:
-    """A column of the table that had gone at the source and is there again."""
+    """A column of the table that was gone at the source and is there again."""
     return ColumnDrift("add_column", name, None, type, "applied", Shape({}))
 
 
-def _kind(
+def _classify_change(
     name: str, type: str | None, source: Fields, types: Fields
 ) -> tuple[Kind | None, str | None]:
-    """What a column of a shape is to the table, and its type from now on."""
+    """The kind of change that a column of a shape is, None without one; and its new type."""
     new = name not in source
     if name not in types:
         return ("add_column" if new else None), type
-    held, known = types[name], source.get(name)
-    if type is None or held is None or (not new and known in (type, None)):
+    held, announced = types[name], source.get(name)
+    if type is None or held is None or (not new and announced in (type, None)):
         return ("add_column" if new else None), type
-    both = _wider(held, type)
+    both = _find_wider_type(held, type)
     if both is None:
         return "incompatible", type
     return ("widen" if both != held else "add_column" if new else None), both
 
 
-def _action(table: Table, kind: Kind, column: str | None) -> str:
+def _choose_action(table: Table, kind: Kind, column: str | None) -> str:
     action = _ACTIONS[getattr(table.schema_changes, kind)]
-    stays = column is not None and kind != "add_column" and declares(table, column)
+    stays = column is not None and kind != "add_column" and declares_type(table, column)
     return "declared" if stays and action != "failed" else action

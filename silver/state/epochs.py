@@ -1,4 +1,4 @@
-"""What is about a whole table: full snapshots, truncates, and the order of changes among them.
+"""Changes of a whole table (full snapshots, truncates), and the order of changes among them.
 
 The LSN alone is not the order of a Debezium PostgreSQL stream: a streamed change can carry a lower
 LSN than the snapshot row it supersedes. The order is epoch, then the snapshot's rows before
@@ -8,13 +8,13 @@ partition, offset; order of arrival where the record names no offset), but for a
 carries a lower LSN and was committed before the snapshot began: that one is a redelivery, and the
 snapshot shows its effect already.
 
-A position's domain is its topic and partition; a record without a partition counts in one domain
-for the whole feed. In a domain where a snapshot put no row, its start is told by the commit time
-instead.
+A position's `domain` is its topic and partition; all records of a feed without partitions have one
+domain. In a domain where a snapshot has no row, the commit time decides where it starts.
 
-A full snapshot is a truncate at the start of its epoch that comes in force when its last row has
-arrived. That the stream went on shows nothing: a connector that is restarted in a blocking snapshot
-goes on without it (Debezium, DBZ-9055), and what such a snapshot does not show may well be there.
+A full snapshot is a truncate at the start of its epoch that takes effect when its last row has
+arrived. That the stream continues does not show that the snapshot is complete: a connector that is
+restarted in a blocking snapshot continues without it (Debezium, DBZ-9055), and rows that such a
+snapshot lacks may exist.
 """
 
 import json
@@ -33,7 +33,7 @@ from silver.fold.order_key import make_order, order_sql
 from silver.fold.rules import Cutoff
 
 RESTART = "restart:"
-"""What the id of an epoch begins with that began with another log of the source."""
+"""The prefix of the id of an epoch that began with another log of the source."""
 
 _ABOVE_ALL = "G"
 _Known = TypeVar("_Known", str, int, bytes)
@@ -53,8 +53,8 @@ _POSITION = "coalesce(lpad(cast(_offset AS string), 20, '0'), _arrival)"
 class Epoch(NamedTuple):
     """One full snapshot of a table: its number in order, and where it begins.
 
-    It is `complete` when its last row has come. Of several source tables in one table it must then
-    show every one that a snapshot before it showed, as nothing before it counts any more.
+    It is `complete` when its last row has come. In a table of several source tables it must also
+    have every one that an earlier snapshot had, as no change before it counts any more.
     """
 
     snapshot: str
@@ -68,8 +68,8 @@ class Epoch(NamedTuple):
         """The snapshot's position as a canonical sequence.
 
         The snapshot's id ends in PostgreSQL's LSN as a decimal number, or in the canonical
-        sequence of another connector's position, which has several sections. Of positions that
-        start anew no one is comparable with those before: the commit time alone tells.
+        sequence of another connector's position, which has several sections. Positions that start
+        anew are not comparable with those before: only the commit time decides.
         """
         if self.snapshot.startswith(RESTART):
             return _ABOVE_ALL
@@ -87,10 +87,10 @@ class Epoch(NamedTuple):
         return make_order(f"{2 * self.number + 1:0{WIDTH}X}")
 
 
-class Sighting(NamedTuple):
-    """What one batch showed of one snapshot in one domain.
+class SnapshotProgress(NamedTuple):
+    """How far one batch has one full snapshot, in one topic and partition (`domain`).
 
-    The position of its first row that is no dead letter, None without any.
+    `first_position` is that of its first row that is no dead letter, None without any.
     """
 
     snapshot: str
@@ -101,12 +101,12 @@ class Sighting(NamedTuple):
 
     @property
     def parts(self) -> tuple[str, str]:
-        """The snapshot without the source table, and that; empty where no record told it."""
+        """The snapshot's id and the source table; that is empty where no record names it."""
         snapshot, _, table = self.snapshot.partition(OF_TABLE)
         return snapshot, table
 
-    def joined(self, other: "Sighting") -> "Sighting":
-        """Two sightings of one snapshot in one domain as one."""
+    def joined(self, other: "SnapshotProgress") -> "SnapshotProgress":
+        """The progress of two batches together, of one snapshot in one domain."""
         return self._replace(
             first_position=lowest(self.first_position, other.first_position),
             complete=self.complete or other.complete,
@@ -114,41 +114,42 @@ class Sighting(NamedTuple):
         )
 
 
-def began_anew(restart: Restart) -> Sighting:
-    """What a place where positions start anew shows: an epoch that nothing of the table ends with.
+def describe_restart(restart: Restart) -> SnapshotProgress:
+    """A place where positions start anew, as an epoch that deletes nothing of the table.
 
-    Streamed changes from there on belong to it, but for those that were committed no later than the
-    old log's newest: these are late ones of the old log. Restarts of one source that are found in
-    several domains are epochs one after the other, which is the same order for every key.
+    Streamed changes from there on belong to it, except those that were committed no later than the
+    old log's newest one: these are late ones of the old log. Restarts of one source in several
+    domains are consecutive epochs, in the same order for every key.
     """
     id = f"{RESTART}{restart.domain}:{restart.time}:{restart.position}"
-    return Sighting(id, restart.domain, restart.place, False, restart.started)
+    return SnapshotProgress(id, restart.domain, restart.place, False, restart.started)
 
 
-def number(sightings: list[Sighting]) -> list[Epoch]:
+def number_epochs(sightings: list[SnapshotProgress]) -> list[Epoch]:
     """The table's epochs in order, numbered from 1; the changes before any snapshot are epoch 0.
 
-    A snapshot whose rows are all dead letters begins none: it would leave nothing of the table.
+    A snapshot whose rows are all dead letters begins none: it would empty the table.
     """
-    groups: dict[str, list[Sighting]] = {}
+    groups: dict[str, list[SnapshotProgress]] = {}
     for seen in sightings:
         groups.setdefault(seen.parts[0], []).append(seen)
     shown = {name: seen for name, seen in groups.items() if any(s.first_position for s in seen)}
     epochs: list[Epoch] = []
-    known: set[str] = set()
-    for snapshot, group in sorted(shown.items(), key=lambda item: _order(item[1])):
+    tables: set[str] = set()
+    for snapshot, group in sorted(shown.items(), key=lambda item: _build_sort_key(item[1])):
+        at = len(epochs) + 1
         whole = {seen.parts[1] for seen in group if seen.complete}
-        epochs.append(_epoch(snapshot, len(epochs) + 1, group, bool(whole) and known <= whole))
-        known |= {table for _, table in (seen.parts for seen in group) if table}
+        epochs.append(_build_epoch(snapshot, at, group, bool(whole) and tables <= whole))
+        tables |= {table for _, table in (seen.parts for seen in group) if table}
     return epochs
 
 
-def _order(seen: list[Sighting]) -> tuple[str, int]:
+def _build_sort_key(seen: list[SnapshotProgress]) -> tuple[str, int]:
     feed_wide = lowest(*(s.first_position for s in seen if s.domain == ""))
     return (feed_wide or "", lowest(*(s.started for s in seen)) or 0)
 
 
-def _epoch(snapshot: str, at: int, seen: list[Sighting], complete: bool) -> Epoch:
+def _build_epoch(snapshot: str, at: int, seen: list[SnapshotProgress], complete: bool) -> Epoch:
     first: dict[str, str] = {}
     for s in seen:
         if s.first_position is not None:
@@ -163,27 +164,27 @@ def lowest(*values: _Known | None) -> _Known | None:
 
 
 class TableChanges(NamedTuple):
-    """Everything known of a table's snapshots and truncates."""
+    """The full snapshots and truncates of a table."""
 
-    sightings: list[Sighting]
+    sightings: list[SnapshotProgress]
     truncates: list[Cutoff]
 
     @property
     def epochs(self) -> list[Epoch]:
         """The table's full snapshots in order."""
-        return number(self.sightings)
+        return number_epochs(self.sightings)
 
     def cutoffs(self, apply_truncates: bool) -> list[Cutoff]:
         """The cut-offs of complete full snapshots, and truncate points; oldest first."""
         of_snapshots = [Cutoff(e.cutoff, e.started, e.streamed) for e in self.epochs if e.complete]
-        known = [*of_snapshots, *(self.truncates if apply_truncates else [])]
-        return sorted(known, key=lambda each: each.order)
+        in_force = [*of_snapshots, *(self.truncates if apply_truncates else [])]
+        return sorted(in_force, key=lambda each: each.order)
 
 
-def truncates(ordered: DataFrame) -> list[Cutoff]:
+def find_truncates(ordered: DataFrame) -> list[Cutoff]:
     """The truncate points in a part of the log that has order keys."""
-    found = ordered.where(F.col("_operation") == TRUNCATE)
-    rows = found.select("_order", F.unix_micros("_source_time").alias("at")).collect()
+    truncating = ordered.where(F.col("_operation") == TRUNCATE)
+    rows = truncating.select("_order", F.unix_micros("_source_time").alias("at")).collect()
     return [Cutoff(bytes(r["_order"]), r["at"]) for r in rows]
 
 
@@ -193,28 +194,28 @@ def order_of(table: Table, epochs: list[Epoch]) -> Column:
     return F.when(F.col("_sequence").isNotNull(), F.expr(order_sql(sequence)))
 
 
-def ordered(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:
+def add_order_keys(rows: DataFrame, table: Table, epochs: list[Epoch]) -> DataFrame:
     """Log rows that can be applied, with their order keys."""
     sound = rows.where(F.col("_reason").isNull())
     return sound.withColumn("_order", order_of(table, epochs))
 
 
-def keyed(rows: DataFrame) -> DataFrame:
+def filter_changes(rows: DataFrame) -> DataFrame:
     """Upserts and deletes only."""
     return rows.where(F.col("_operation").isin(UPSERT, DELETE))
 
 
-def domain() -> Column:
-    """The domain that a change's position counts in."""
+def domain_column() -> Column:
+    """The topic and partition of a change, as `SnapshotProgress.domain` has them."""
     return F.expr(_DOMAIN)
 
 
-def position() -> Column:
+def position_column() -> Column:
     """A change's position in its domain, as text that sorts."""
     return F.expr(_POSITION)
 
 
-def epoch(epochs: list[Epoch]) -> Column:
+def epoch_number_column(epochs: list[Epoch]) -> Column:
     """The number of the epoch that a change belongs to."""
     return F.expr(_epoch_sql(epochs))
 
@@ -229,39 +230,37 @@ def sequence_sql(epochs: list[Epoch]) -> str:
 def _epoch_sql(epochs: list[Epoch]) -> str:
     """SQL of the number of the epoch that a change belongs to.
 
-    The newest epochs, to which nearly all changes belong, are asked one by one; all older ones
-    stand in one literal, as a plan does not bear hundreds of conditions within each other.
+    The newest epochs, to which nearly all changes belong, have one condition each; all older ones
+    are in one literal, as Spark cannot plan hundreds of nested conditions.
     """
     numbers = "0"
     if older := epochs[:-_RECENT]:
-        known = (
-            f"filter({_literal([_fields(e) for e in older], f'array<{_EPOCH}>')}, e -> {_has('e')})"
-        )
-        numbers = f"coalesce(array_max(transform({known}, e -> e.number)), 0)"
+        fields = _write_json_literal([_list_epoch_fields(e) for e in older], f"array<{_EPOCH}>")
+        matching = f"filter({fields}, e -> {_belongs_sql('e')})"
+        numbers = f"coalesce(array_max(transform({matching}, e -> e.number)), 0)"
     for one in epochs[-_RECENT:]:
-        numbers = (
-            f"CASE WHEN {_has(_literal(_fields(one), _EPOCH))} THEN {one.number} ELSE {numbers} END"
-        )
+        belongs = _belongs_sql(_write_json_literal(_list_epoch_fields(one), _EPOCH))
+        numbers = f"CASE WHEN {belongs} THEN {one.number} ELSE {numbers} END"
     return numbers
 
 
-def _fields(known: Epoch) -> dict[str, object]:
-    given = {"number": known.number, "snapshot": known.snapshot, "started": known.started or 0}
-    return given | {"first": known.first, "lsn": known.lsn}
+def _list_epoch_fields(epoch: Epoch) -> dict[str, object]:
+    given = {"number": epoch.number, "snapshot": epoch.snapshot, "started": epoch.started or 0}
+    return given | {"first": epoch.first, "lsn": epoch.lsn}
 
 
-def _literal(value: object, type: str) -> str:
+def _write_json_literal(value: object, type: str) -> str:
     return f"from_json({literal(json.dumps(value))}, {literal(type)})"
 
 
-def _has(known: str) -> str:
+def _belongs_sql(epoch: str) -> str:
     """Whether a change belongs to an epoch, or to a later one."""
-    after = f"_snapshot IS NULL AND {_after(known)}"
-    return f"coalesce({SNAPSHOT_ID} = {known}.snapshot OR ({after}), false)"
+    after = f"_snapshot IS NULL AND {_is_after_sql(epoch)}"
+    return f"coalesce({SNAPSHOT_ID} = {epoch}.snapshot OR ({after}), false)"
 
 
-def _after(known: str) -> str:
-    committed = f"coalesce(unix_micros(_source_time), {known}.started)"
-    begins = f"coalesce({_POSITION} >= {known}.first[{_DOMAIN}], {committed} >= {known}.started)"
-    lower = f"_sequence < {known}.lsn"
-    return f"{begins} AND NOT ({lower} AND {committed} < {known}.started)"
+def _is_after_sql(epoch: str) -> str:
+    committed = f"coalesce(unix_micros(_source_time), {epoch}.started)"
+    begins = f"coalesce({_POSITION} >= {epoch}.first[{_DOMAIN}], {committed} >= {epoch}.started)"
+    lower = f"_sequence < {epoch}.lsn"
+    return f"{begins} AND NOT ({lower} AND {committed} < {epoch}.started)"

@@ -1,8 +1,8 @@
-"""What a table was built with, by aspect: a YAML that contradicts it is refused.
+"""The fingerprint of a table: the settings that it was built with. Other settings are refused.
 
 Keys, type of history, tracked columns, order and format of the source decide what the rows of a
 table mean: rows written before and after a change of them would contradict each other. A column's
-type may only widen. The table's state keeps the aspects (see `silver.state.table_state`).
+type may only widen. The table's state keeps the fingerprint (`silver.state.table_state`).
 """
 
 import json
@@ -13,8 +13,8 @@ from pyspark.sql.types import StructField
 from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationDrift
 from silver.decode.expressions.names import row_orders
-from silver.decode.types import parse_type, wider
-from silver.state.drift import declares
+from silver.decode.types import parse_type, wider_type
+from silver.state.drift import declares_type
 
 SOURCE_COLUMNS, READ_MEMBERS = "source columns", "members read"
 RENAMED = "renamed columns"
@@ -22,58 +22,58 @@ RENAMED = "renamed columns"
 Remembered = Mapping[str, str]
 
 
-def check(table: Table, remembered: Remembered) -> None:
+def check_configuration(table: Table, remembered: Remembered) -> None:
     """Refuses a configuration that does not fit what the table was built with.
 
     Raises:
-        ConfigurationDrift: with every difference and the way out.
+        ConfigurationDrift: with every difference and the remedies.
     """
-    found = list(differences(table, remembered))
-    if found:
-        raise ConfigurationDrift(table.table, found)
+    differences = list(list_differences(table, remembered))
+    if differences:
+        raise ConfigurationDrift(table.table, differences)
 
 
 def check_types(table: Table, held: list[StructField]) -> None:
     """Refuses declared types that do not fit the business columns of the table's change log.
 
     Raises:
-        ConfigurationDrift: the type of a declared column is no wider one than that of the log.
+        ConfigurationDrift: a declared type is neither the log's type nor a wider one.
     """
-    found = list(_retyped(table, held))
-    if found:
-        raise ConfigurationDrift(table.table, found)
+    differences = list(_list_retyped_columns(table, held))
+    if differences:
+        raise ConfigurationDrift(table.table, differences)
 
 
-def aspects(table: Table) -> dict[str, str]:
-    """The parts of a table's configuration that its rows depend on, as text for a person."""
+def build_fingerprint(table: Table) -> dict[str, str]:
+    """The settings that a table's rows depend on, by name, as texts for a person."""
     formats = sorted({feed.format for feed in table.feeds})
     keys = table.keys if "ydb" in formats else sorted(table.keys)
     groups = [f"{', '.join(g.columns)} by {g.sequence_by}" for g in table.sequence_groups]
-    renamed = {RENAMED: json.dumps(_renames(table))} if table.renamed else {}
+    renamed = {RENAMED: json.dumps(_map_renames(table))} if table.renamed else {}
     return renamed | {
         "keys": ", ".join(keys) or "none",
         "source.format": ", ".join(formats),
         "stored_as_scd_type": str(table.stored_as_scd_type),
         "sequence_by": ", ".join(row_orders(table)) or "the format's own",
         "sequence_groups": "; ".join(sorted(groups)) or "none",
-        "tracked columns": _tracked(table),
+        "tracked columns": _describe_tracked(table),
     }
 
 
 def source_columns(remembered: Remembered) -> Mapping[str, str | None] | None:
-    """The columns that the source announced last, with their types; None when never."""
+    """The newest columns of the source, with their types; None where they are not known."""
     text = remembered.get(SOURCE_COLUMNS)
     columns: Mapping[str, str | None] | None = json.loads(text) if text else None
     return columns
 
 
 def read_members(remembered: Remembered) -> Mapping[str, str]:
-    """Members of records that expressions use and no column holds, with their types."""
-    found: Mapping[str, str] = json.loads(remembered.get(READ_MEMBERS) or "{}")
-    return found
+    """Members of records that only expressions use, with their types."""
+    members: Mapping[str, str] = json.loads(remembered.get(READ_MEMBERS) or "{}")
+    return members
 
 
-def _tracked(table: Table) -> str:
+def _describe_tracked(table: Table) -> str:
     if table.stored_as_scd_type == 1:
         return "no history"
     if table.track_history_column_list is not None:
@@ -83,9 +83,9 @@ def _tracked(table: Table) -> str:
     return f"all but {', '.join(left_out)}" if left_out else "all"
 
 
-def differences(table: Table, remembered: Remembered) -> Iterator[str]:
+def list_differences(table: Table, remembered: Remembered) -> Iterator[str]:
     """How a configuration differs from what the table was built with, as phrases for a person."""
-    for aspect, now in aspects(table).items():
+    for aspect, now in build_fingerprint(table).items():
         before = remembered.get(aspect, now)
         if aspect == RENAMED:
             continue
@@ -95,46 +95,46 @@ def differences(table: Table, remembered: Remembered) -> Iterator[str]:
             same = before == now
         if not same:
             yield f"{aspect} was {before}, is {now}"
-    yield from _renamed(table, remembered)
+    yield from _list_renaming_differences(table, remembered)
 
 
 def new_names(table: Table, remembered: Remembered) -> list[str]:
-    """The columns that got new names, as phrases; none where something else differs as well."""
-    found, held = list(differences(table, remembered)), _renamed_before(remembered)
-    return found if found == [*_renamed_since(table, held)] else []
+    """The columns that got new names, as phrases; empty where other settings differ too."""
+    differences, renamed = list(list_differences(table, remembered)), _renamed_before(remembered)
+    return differences if differences == [*_renamed_since(table, renamed)] else []
 
 
-def _renamed(table: Table, remembered: Remembered) -> Iterator[str]:
-    """How columns are renamed otherwise than when the table was built, if it was."""
+def _list_renaming_differences(table: Table, remembered: Remembered) -> Iterator[str]:
+    """How the renaming of columns differs from when the table was built."""
     if not remembered:
         return
     held = _renamed_before(remembered)
     yield from _renamed_since(table, held)
-    for old in held.keys() - _renames(table).keys():
+    for old in held.keys() - _map_renames(table).keys():
         yield f"renamed_from of column {held[old]} was {old}, is gone"
 
 
 def _renamed_since(table: Table, held: Mapping[str, str]) -> Iterator[str]:
-    for old, name in _renames(table).items():
+    for old, name in _map_renames(table).items():
         if held.get(old) != name:
             yield f"column {old} is renamed to {name}"
 
 
-def _renames(table: Table) -> dict[str, str]:
+def _map_renames(table: Table) -> dict[str, str]:
     columns = table.columns.items()
     return {old: name for name, column in columns for old in column.renamed_from}
 
 
 def _renamed_before(remembered: Remembered) -> Mapping[str, str]:
-    found: Mapping[str, str] = json.loads(remembered.get(RENAMED) or "{}")
-    return found
+    renamed: Mapping[str, str] = json.loads(remembered.get(RENAMED) or "{}")
+    return renamed
 
 
-def _retyped(table: Table, held: list[StructField]) -> Iterator[str]:
+def _list_retyped_columns(table: Table, held: list[StructField]) -> Iterator[str]:
     """Declared columns whose type is neither the one that the log holds nor a wider one."""
     for field in held:
-        if declares(table, field.name):
+        if declares_type(table, field.name):
             now = parse_type(table.columns[field.name].type)
             before, after = field.dataType.simpleString(), now.simpleString()
-            if before != after and wider(field.dataType, now) != now:
+            if before != after and wider_type(field.dataType, now) != now:
                 yield f"columns.{field.name} was {before}, is {after}"

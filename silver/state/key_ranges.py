@@ -3,8 +3,8 @@
 Delta's log has the least and the greatest value of each file: a condition on key columns, with
 literals, keeps a read or a MERGE from opening files that hold none of the keys. Only columns that
 are never null, and whose type Spark and Delta order alike, have a range. A sensitive key has none:
-Delta's log notes a MERGE's condition. No column but a key has one: of the row that a change
-replaces, nothing else is known.
+Delta's log records a MERGE's condition. Other columns have none: of the row that a change replaces,
+only the key is known.
 """
 
 from datetime import date
@@ -21,8 +21,8 @@ KeyBounds: TypeAlias = dict[str, tuple[Any, Any]]
 _SUFFIXES = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 
 
-def bounded(table: Table, schema: StructType) -> list[str]:
-    """The key columns that have a range, of those in the schema."""
+def list_bounded_keys(table: Table, schema: StructType) -> list[str]:
+    """The key columns of the schema that have a range."""
     types = {field.name: field.dataType.simpleString() for field in schema.fields}
     sensitive = {name for name, column in table.columns.items() if column.sensitive}
     left_out = sensitive | table.nullable_keys
@@ -30,17 +30,17 @@ def bounded(table: Table, schema: StructType) -> list[str]:
     return [key for key in table.keys if key not in left_out and types.get(key) in fit]
 
 
-def united(one: KeyBounds, other: KeyBounds) -> KeyBounds:
-    """The bounds of both; of the columns that both have."""
+def unite_bounds(one: KeyBounds, other: KeyBounds) -> KeyBounds:
+    """The bounds of both, for the columns that both have."""
     pairs = {name: (one[name], other[name]) for name in one if name in other}
     return {n: (min(a[0], b[0]), max(a[1], b[1])) for n, (a, b) in pairs.items()}
 
 
-def pays(bounds: KeyBounds, log: TableLog | None) -> bool:
+def skips_enough_files(bounds: KeyBounds, log: TableLog | None) -> bool:
     """Whether at least half of the table's files hold no key within the bounds.
 
-    Literals are part of a plan: with others Spark compiles it anew, which takes longer than to read
-    a few files. Where nobody can tell without a query (a catalog's table), they are worth a try.
+    Literals are part of a plan: with new ones Spark compiles it again, which takes longer than to
+    read a few files. True of a catalog's table, whose files are not known without a query.
     """
     if log is None:
         return True
@@ -49,7 +49,7 @@ def pays(bounds: KeyBounds, log: TableLog | None) -> bool:
 
 
 def _is_apart(log: TableLog, stats: Action, name: str, ends: tuple[Any, Any]) -> bool:
-    """Whether the bounds of a file's column are all below or above."""
+    """Whether all values of a file's column lie outside of the bounds."""
     inside = log.physical.get(name, name)
     lowest, highest = (stats.get(k, {}).get(inside) for k in ("minValues", "maxValues"))
     if lowest is None or highest is None or None in ends:
@@ -58,18 +58,20 @@ def _is_apart(log: TableLog, stats: Action, name: str, ends: tuple[Any, Any]) ->
     return bool(last < lowest or first > highest)
 
 
-def condition(bounds: KeyBounds | None, schema: StructType, alias: str = "") -> str | None:
-    """SQL of whether a row of the schema may have one of the keys; None where all may."""
-    found = (
-        f"{alias}{quote(name)} {operator} {_literal(value, schema[name].dataType)}"
+def build_key_condition(
+    bounds: KeyBounds | None, schema: StructType, alias: str = ""
+) -> str | None:
+    """SQL that is true on rows that may have one of the keys; None where all may."""
+    comparisons = (
+        f"{alias}{quote(name)} {operator} {_write_literal(value, schema[name].dataType)}"
         for name, ends in (bounds or {}).items()
         if None not in ends
         for operator, value in zip((">=", "<="), ends, strict=True)
     )
-    return " AND ".join(found) or None
+    return " AND ".join(comparisons) or None
 
 
-def _literal(value: object, type: DataType) -> str:
+def _write_literal(value: object, type: DataType) -> str:
     """A literal of exactly the column's type: one that has to be cast skips no file."""
     if isinstance(value, date):
         return f"DATE{literal(value.isoformat())}"

@@ -1,7 +1,7 @@
-"""What a part of the change log holds, counted: while it is written, or afterwards.
+"""Counts of a part of the change log, made while it is written, or afterwards.
 
-A write is observed as it goes, which costs no look at what was written. What one row of sums cannot
-tell, records of several snapshots or dead letters by their reasons, is asked for afterwards.
+A write is observed, which saves a query of the written rows. Counts that one row of sums cannot
+have (several snapshots, dead letters by reason) are queried afterwards.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,21 +16,20 @@ from lakehouse.storage.names import quote
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.fold.order_key import order_sql
 from silver.state import key_ranges
-from silver.state.epochs import Sighting, domain, lowest, position
+from silver.state.epochs import SnapshotProgress, domain_column, lowest, position_column
 from silver.state.key_ranges import KeyBounds
 
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a part of the log holds.
 
-    `incomplete` counts changes that do not carry every column, of which `partial` names the
-    columns; `heirs` counts those among them that moved from another key; `rejected` counts dead
-    letters by reason; `sightings` are the full snapshots that show: a last row that is a dead
-    letter has come all the same; `oldest` is the lowest sequence of a change; `came` is when its
-    write began, in µs since 1970, where that write told the summary; so are `first_order` and
-    `last_order`, the lowest and the highest order key of a change. `keys` are the bounds of the
-    changes' keys, where they are known: of this process only, as values of the source may not stay
-    in the ledger.
+    `incomplete` counts changes that do not carry every column, and `partial` has these columns;
+    `heirs` counts key changes with an unavailable value; `rejected` counts dead letters by reason;
+    `sightings` is the progress of full snapshots, in which a last row counts even as a dead letter;
+    `oldest` is the lowest sequence of a change. Only where the summary was observed in a write:
+    `came` is when that began, in µs since 1970, `first_order` and `last_order` are the lowest and
+    the highest order key of a change. `keys` are the bounds of the changes' keys, where they are
+    known: in this process only, as the ledger may not hold values of the source.
     """
 
     records: int = 0
@@ -40,7 +39,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     incomplete: int = 0
     heirs: int = 0
     rejected: dict[str, int] = {}
-    sightings: list[Sighting] = []
+    sightings: list[SnapshotProgress] = []
     partial: list[str] = []
     oldest: str | None = None
     came: int | None = None
@@ -53,7 +52,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, **changes)
 
     def joined(self, later: "Summary") -> "Summary":
-        """The summary of both parts, of which the later one came to the log after this one."""
+        """The summary of both parts together; `later` was written after this one."""
         counts = {
             name: getattr(self, name) + getattr(later, name)
             for name in ("records", "changes", "truncates", "without_change", "incomplete", "heirs")
@@ -77,7 +76,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
             return self.keys if self.changes else other.keys
         if self.keys is None or other.keys is None:
             return None
-        return key_ranges.united(self.keys, other.keys)
+        return key_ranges.unite_bounds(self.keys, other.keys)
 
 
 _OF_A_WRITE = ("unlike", "source_log")
@@ -86,34 +85,35 @@ _OF_A_WRITE = ("unlike", "source_log")
 def summarize(rows: DataFrame, keys: Sequence[str] = ()) -> Summary:
     """Counts a part of the log in one small job: the same sums, for each kind of rows.
 
-    `keys` are the columns whose bounds are wanted.
-
-    What a write alone tells is left out: when it began, and the order keys.
+    `keys` are the columns whose bounds are wanted. What only a write can observe is left out: when
+    it began, and the order keys.
     """
-    shown = F.when(_shows(), F.struct(F.col("_snapshot"), domain().alias("domain")))
-    wanted = {n: sum for n, sum in _sums("_sequence").items() if n not in _OF_A_WRITE}
-    sums = [sum.alias(n) for n, sum in (wanted | _bounds(keys)).items()]
+    shown = F.when(_shows_snapshot(), F.struct(F.col("_snapshot"), domain_column().alias("domain")))
+    wanted = {n: sum for n, sum in _build_sums("_sequence").items() if n not in _OF_A_WRITE}
+    sums = [sum.alias(n) for n, sum in (wanted | _build_key_bounds(keys)).items()]
     kinds = rows.groupBy(F.col("_reason").alias("reason"), shown.alias("shown")).agg(*sums)
-    found = Summary()
+    summary = Summary()
     for row in kinds.collect():
         rejected = {row["reason"]: row["records"]} if row["reason"] is not None else {}
-        found = found.joined(_told(row.asDict(), None, keys).replace(rejected=rejected))
-    return found.replace(sightings=_united(found.sightings), first_order=None, last_order=None)
+        part = _build_summary(row.asDict(), None, keys).replace(rejected=rejected)
+        summary = summary.joined(part)
+    sightings = _join_by_snapshot(summary.sightings)
+    return summary.replace(sightings=sightings, first_order=None, last_order=None)
 
 
-def _united(sightings: Iterable[Sighting]) -> list[Sighting]:
-    """One sighting of each snapshot in each domain."""
-    found: dict[tuple[str, str], Sighting] = {}
+def _join_by_snapshot(sightings: Iterable[SnapshotProgress]) -> list[SnapshotProgress]:
+    """Joins the progress of each snapshot in each domain."""
+    joined: dict[tuple[str, str], SnapshotProgress] = {}
     for seen in sightings:
-        known = found.get(seen[:2])
-        found[seen[:2]] = seen if known is None else known.joined(seen)
-    return list(found.values())
+        earlier = joined.get(seen[:2])
+        joined[seen[:2]] = seen if earlier is None else earlier.joined(seen)
+    return list(joined.values())
 
 
 class Watched(NamedTuple):
-    """Rows on their way into the log, and what will have been seen of them once they are written.
+    """Rows to be written to the log, and what is observed of them in the write.
 
-    Their write must be one stage: what is computed twice is counted twice.
+    The write must be one stage: rows that are computed twice are counted twice.
     """
 
     rows: DataFrame
@@ -121,7 +121,7 @@ class Watched(NamedTuple):
     began: int
     keys: Sequence[str]
 
-    def unlike(self) -> int:
+    def count_mismatches(self) -> int:
         """How many of the records show columns or types that they were decoded without."""
         return int(self.seen.get["unlike"])
 
@@ -130,36 +130,36 @@ class Watched(NamedTuple):
         return int(self.seen.get["records"])
 
     def source_log(self) -> list[str]:
-        """What the records tell of the source's log."""
+        """What the records show of the source's log, as texts in JSON."""
         return list(self.seen.get["source_log"] or [])
 
     def summary(self) -> Summary | None:
-        """The summary of what was written; None where the sums do not tell it all."""
-        found = self.seen.get
-        several = found["rejected"] or (found["first_shown"] != found["last_shown"])
-        return None if several else _told(found, self.began, self.keys)
+        """The summary of the written rows; None where the sums are not enough for it."""
+        sums = self.seen.get
+        several = sums["rejected"] or (sums["first_shown"] != sums["last_shown"])
+        return None if several else _build_summary(sums, self.began, self.keys)
 
 
-def watched(rows: DataFrame, sequence: str, keys: Sequence[str]) -> Watched:
+def watch_rows(rows: DataFrame, sequence: str, keys: Sequence[str]) -> Watched:
     """The rows, counted while they are written.
 
     `sequence` is SQL of a change's sequence, `keys` are the columns whose bounds are wanted.
     """
-    seen, sums = Observation(), _sums(sequence) | _bounds(keys)
-    observed = rows.observe(seen, *[told.alias(name) for name, told in sums.items()])
-    return Watched(observed, seen, _now(), keys)
+    seen, sums = Observation(), _build_sums(sequence) | _build_key_bounds(keys)
+    observed = rows.observe(seen, *[value.alias(name) for name, value in sums.items()])
+    return Watched(observed, seen, _find_now_micros(), keys)
 
 
-def _now() -> int:
+def _find_now_micros() -> int:
     return int(datetime.now(timezone.utc).timestamp() * 1_000_000)
 
 
-def _sums(sequence: str) -> dict[str, Column]:
-    sound, shows, changes = F.col("_reason").isNull(), _shows(), _is_change()
+def _build_sums(sequence: str) -> dict[str, Column]:
+    sound, shows, changes = F.col("_reason").isNull(), _shows_snapshot(), _is_change()
     absent = F.when(sound, F.col("_absent"))
     lacks = absent.isNotNull()
     order = F.when(changes, F.expr(order_sql(sequence)))
-    shown = F.when(shows, F.struct(F.col("_snapshot"), domain().alias("domain")))
+    shown = F.when(shows, F.struct(F.col("_snapshot"), domain_column().alias("domain")))
     return {
         "records": F.count(F.lit(1)),
         "rejected": F.count("_reason"),
@@ -176,7 +176,7 @@ def _sums(sequence: str) -> dict[str, Column]:
         "source_log": F.collect_list("_source_log"),
         "first_shown": F.min(shown),
         "last_shown": F.max(shown),
-        "first_position": F.min(F.when(shows & sound, position())),
+        "first_position": F.min(F.when(shows & sound, position_column())),
         "complete": F.max(F.when(shows, F.col("_snapshot_last"))),
         "started": F.min(F.when(shows, F.unix_micros("_source_time"))),
     }
@@ -186,36 +186,36 @@ def _is_change() -> Column:
     return F.col("_reason").isNull() & F.col("_operation").isin(UPSERT, DELETE)
 
 
-def _bounds(keys: Sequence[str]) -> dict[str, Column]:
+def _build_key_bounds(keys: Sequence[str]) -> dict[str, Column]:
     """The least and the greatest value of each key column, of the changes."""
     values = [F.when(_is_change(), F.col(quote(key))) for key in keys]
     lowest = {f"key_{at}_from": F.min(value) for at, value in enumerate(values)}
     return lowest | {f"key_{at}_to": F.max(value) for at, value in enumerate(values)}
 
 
-def _shows() -> Column:
-    """Whether a row shows a full snapshot, be it as a dead letter: its last row has come then."""
+def _shows_snapshot() -> Column:
+    """Whether a row belongs to a full snapshot, even as a dead letter."""
     return F.col("_snapshot").isNotNull() & F.col("_sequence").isNotNull()
 
 
-def _told(found: Mapping[str, Any], began: int | None, keys: Sequence[str]) -> Summary:
-    shown, sightings = found["first_shown"], list[Sighting]()
+def _build_summary(sums: Mapping[str, Any], began: int | None, keys: Sequence[str]) -> Summary:
+    shown, sightings = sums["first_shown"], list[SnapshotProgress]()
     if shown is not None:
-        about = found["first_position"], bool(found["complete"]), found["started"]
-        sightings = [Sighting(shown["_snapshot"], shown["domain"], *about)]
+        about = sums["first_position"], bool(sums["complete"]), sums["started"]
+        sightings = [SnapshotProgress(shown["_snapshot"], shown["domain"], *about)]
     counts = ("records", "changes", "truncates", "without_change", "incomplete", "heirs")
     return Summary(
-        **{name: int(found[name]) for name in counts},
+        **{name: int(sums[name]) for name in counts},
         rejected={},
         sightings=sightings,
-        partial=found["partial"] or [],
-        oldest=found["oldest"],
+        partial=sums["partial"] or [],
+        oldest=sums["oldest"],
         came=began,
-        first_order=_bytes(found["first_order"]),
-        last_order=_bytes(found["last_order"]),
-        keys={k: (found[f"key_{n}_from"], found[f"key_{n}_to"]) for n, k in enumerate(keys)},
+        first_order=_to_bytes(sums["first_order"]),
+        last_order=_to_bytes(sums["last_order"]),
+        keys={k: (sums[f"key_{n}_from"], sums[f"key_{n}_to"]) for n, k in enumerate(keys)},
     )
 
 
-def _bytes(order: bytearray | None) -> bytes | None:
+def _to_bytes(order: bytearray | None) -> bytes | None:
     return None if order is None else bytes(order)

@@ -1,8 +1,8 @@
-"""What is known of a table: one value, kept as JSON in the ledger row of the run that made it.
+"""The state of a table: one value, kept as JSON in the ledger row of the run that made it.
 
 A run reads the newest state of every table in one query, and writes those of all its tables in one
-commit. A run that is killed before that commit leaves the states as they were: the next run finds
-what the change log holds beyond them, and ends the work.
+commit. A run that is killed before that commit leaves the old states: the next run finds the
+batches of the change log above them, and completes the work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ _MADE_ANEW: tuple[Layer, ...] = ("silver", "gold")
 
 
 class WaitingTransaction(msgspec.Struct, frozen=True):
-    """A transaction that waits: since when it is at the source (µs), for what, and its records."""
+    """A transaction that waits: its commit time (µs), what is missing, and its records by table."""
 
     transaction: str
     since: int | None
@@ -39,7 +39,7 @@ class GroupState(msgspec.Struct, frozen=True, omit_defaults=True):
         number: counts the group's runs; the highest number counts.
         applied: the newest batch of each member that was applied.
         ends: the newest batch of each feed of ENDs that was read.
-        versions: the Delta version of each silver table that shows the same transactions.
+        versions: the Delta version of each silver table, all with the same transactions.
         waiting: the transactions that wait.
         shown: the newest batch of each member at these versions, where a member failed since.
         held: the transactions that waited at these versions, where a member failed since.
@@ -65,10 +65,11 @@ class SnapshotDay(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         effective_date: the date of their folder; None for files in no folder of a date.
         mode: full or delta.
-        batch: the batch that compared them; None when they are to be compared anew.
+        batch: the batch of their comparison; None when they have to be compared again.
         feed_batch: the newest ingest batch of theirs that was read.
         not_supplied: of a delta, how many live keys it did not carry.
-        unread_lines: of a full one, the lines that tell no key; its deletes wait for them.
+        unread_lines: of a full one, the lines without a readable key: while there are some, keys
+            that the files lack are not deleted.
     """
 
     effective_date: date | None
@@ -88,7 +89,7 @@ class SchemaChange(msgspec.Struct, frozen=True):
         kind: add_column, widen, drop_column or incompatible.
         column: the column.
         from_type: the table's type before; None for a new column.
-        to_type: the source's type now; None where the column is gone or nothing tells its type.
+        to_type: the source's type now; None where the column is gone or its type unknown.
         action: applied, ignored, dead_letter, failed, or declared: the declared type stays.
         position: where the first record that showed the change lies.
     """
@@ -104,36 +105,36 @@ class SchemaChange(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> tuple[str, str, str | None, str]:
-        """What is the same when a batch is decoded again."""
+        """The parts that stay the same when a batch is decoded again."""
         return self.kind, self.column, self.to_type, self.action
 
 
 class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All that is known of a table.
+    """The state of a table.
 
     Attributes:
         batch: the newest batch of the change log that is applied.
         positions: the newest ingest batch of each feed that the change log holds.
         partial: whether changes came that do not carry every column.
         heirs: whether key changes with an unavailable value came.
-        ties: whether several changes of a key came at one place in order.
+        ties: whether several changes of a key came with one sequence.
         whole: the full snapshots and truncates that are applied.
-        built: what the table was built with, and what its source has shown, by aspect.
+        built: the table's fingerprint: its settings, and what its source has shown.
         horizon: source time (µs since 1970) up to which tombstones are purged.
-        logs: how far the source's log has come in each topic and partition, as text.
+        logs: the newest position in the source's log of each topic and partition, as text.
         logged: the newest batch of the change log.
-        waits: what the change log holds above `batch`; None where nothing waits, or a look at
-            the log has to tell.
+        waits: the summary of the pending changes, those above `batch`; None where there are none,
+            or the log has to be queried for it.
         pending: how many records the ledger counts as pending.
-        counted: how many dead letters of what waits the ledger has counted, by reason.
-        waiting_since: when the oldest of that came to the change log (µs since 1970).
-        shown: the newest batch that readers see in the change log.
+        counted: how many dead letters above `batch` the ledger has counted, by reason.
+        waiting_since: when the oldest pending change was logged (µs since 1970).
+        shown: the newest batch of the change log that the view of pending changes shows.
         applied_at: when the last run that applied anything began (µs since 1970).
-        took: how many seconds that apply took.
-        replaced_at: when rows were last replaced or removed of which no batch tells, as `_batch`
-            tells of others (µs since 1970).
+        took: how many seconds that run took for it.
+        replaced_at: when rows were last replaced or removed without a new `_batch` that shows it
+            (µs since 1970).
         size: about how many rows the table has.
-        highest: the highest order key of what is merged, where it is known.
+        highest: the highest order key of the merged changes, where it is known.
         group: the consistency group as of the table's last run.
         days: the snapshot files that were compared, by date.
         schema_changes: the changes of the source's columns, oldest first.
@@ -171,8 +172,8 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
         """The state of a table of which rows are replaced or removed now (`replaced_at`)."""
         return self.replace(replaced_at=int(datetime.now(timezone.utc).timestamp() * 1_000_000))
 
-    def learned(self, aspects: Mapping[str, str]) -> "TableState":
-        """The state with what is new of some aspects."""
+    def with_fingerprint(self, aspects: Mapping[str, str]) -> "TableState":
+        """The state with new entries of the fingerprint."""
         return self.replace(built={**self.built, **aspects}) if aspects else self
 
     def at(self, positions: Mapping[str, int]) -> "TableState":
@@ -180,9 +181,9 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.replace(positions={**self.positions, **positions})
 
     def logs_batch(self, number: int, summary: Summary | None) -> "TableState":
-        """The state with a batch that was added to the log; `summary` tells what the batch holds.
+        """The state with a batch that was added to the log; `summary` is that of the batch.
 
-        Without a summary it is not known any more what waits.
+        Without one, the log has to be queried for the pending changes.
         """
         waits = summary
         if self.logged > self.batch and summary is not None:
@@ -190,7 +191,7 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.replace(logged=number, waits=waits)
 
     def with_merged(self, summary: Summary) -> bytes | None:
-        """The highest order key of the table once what `summary` tells is merged, if known."""
+        """The table's highest order key after a batch with this summary is merged, if known."""
         if not summary.changes:
             return self.highest
         if summary.last_order is None or (self.batch and self.highest is None):
@@ -199,12 +200,12 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def waiting(self) -> int:
-        """How many records wait in the change log, as far as that is known."""
+        """How many records of the change log are pending, as far as that is known."""
         return self.pending if self.waits is None else self.waits.records
 
     @property
     def known_records(self) -> int:
-        """How many records of what waits the ledger has counted, be it as dead letters."""
+        """How many records above `batch` the ledger has counted, dead letters included."""
         return self.pending + sum(self.counted.values())
 
     def to_text(self) -> str:
@@ -214,13 +215,13 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def begun(self, run_id: str, table: str) -> ledger.Entry:
         """The ledger entry that keeps the state of a table while a run works on it."""
-        entry = ledger.told(run_id, "silver", table, datetime.now(timezone.utc))
+        entry = ledger.make_entry(run_id, "silver", table, datetime.now(timezone.utc))
         noted = {"status": "begun", "state": self.to_text(), "batch": self.batch}
         return entry.model_copy(update=noted)
 
     def done(self, entry: ledger.Entry, counts: Mapping[str, int]) -> ledger.Entry:
         """The entry of a run with what the run did, and the state after the run."""
-        done = entry.done(counts, self.batch, self.positions)
+        done = entry.with_counts(counts, self.batch, self.positions)
         return done.model_copy(update={"state": self.to_text()})
 
 
@@ -228,7 +229,7 @@ _decode = msgspec.json.Decoder(TableState).decode
 
 
 def from_text(text: str) -> TableState:
-    """The state that JSON tells."""
+    """Reads a state from JSON."""
     return _decode(text)
 
 
@@ -249,15 +250,15 @@ def read_state(spark: SparkSession, target: Target, table: str) -> TableState:
 
 def newest_group(states: Sequence[TableState]) -> GroupState:
     """The state of a consistency group, by the states of its members."""
-    known = [state.group for state in states if state.group is not None]
-    return max(known, key=lambda group: group.number, default=GroupState())
+    groups = [state.group for state in states if state.group is not None]
+    return max(groups, key=lambda group: group.number, default=GroupState())
 
 
 def _refuse_outdated(spark: SparkSession, target: Target) -> None:
-    if not names.exists(spark, target, "silver", ledger.TABLE):
+    if not names.table_exists(spark, target, "silver", ledger.TABLE):
         return
-    if ledger.STATE in spark.table(names.name(target, "silver", ledger.TABLE)).columns:
+    if ledger.STATE in spark.table(names.table_name(target, "silver", ledger.TABLE)).columns:
         return
     if target.catalog:
-        raise LakeOutdated(*(f"schema {names.schema(target, layer)}" for layer in _MADE_ANEW))
+        raise LakeOutdated(*(f"schema {names.schema_name(target, layer)}" for layer in _MADE_ANEW))
     raise LakeOutdated(*(f"{target.lake}/{layer}" for layer in _MADE_ANEW))

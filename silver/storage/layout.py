@@ -1,13 +1,13 @@
-"""Where silver keeps a table: names and DDL of its Delta tables, and their growth with the source.
+"""Silver's Delta tables: their DDL, and how they grow with the columns of the source.
 
-Of the table that changes are applied to, Delta's log keeps statistics (least and greatest value per
-file) of the source's columns as well: by them a reader's filter skips files. So it is created with
-the table's configuration, `of`.
+Of the table that changes are merged into, Delta's log keeps statistics (least and greatest value
+per file) of the source's columns as well: by them a reader's filter skips files. So it is created
+with the table's configuration, `of`.
 
 Every table is created with column mapping (column names of any shape) and type widening (a column
 grows in place); one whose rows batches update has deletion vectors as well: an update writes the
-changed rows only. Every other table, be it appended to, replaced as a whole or small, is read with
-less ado without them: where a table may have some, every read looks twice for its files.
+changed rows only. All other tables (appended to, replaced as a whole, or small) are faster to read
+without them: where a table may have some, every read lists its files twice.
 """
 
 from collections.abc import Collection
@@ -15,15 +15,15 @@ from collections.abc import Collection
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
-from lakehouse.config.column_types import has_bounds, longest
+from lakehouse.config.column_types import has_bounds, max_length
 from lakehouse.config.table import Table
 from lakehouse.storage import names
 from lakehouse.storage.lake import LakeTable
 from lakehouse.storage.upkeep import STATISTICS as STATISTICS_OF
 from lakehouse.storage.upkeep import cluster_sql, set_sql
-from lakehouse.storage.writing import alone, append, create, replace
+from lakehouse.storage.writing import append_rows, create_table, hold_table_lock, replace_rows
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LayerColumn
-from silver.decode.types import widens
+from silver.decode.types import can_widen
 
 LETTER_COLUMN = LayerColumn(
     "_letter", "string", "snapshot tables: I U D N; null on dead letters and on repeats of a row"
@@ -47,29 +47,29 @@ OF_UPDATED_TABLES = {"delta.enableDeletionVectors": "true"}
 UPDATED = (CURRENT_COLUMNS, HISTORY_COLUMNS, DIGEST_COLUMNS)
 _SINCE = "since batch "
 MOST_WITH_STATISTICS, SHORT = 32, 32
-"""The first columns of the source have statistics, texts of them if they have so few characters:
-Delta cuts the least and the greatest text of a file to as many."""
+"""So many columns of the source have statistics; texts only up to so many characters: Delta cuts
+the least and the greatest text of a file to that length."""
 STATISTICS = {
     "_batch", "_feed_batch", "_arrival", "_sequence", "_source_time", "_valid_to", "at",
     "resolved_at",
 }  # fmt: skip
 
 
-def business(schema: StructType) -> list[StructField]:
-    """The fields that belong to the source, without silver's own (those begin with `_`)."""
+def list_source_fields(schema: StructType) -> list[StructField]:
+    """The fields of the source, without silver's own (those begin with `_`)."""
     return [field for field in schema.fields if not field.name.startswith("_")]
 
 
-def values(schema: StructType, keys: Collection[str]) -> list[str]:
-    """The columns that belong to the source and are not in the key."""
-    return [field.name for field in business(schema) if field.name not in keys]
+def list_value_columns(schema: StructType, keys: Collection[str]) -> list[str]:
+    """The columns of the source that are not in the key."""
+    return [field.name for field in list_source_fields(schema) if field.name not in keys]
 
 
 def columns_sql(fields: list[StructField], layer: tuple[LayerColumn, ...]) -> str:
     """Column list of a CREATE TABLE, layer columns first."""
-    own = [f"{names.quote(c.name)} {c.type} COMMENT {names.literal(c.comment)}" for c in layer]
+    first = [f"{names.quote(c.name)} {c.type} COMMENT {names.literal(c.comment)}" for c in layer]
     given = [f"{names.quote(f.name)} {f.dataType.simpleString()}" for f in fields]
-    return ", ".join(own + given)
+    return ", ".join(first + given)
 
 
 def create_sql(
@@ -79,45 +79,53 @@ def create_sql(
     of: Table | None = None,
 ) -> str:
     """The CREATE TABLE text of a silver table."""
-    properties = names.properties(properties_of(layer) | _skipping(fields, layer, of))
-    clusters = names.clustering(clustered_by(fields, of))
+    properties = properties_of(layer) | _statistics_property(fields, layer, of)
+    clusters = names.render_clustering(clustered_by(fields, of))
     return (
         f"CREATE TABLE IF NOT EXISTS {name} ({columns_sql(fields, layer)}) USING delta"
-        f"{clusters} TBLPROPERTIES {properties}"
+        f"{clusters} TBLPROPERTIES {names.render_properties(properties)}"
     )
 
 
 def properties_of(layer: tuple[LayerColumn, ...]) -> dict[str, str]:
-    """The properties of a table with these layer columns; its log tells no value of the source."""
-    return PROPERTIES | (OF_UPDATED_TABLES if layer in UPDATED else {}) | _skipping([], layer)
+    """The properties of a table with these layer columns; no statistics of the source's columns."""
+    return (
+        PROPERTIES
+        | (OF_UPDATED_TABLES if layer in UPDATED else {})
+        | _statistics_property([], layer)
+    )
 
 
-def _skipping(
+def _statistics_property(
     fields: list[StructField], layer: tuple[LayerColumn, ...], of: Table | None = None
 ) -> dict[str, str]:
     """The property that says of which columns Delta keeps statistics."""
-    found = statistics(fields, layer, of)
-    return {STATISTICS_OF: found} if found else {}
+    columns = list_statistics_columns(fields, layer, of)
+    return {STATISTICS_OF: columns} if columns else {}
 
 
-def statistics(fields: list[StructField], layer: tuple[LayerColumn, ...], of: Table | None) -> str:
+def list_statistics_columns(
+    fields: list[StructField], layer: tuple[LayerColumn, ...], of: Table | None
+) -> str:
     """The columns that files have statistics of, as the property lists them.
 
     These are some of silver's own; of the source's `fields` the first, the keys and those of
     `cluster_by`. A text is taken only as a key, to be clustered by, or where its declared type
     keeps it short; a sensitive column never.
     """
-    own = [c.name for c in layer if c.name in STATISTICS]
+    layer_columns = [c.name for c in layer if c.name in STATISTICS]
     if of is None:
-        return ",".join(own)
+        return ",".join(layer_columns)
     named = {*of.keys, *of.cluster_by}
     first = [f for f in fields[:MOST_WITH_STATISTICS] if _is_short(f, of)]
     every = [*first, *(f for f in fields if f.name in named and f not in first)]
-    return ",".join([*own, *(names.quote(f.name) for f in every if _may_tell(f, of))])
+    return ",".join(
+        [*layer_columns, *(names.quote(f.name) for f in every if _may_have_statistics(f, of))]
+    )
 
 
 def clustered_by(fields: list[StructField], of: Table | None) -> list[str]:
-    """The columns that the table's configuration clusters by, of those that are there."""
+    """The columns among the fields that the table's configuration clusters by."""
     have = {field.name for field in fields}
     return [name for name in of.cluster_by if name in have] if of else []
 
@@ -126,16 +134,16 @@ def _is_short(field: StructField, of: Table) -> bool:
     if not isinstance(field.dataType, StringType):
         return True
     declared = of.columns.get(field.name)
-    most = longest(declared.type) if declared else None
+    most = max_length(declared.type) if declared else None
     return most is not None and most <= SHORT
 
 
-def _may_tell(field: StructField, of: Table) -> bool:
+def _may_have_statistics(field: StructField, of: Table) -> bool:
     declared = of.columns.get(field.name)
     return has_bounds(field.dataType.simpleString()) and not (declared and declared.sensitive)
 
 
-def ensure(
+def ensure_table(
     table: LakeTable,
     fields: list[StructField],
     layer: tuple[LayerColumn, ...],
@@ -148,37 +156,38 @@ def ensure(
     """
     spark, target = table.lake.spark, table.lake.target
     if not table.exists:
-        create(spark, target, table.layer, table.table, create_sql(table.name, fields, layer, of))
+        text = create_sql(table.name, fields, layer, of)
+        create_table(spark, target, table.layer, table.table, text)
         return True
     growth = growth_sql(table.name, table.schema, fields, batch)
     for statement in growth:
-        with alone(target, table.layer, table.table):
+        with hold_table_lock(target, table.layer, table.table):
             spark.sql(statement)
     if growth:
         table.forget()
         if of is not None:
-            wanted = _skipping(table.business, layer, of)
+            wanted = _statistics_property(table.business, layer, of)
             spark.sql(set_sql(table.name, wanted))
     return False
 
 
 def drop_retyped(table: LakeTable, fields: list[StructField]) -> None:
-    """Drops the columns whose types cannot grow to those of the fields, to be added anew."""
+    """Drops the columns whose types cannot be widened to those of the fields."""
     have = {field.name: field.dataType for field in table.schema.fields}
     for field in fields:
         old = have.get(field.name, field.dataType)
-        if old != field.dataType and not widens(old, field.dataType):
+        if old != field.dataType and not can_widen(old, field.dataType):
             table.lake.spark.sql(f"ALTER TABLE {table.name} DROP COLUMN {names.quote(field.name)}")
     table.forget()
 
 
-def load(table: LakeTable, rows: DataFrame, anew: bool, of: Table | None = None) -> None:
-    """Adds rows to a table, or (`anew`) puts them in place of all that it has.
+def load_rows(table: LakeTable, rows: DataFrame, anew: bool, of: Table | None = None) -> None:
+    """Adds rows to a table, or (`anew`) replaces all its rows.
 
-    A write in place of all rows takes Delta's mark away that the table is clustered.
+    Replacing all rows removes Delta's clustering of the table, so that is declared again.
     """
     spark, target = table.lake.spark, table.lake.target
-    write = replace if anew else append
+    write = replace_rows if anew else append_rows
     write(spark, target, table.layer, table.table, rows)
     if anew and (clusters := clustered_by(table.business, of)):
         spark.sql(cluster_sql(table.name, clusters))
@@ -189,12 +198,12 @@ def growth_sql(
 ) -> list[str]:
     """ALTER TABLE texts that let a table of schema `now` hold `fields`.
 
-    New columns, whose comment tells the batch that brought them, and wider types.
+    New columns, with the batch that brought them as comment, and wider types.
     """
     have = {field.name.lower(): field.dataType for field in now.fields}
     new = [f for f in fields if f.name.lower() not in have]
     wider = [
-        f for f in fields if f.name.lower() in have and widens(have[f.name.lower()], f.dataType)
+        f for f in fields if f.name.lower() in have and can_widen(have[f.name.lower()], f.dataType)
     ]
     texts = [
         f"ALTER TABLE {name} ALTER COLUMN {names.quote(f.name)} TYPE {f.dataType.simpleString()}"
@@ -209,9 +218,9 @@ def growth_sql(
     return texts
 
 
-def late(schema: StructType) -> dict[str, int]:
+def find_late_columns(schema: StructType) -> dict[str, int]:
     """The columns that came to a change log after its first batch, with the batch."""
-    comments = {f.name: str(f.metadata.get("comment", "")) for f in business(schema)}
+    comments = {f.name: str(f.metadata.get("comment", "")) for f in list_source_fields(schema)}
     return {
         name: int(comment.removeprefix(_SINCE))
         for name, comment in comments.items()

@@ -1,4 +1,4 @@
-"""Columns of rows whatever their names, rows of some keys, and the digest of a change."""
+"""Columns by name, rows of some keys, and the digest of a change."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -12,7 +12,7 @@ from lakehouse.storage import names
 from silver.contract import UPSERT
 
 FEW = 1_000_000
-"""Rows of which every task can hold the keys: 100 MB or so."""
+"""Up to so many rows, each task can hold their keys: about 100 MB."""
 
 
 def column(name: str) -> Column:
@@ -20,7 +20,7 @@ def column(name: str) -> Column:
     return F.col(names.quote(name))
 
 
-def digest(columns: list[str]) -> Column:
+def hash_change(columns: list[str]) -> Column:
     """A 64-bit hash of what the change carries; nulls of different columns do not cancel out."""
     values = [F.to_json(F.struct(*[column(c) for c in columns]))] if columns else []
     return F.xxhash64(F.col("_operation"), F.to_json("_absent"), *values)
@@ -29,13 +29,13 @@ def digest(columns: list[str]) -> Column:
 def has_key(table: Table) -> Column:
     """Whether the key of a dead letter could be read.
 
-    Where every part may be null, one that is null throughout is none.
+    Where every part may be null, a key of nulls only counts as not read.
     """
     needed = [column(k).isNotNull() for k in table.keys if k not in table.nullable_keys]
-    return all_of(needed) if needed else F.coalesce(*map(_there, table.keys)).isNotNull()
+    return all_of(needed) if needed else F.coalesce(*map(_mark_present, table.keys)).isNotNull()
 
 
-def _there(name: str) -> Column:
+def _mark_present(name: str) -> Column:
     return F.when(column(name).isNotNull(), True)
 
 
@@ -45,12 +45,12 @@ def all_of(conditions: list[Column]) -> Column:
 
 
 def to_all(rows: DataFrame, few: bool) -> DataFrame:
-    """The rows, sent to every task where they are few."""
+    """The rows, broadcast where they are few."""
     return F.broadcast(rows) if few else rows
 
 
 def of_keys(rows: DataFrame, keys: DataFrame, table: Table, how: str = "left_semi") -> DataFrame:
-    """The rows of some keys, or with `left_anti` those of all others; a null equals a null."""
+    """The rows of some keys, or with `left_anti` of all others; null keys are equal."""
     if not table.nullable_keys:
         return rows.join(keys, table.keys, how)
     renamed = {key: f"__k{at}" for at, key in enumerate(table.keys)}
@@ -60,8 +60,8 @@ def of_keys(rows: DataFrame, keys: DataFrame, table: Table, how: str = "left_sem
 
 
 def absent_before(late: Mapping[str, int], operation: Column, absent: Column) -> Column:
-    """What rows with a `_batch` do not carry: `absent`, and the columns that came after that."""
+    """The columns that a row does not carry: `absent`, and those that came after its `_batch`."""
     unknown = [F.when(F.col("_batch") < batch, F.lit(name)) for name, batch in late.items()]
     given = F.coalesce(absent, F.array().cast("array<string>"))
-    found = F.array_union(given, F.array_compact(F.array(*unknown)))
-    return F.when((operation == UPSERT) & (F.size(found) > 0), found)
+    all_absent = F.array_union(given, F.array_compact(F.array(*unknown)))
+    return F.when((operation == UPSERT) & (F.size(all_absent) > 0), all_absent)

@@ -1,10 +1,9 @@
-"""Where a plan is cut, so that what stands on one side of the cut does not reach the other.
+"""Cuts in Spark's plans.
 
-`apart` keeps what differs from batch to batch out of the Java that Spark writes for a stage.
-
-The text of a stage holds the plan's numbers, such as a batch's. With another number it is another
-text: compiled anew, and run without what the JVM has learned of it, which costs a batch more than
-its work. So numbers stand in small stages, apart from the large ones that decode and compact.
+Spark generates Java code for each stage, with the plan's numbers in it, such as a batch's. With
+another number the code is compiled again, and the JVM optimizes it again, which takes longer than
+the batch itself. `end_stage` keeps such numbers in small stages of their own, so that the code of
+the large ones, which decode and compact, is the same for all batches.
 """
 
 from pyspark.sql import DataFrame
@@ -16,22 +15,21 @@ _MORE_TASKS_THAN_ANY = 10_000
 _ROW = "_whole_row"
 
 
-def apart(rows: DataFrame) -> DataFrame:
-    """Ends Spark's stage, so that what follows is a stage of its own; the rows stay as they are.
+def end_stage(rows: DataFrame) -> DataFrame:
+    """Ends the generated code of the stage, so that the next steps have their own; rows stay as is.
 
-    A coalesce to more tasks than there are moves no row, and ends Spark's stage.
+    A coalesce to more tasks than there are does this without moving rows.
     """
     return rows.coalesce(_MORE_TASKS_THAN_ANY)
 
 
-def sealed(rows: DataFrame) -> DataFrame:
+def add_plan_barrier(rows: DataFrame) -> DataFrame:
     """Keeps Spark's optimizer from pushing filters below the rows, which stay as they are.
 
-    A decoded record's reason is a condition of all its columns. Of a filter of it, or of a join,
-    Spark's optimizer asks what holds of the columns, and answers it for every subset of them, each
-    by its name or as the expression that makes it: with some twenty of them it never ends. It does
-    not ask beyond an `unpivot`, which makes one row of one row here; and columns that come out of
-    `inline` are no expressions.
+    A decoded record's reason is computed from all its columns. For a filter or join on it, the
+    optimizer derives constraints for every subset of the columns, each by its name or by its
+    expression: with some twenty columns it never ends. It derives none across an `unpivot`, which
+    makes one row of one row here; and columns that come out of `inline` are no expressions.
     """
     one = rows.select(F.struct(*[F.col(quote(name)) for name in rows.columns]).alias(_ROW))
     return one.unpivot([], _ROW, "_name", _ROW).select(F.inline(F.array(_ROW)))

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from selenium.webdriver import Chrome
 
 from cdc_lakehouse.cli.ask.queries import print_status
-from cdc_lakehouse.cli.ask.told import ask_status
+from cdc_lakehouse.cli.ask.status_records import ask_status
 from gold.report import html
 from lakehouse.config.target import Target
 from lakehouse.storage.lake import Lake
@@ -26,7 +26,9 @@ def test_the_report_of_a_lake_shows_what_status_prints(
     page, docs = tmp_path / "report" / "report.html", tmp_path / "_docs"
     (docs / "docs").mkdir(parents=True)
     (docs / "docs" / "index.html").write_text("<title>Data Docs</title>")
-    html.write(spark, target, TABLES, page, ask_status(Lake(spark, target), TABLES, TABLES), docs)
+    html.write_report(
+        spark, target, TABLES, page, ask_status(Lake(spark, target), TABLES, TABLES), docs
+    )
     print_status(Lake(spark, target), TABLES, as_json=True)
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     opened = look(driver, page, 1280, "light")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome
 
-from gold.report.html import render
+from gold.report.html import render_page
 from tests.browser.conftest import Opened, look
 from tests.report_parts import IN_TROUBLE, TROUBLE, large, record, report
 
@@ -44,7 +44,7 @@ DRAWN = """[...document.querySelectorAll('svg.chart')].filter(e => e.getBounding
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("page") / "report.html"
-    file.write_text(render(TROUBLE), encoding="utf-8")
+    file.write_text(render_page(TROUBLE), encoding="utf-8")
     return file
 
 
@@ -114,7 +114,7 @@ def test_links_lead_somewhere(opened: Opened) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_an_empty_lake_is_a_clear_page(driver: Chrome, tmp_path: Path, width: int) -> None:
     file = tmp_path / "report.html"
-    file.write_text(render(report([record("orders")])), encoding="utf-8")
+    file.write_text(render_page(report([record("orders")])), encoding="utf-8")
     opened = look(driver, file, width, "light")
     assert opened.texts("#verdict h2") == ["Nothing has arrived yet"]
     assert opened.complaints() == []
@@ -166,7 +166,7 @@ def expected(records: list[dict[str, Any]]) -> dict[str, int]:
 
 def test_tables_and_runs_are_sorted_by_what_is_clicked(driver: Chrome, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(render(large(tables=12, runs=300)), encoding="utf-8")
+    file.write_text(render_page(large(tables=12, runs=300)), encoding="utf-8")
     opened = look(driver, file, 1280, "light")
     head = "#tables > table > thead th:nth-child(3) button"
     rows = "#tables > table td[data-label=rows]"
@@ -207,7 +207,7 @@ def test_the_page_tells_its_age(driver: Chrome, tmp_path: Path) -> None:
     for hours, text, old in ages:
         file = tmp_path / f"{hours}.html"
         moment = datetime.now(timezone.utc) - timedelta(hours=hours)
-        file.write_text(render(report([])._replace(moment=moment)), encoding="utf-8")
+        file.write_text(render_page(report([])._replace(moment=moment)), encoding="utf-8")
         opened = look(driver, file, 1280, "light")
         assert opened.texts("#age") == [f"This page is {text} old."]
         assert opened.ask("document.getElementById('age').classList.contains('old')") is old
@@ -215,7 +215,7 @@ def test_the_page_tells_its_age(driver: Chrome, tmp_path: Path) -> None:
 
 def test_a_report_of_many_tables_and_runs_opens_at_once(driver: Chrome, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(render(large(tables=200, runs=10_000)), encoding="utf-8")
+    file.write_text(render_page(large(tables=200, runs=10_000)), encoding="utf-8")
     opened = look(driver, file, 1280, "light")
     [loaded] = opened.ask("performance.getEntriesByType('navigation').map(e => e.loadEventEnd)")
     [painted] = opened.ask(

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.config.loading import load_tables, load_target
 from lakehouse.config.target import Target
-from lakehouse.storage.names import name, schema
+from lakehouse.storage.names import schema_name, table_name
 from tests import truth
 from tests.captures import comparable, lines
 from tests.conftest import REMOTE
@@ -70,7 +70,7 @@ def layer_run(layer: str, conf: Path, target: str, **environment: str) -> tuple[
 def make_schemas(spark: SparkSession, target: Target) -> None:
     """What the bundle makes in a workspace."""
     for layer in ("bronze", "silver", "gold"):
-        spark.sql(f"CREATE SCHEMA {schema(target, layer)}")
+        spark.sql(f"CREATE SCHEMA {schema_name(target, layer)}")
 
 
 @on_a_server
@@ -83,7 +83,9 @@ def test_the_main_job_makes_captured_events_right_tables(conf: Path, spark: Spar
         assert code == 0, told
     for table in load_tables(conf):
         types = truth.truth_schema(CAPTURE, table.table)
-        found = [row.asDict() for row in spark.table(name(target, "gold", table.table)).collect()]
+        found = [
+            row.asDict() for row in spark.table(table_name(target, "gold", table.table)).collect()
+        ]
         want = truth.truth_rows(CAPTURE, table.table)
         assert comparable(found, types) == comparable(want, types), table.table
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_lakehouse.cli.front import start
+from cdc_lakehouse.cli.front import start_spark
 from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
 from lakehouse.spark import session
@@ -24,11 +24,11 @@ def test_a_client_of_another_python_is_refused(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client tells the server its version with each function."""
-    start(target, [], sends_functions=True)
+    start_spark(target, [], sends_functions=True)
     monkeypatch.setattr(sys, "version_info", (3, 9, 0))
     with pytest.raises(SparkUnavailable, match=r"differs from Python 3\.9 here"):
-        start(target, [], sends_functions=True)
-    assert start(target, []).sql("SELECT 1 AS one").collect()[0]["one"] == 1
+        start_spark(target, [], sends_functions=True)
+    assert start_spark(target, []).sql("SELECT 1 AS one").collect()[0]["one"] == 1
 
 
 def test_a_server_without_the_wheel_is_refused(
@@ -39,7 +39,7 @@ def test_a_server_without_the_wheel_is_refused(
     only_here = importlib.import_module("only_here")
     monkeypatch.setattr(session, "same_batches", only_here.same_batches)
     with pytest.raises(SparkUnavailable, match="cannot import"):
-        start(target, [], sends_functions=True)
+        start_spark(target, [], sends_functions=True)
 
 
 def test_the_server_imports_the_wheel_and_not_the_projects_folder(spark: SparkSession) -> None:

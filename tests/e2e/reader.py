@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from gold.views.catalog import open_catalog
 from lakehouse.config.target import Target
-from lakehouse.storage.views import stored
+from lakehouse.storage.views import load_views
 
 TABLES = ("orders", "order_items")
 PAUSE_SECONDS = 1.0
@@ -66,7 +66,7 @@ class Reader:
     def _go_on(self) -> None:
         while not self._ends.wait(PAUSE_SECONDS):
             try:
-                if set(TABLES) <= set(stored(self._target, "gold")):
+                if set(TABLES) <= set(load_views(self._target, "gold")):
                     self._look()
             except Exception as failure:  # whatever it is, the test shows it
                 self.failed.append(failure)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gold.views.catalog import read
+from gold.views.catalog import read_view
 from lakehouse.config.loading import load_tables
 from lakehouse.config.target import Target
 from tests.captures import CONFIGURATIONS
@@ -37,7 +37,7 @@ def lake(root: Path, master: str) -> Target:
 
 def rows(spark: "SparkSession", target: Target, view: str) -> list[str] | None:
     """The rows of a view of gold in some order of their own; None where there is no such view."""
-    shown = read(spark, target, view)
+    shown = read_view(spark, target, view)
     return None if shown is None else sorted(map(repr, shown.collect()))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.front import run_command_line
 from lakehouse.config.loading import load_tables
 from tests.e2e import postgres
 
@@ -36,7 +36,7 @@ def test_the_tables_of_a_database_become_a_project(
         for statement in PARTITIONED:
             server.execute(statement)
         url = server.url.replace("postgres@", "postgres:env:SHOP_PASSWORD@")
-        enter(app, ["init", "--source", url])
+        run_command_line(app, ["init", "--source", url])
     finally:
         server.stop()
     told = capsys.readouterr().out

@@ -15,7 +15,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Memory
-from lakehouse.storage.names import name
+from lakehouse.storage.names import table_name
 from silver.fold.order_key import sequence_of
 from tests import lake
 from tests.captures import shop
@@ -54,7 +54,7 @@ def from_kafka(table: Table, kafka: Broker, topics: str, prefix: str) -> Table:
 
 
 def rows(spark: SparkSession, target: Target, table: str) -> list[dict[str, Any]]:
-    found = spark.table(name(target, "silver", table))
+    found = spark.table(table_name(target, "silver", table))
     kept = found.select(*[c for c in found.columns if c not in PLACE and c != "_row"])
     return sorted((row.asDict() for row in kept.collect()), key=repr)
 
@@ -151,7 +151,7 @@ def ingested(spark: SparkSession, target: Target, table: Table) -> Entry:
 
 def offsets(spark: SparkSession, target: Target, table: str) -> list[tuple[int, int]]:
     """Batch and offset of each record in bronze, in order of arrival."""
-    rows = spark.table(name(target, "bronze", table)).orderBy("_arrival")
+    rows = spark.table(table_name(target, "bronze", table)).orderBy("_arrival")
     return [(row["_batch"], row["_offset"]) for row in rows.collect()]
 
 
@@ -194,7 +194,7 @@ def test_a_run_that_is_killed_before_it_notes_its_offsets_repeats_no_record(
     for note in folder.glob("*.json"):
         note.unlink()
     assert ingested(spark, target, table).counts["records"] == 0
-    rows = spark.table(name(target, "bronze", "t"))
+    rows = spark.table(table_name(target, "bronze", "t"))
     assert rows.select("_partition", "_offset").distinct().count() == rows.count() == 10
     most = max(row["count"] for row in rows.groupBy("_batch").count().collect())
     assert most == (2 if limit else 8), "3 offsets of two partitions are 1 of each, 2 in all"
@@ -227,7 +227,7 @@ def test_much_news_is_read_by_spark_and_gives_the_same_rows(
     for target, few in zip(two_lakes, (ingest.FEW, 0), strict=True):
         monkeypatch.setattr(ingest, "FEW", few)
         assert ingested(spark, target, ydb("much", kafka)).counts["records"] == 2
-        rows = spark.table(name(target, "bronze", "t")).drop("_arrived_at").orderBy("_offset")
+        rows = spark.table(table_name(target, "bronze", "t")).drop("_arrived_at").orderBy("_offset")
         shown.append(rows.selectExpr("hex(_raw) AS bytes", "*").drop("_raw").collect())
     assert shown[0] == shown[1]
     assert shown[0][0]["_headers"] == '{"a":null,"apicurio.value.globalId":"5"}'

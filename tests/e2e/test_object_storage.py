@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.places.place import list_folder, place, write_whole
+from lakehouse.places.place import list_folder, to_place, write_whole
 from lakehouse.places.settings import jars_of_stores
 from lakehouse.spark.local_settings import CENTRAL
-from lakehouse.storage.locks import held
+from lakehouse.storage.locks import hold_locks
 from tests.e2e.one_table import TABLE, answer, command, events, succeeds
 from tests.e2e.parts import ROOT, free_port
 from tests.object_store import BUCKET, ENVIRONMENT, object_store, store_target
@@ -54,7 +54,7 @@ class StoreLake:
 
     def drop(self, number: int, records: list[dict[str, object]]) -> None:
         """One file of changes; in a store it is there whole or not at all."""
-        file = place(self.target, self.target.landing, "t", f"{number:04d}.jsonl")
+        file = to_place(self.target, self.target.landing, "t", f"{number:04d}.jsonl")
         write_whole(file, "".join(json.dumps(record) + "\n" for record in records).encode())
 
     def refused(self, name: str) -> str:
@@ -118,14 +118,14 @@ def test_a_lake_in_an_object_store_is_loaded_asked_and_kept_by_locks(
     succeeds("run", lake.options)
     assert "nothing new" in succeeds("run", lake.options)
     lake.drop(2, records[1000:])
-    with held(lake.target, ["silver.t"], "theirs"):
+    with hold_locks(lake.target, ["silver.t"], "theirs"):
         assert "theirs" in lake.refused("run")
     succeeds("run", lake.options, "--merge")
     assert answer(lake.options, ROWS) == rows(EVENTS)
     told = succeeds("status", lake.options, "--format", "json").splitlines()
     assert [json.loads(line)["table"] for line in told] == ["t"]
     assert not (tmp_path / "s3a:").exists()
-    top = {each.name for each in list_folder(place(lake.target, lake.target.lake))}
+    top = {each.name for each in list_folder(to_place(lake.target, lake.target.lake))}
     assert {"bronze", "silver", "gold", "_checkpoints", "_locks", "_settled.json"} <= top
 
 
@@ -162,7 +162,7 @@ def test_two_drivers_at_once_lose_no_commit_to_the_tables_that_they_share(
     )
     lake.drop(1, records)
     write_whole(
-        place(lake.target, lake.target.landing, "u", "1.jsonl"),
+        to_place(lake.target, lake.target.landing, "u", "1.jsonl"),
         "".join(json.dumps(record) + "\n" for record in records).encode(),
     )
     both = [

@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 
 from gold.source_check.digests import BUCKETS
 from gold.source_check.postgres import PARTS, position_text
-from gold.source_check.rows import bucket_of, digest
-from gold.source_check.verdict import SourceDatabase, Verdict, verdict
-from gold.source_check.verified import now, read_verified
+from gold.source_check.rows import bucket_of, digest_texts
+from gold.source_check.verdict import SourceDatabase, Verdict, compare_with_source
+from gold.source_check.verified import read_verified, utc_now
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
@@ -113,7 +113,7 @@ def judge(
     spark: SparkSession, target: Target, name: str, url: str, at_rest: bool = False
 ) -> Verdict:
     (table,) = [t for t in tables() if t.table == name]
-    return verdict(spark, target, table, SourceDatabase(url, at_rest=at_rest), pause=0)
+    return compare_with_source(spark, target, table, SourceDatabase(url, at_rest=at_rest), pause=0)
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -148,19 +148,19 @@ def test_a_comparison_that_was_broken_off_goes_on_after_the_parts_that_were_equa
         sku = min(skus, key=part_of)
         broken, before = Told(part_of(sku) + 1), position(connection)
         with pytest.raises(KeyboardInterrupt):
-            verdict(spark, shop, products, given, 0, broken)
+            compare_with_source(spark, shop, products, given, 0, broken)
         after = position(connection)
         unfinished = read_verified(shop, "products").unfinished
         assert unfinished is not None and before <= (unfinished.place or 0) <= after
         change = "UPDATE shop.products SET name = name || '!' WHERE sku = %s"
         connection.execute(change, (sku,))
-        found = verdict(spark, shop, products, given, 0, rest)
+        found = compare_with_source(spark, shop, products, given, 0, rest)
         assert (found.real, found.resumed) == ([], len(broken))
         assert [*broken, *rest] == [f"part {n + 1} of {PARTS}" for n in range(PARTS)]
         assert found.gold_rows == found.source_rows == len(skus)
         kept = read_verified(shop, "products")
         assert (kept.through, kept.unfinished) == (position_text(unfinished.place or 0), None)
-        anew = verdict(spark, shop, products, given, 0, whole)
+        anew = compare_with_source(spark, shop, products, given, 0, whole)
         assert [(d.key["sku"], d.what) for d in anew.real] == [(sku, "different")]
         assert (anew.through, anew.resumed, len(whole)) == (None, 0, PARTS)
         assert read_verified(shop, "products") == kept
@@ -171,7 +171,7 @@ def test_a_comparison_that_was_broken_off_goes_on_after_the_parts_that_were_equa
 
 def part_of(sku: str) -> int:
     """The part of the keys that a product is compared in."""
-    return bucket_of(digest([sku]), BUCKETS) * PARTS // BUCKETS
+    return bucket_of(digest_texts([sku]), BUCKETS) * PARTS // BUCKETS
 
 
 def position(connection: psycopg.Connection[tuple[int]]) -> int:
@@ -184,7 +184,7 @@ def test_the_command_keeps_how_far_each_table_is_equal_and_status_shows_it(
     shop: Target, source: str
 ) -> None:
     named = [f"--conf={ROOT / 'conf'}", f"--root={shop.root}", "--table=orders", "--table=products"]
-    begun = now()
+    begun = utc_now()
     lakehouse("verify", f"--source={source}", "--at-rest", *named)
     assert not Path(shop.checkpoints, "_verified", "_sweep.json").exists()
     shown = [json.loads(line) for line in lakehouse("status", "--format=json", *named).splitlines()]
@@ -217,7 +217,7 @@ def test_what_the_source_did_since_is_in_flight_and_what_gold_lost_is_real(
     assert found.through is not None and found.through == read_verified(shop, "orders").through
     applied = int(found.through.removeprefix("0/"), 16)
     assert 0 < applied < 0x20 << 24  # the newest captured change; the server's log came after
-    history = names.name(shop, "silver", "orders_history")
+    history = names.table_name(shop, "silver", "orders_history")
     spark.sql(f"DELETE FROM {history} WHERE id = 1")
     lost = judge(spark, shop, "orders", source, at_rest=True)
     assert ("1", "missing in gold") in [(d.key["id"], d.what) for d in lost.real]

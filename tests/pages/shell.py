@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.front import run_command_line
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300
@@ -83,7 +83,7 @@ class Shell:
         os.chdir(self._folder)
         try:
             with redirect_stdout(told), redirect_stderr(told):
-                enter(app, arguments)
+                run_command_line(app, arguments)
         except SystemExit as left:
             return Told(int(left.code or 0), told.getvalue())
         finally:

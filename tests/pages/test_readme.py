@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cdc_lakehouse.project.rendering import TEMPLATE
-from lakehouse.durations import spoken
+from lakehouse.durations import render_duration
 from tests.pages.dialogue import COMMANDS, blocks, follow
 from tests.pages.shell import ROOT, Shell
 
@@ -59,7 +59,7 @@ def test_the_readme_is_typed_where_nothing_is_but_the_wheel(
     began = time.monotonic()
     own = {} if reached else {INSTALL: offline(wheel), REQUIREMENTS: "true"}
     follow(README, Shell(home, tmp_path, variables), own=own)
-    took = spoken(time.monotonic() - began)
+    took = render_duration(time.monotonic() - began)
     with capsys.disabled():
         print(
             f"\nREADME.md, from an empty folder to the project's own test: {took}"

@@ -76,7 +76,7 @@ def kills(monkeypatch: pytest.MonkeyPatch) -> Kills:
     for name in ("create", "set_properties", "append", "add", "remove", "replace"):
         monkeypatch.setattr(FlowTable, name, kills.before(getattr(FlowTable, name)))
     for module in (state, publication):
-        monkeypatch.setattr(module, "execute", kills.before(module.execute))
+        monkeypatch.setattr(module, "execute_with_rows", kills.before(module.execute_with_rows))
     monkeypatch.setattr(state, "PACKED_EVERY", 2)
     return kills
 

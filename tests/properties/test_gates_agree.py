@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from gold.quality.run import evaluate
+from gold.quality.run import evaluate_expectations
 from lakehouse.config.table import Expectation, Table
-from silver.expectations.problems import problems
+from silver.expectations.problems import find_problems
 from silver.expectations.row_sql import failing_sql
 from silver.expectations.rules import EXPECTATIONS
 
@@ -243,12 +243,15 @@ def test_the_gate_rejects_exactly_the_rows_that_great_expectations_lists(
         "expectations": rules,
     }
     table = Table.model_validate(given_table)
-    assert problems(table) == []
+    assert find_problems(table) == []
     row_rules = {name for name, rule in EXPECTATIONS.items() if rule.scope == "row"}
     assert {expectation.type for expectation in table.expectations} == row_rules
     given = spark.createDataFrame([(n, *row) for n, row in enumerate(drawn)], SCHEMA).coalesce(1)
     folder = tmp_path_factory.mktemp("quality")
-    theirs = [_listed(result) for result in evaluate(table, given, str(folder), COMPLETE, "r")]
+    theirs = [
+        _listed(result)
+        for result in evaluate_expectations(table, given, str(folder), COMPLETE, "r")
+    ]
     ours = given.selectExpr(
         "row_id", *[f"{failing_sql(each)} AS r{n}" for n, each in enumerate(table.expectations)]
     )

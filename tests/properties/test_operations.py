@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.front import run_command_line
 from lakehouse.config.target import Target
 from tests import oracle
 from tests.conftest import REMOTE
@@ -55,7 +55,7 @@ class Operator:
         self.write("tables/t", given | {"columns": {"id": "int", "s": "string"}} | late)
 
     def do(self, *command: str) -> None:
-        enter(app, [*command, "--conf", str(self.root / "conf")])
+        run_command_line(app, [*command, "--conf", str(self.root / "conf")])
 
     def drop(self) -> None:
         """Some of what waits, some of what has arrived, and now and then what no one can read."""

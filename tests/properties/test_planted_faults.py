@@ -86,12 +86,12 @@ def _undisturbed(resolve: Any) -> Any:
 
 
 FAULTS: dict[str, Plant] = {
-    "full snapshots are not told": replacing(order, "_snapshot", lambda _: lambda *_: None),
+    "full snapshots are not told": replacing(order, "_snapshot_id", lambda _: lambda *_: None),
     "no snapshot has a last row": replacing(order, "_LAST_ROWS", lambda _: ()),
-    "the flag tells what was read": replacing(order, "_place", _by_flag),
-    "a position has one section": replacing(order, "_place", _first_section),
+    "the flag tells what was read": replacing(order, "_find_place", _by_flag),
+    "a position has one section": replacing(order, "_find_place", _first_section),
     "times are whole tens of seconds": replacing(
-        order, "microseconds", lambda own: lambda *t: own(*t) // 10**7 * 10**7
+        order, "to_microseconds", lambda own: lambda *t: own(*t) // 10**7 * 10**7
     ),
     "truncates say nothing": without("t"),
     "deletes say nothing": without("d"),
@@ -102,17 +102,17 @@ FAULTS: dict[str, Plant] = {
     ),
     "slices take what needs thought": replacing(
         slices.SliceReader,
-        "_fitting",
+        "_find_fitting",
         lambda _: lambda _, __, rows, *___: [True] * len(rows.places),
     ),
     "rewritten deletes are rows": replacing(flattened, "_TRUE", lambda _: ()),
     "tombstones of flattened events say nothing": replacing(
-        Opener, "_flattened", _without_tombstones
+        Opener, "_open_flattened", _without_tombstones
     ),
-    "tombstones are ordered by time": replacing(flattened, "_sequence", _told_or_time),
+    "tombstones are ordered by time": replacing(flattened, "_choose_sequence", _told_or_time),
     "files of the log have no number": replacing(connectors, "_last_number", lambda _: lambda _: 1),
     "a failover goes unseen": replacing(
-        source_log, "follow", lambda own: lambda *given: own(*given)._replace(restart=None)
+        source_log, "follow_segment", lambda own: lambda *given: own(*given)._replace(restart=None)
     ),
     "the stored row comes first": replacing(
         CurrentFold, "_take_stored", lambda own: lambda self, _: own(self, None)
@@ -130,7 +130,7 @@ FAULTS: dict[str, Plant] = {
     "no versions agree": replacing(ContentComparison, "agree", lambda _: lambda *_: False),
     "late changes leave stored versions alone": replacing(HistoryFold, "_resolve", _undisturbed),
     "columns that a flat row leaves out are null": replacing(
-        FlatRowReader, "_absent", lambda _: lambda *_: None
+        FlatRowReader, "_find_absent", lambda _: lambda *_: None
     ),
     "BigQuery's numbers are compared as texts": replacing(
         bigquery, "canonical_sequence", lambda _: str.upper

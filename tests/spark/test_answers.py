@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lakehouse.cli.ask.queries import is_question, print_answer
-from cdc_lakehouse.terminal.answers import csv_lines, json_lines, texts, unique_names
+from cdc_lakehouse.terminal.answers import csv_lines, json_lines, row_texts, unique_names
 from lakehouse.errors import QueryRefused
 from tests.conftest import target_at
 
@@ -42,14 +42,14 @@ def test_csv_has_a_header_and_nested_values_as_json(values: DataFrame) -> None:
 
 
 def test_texts_keep_digits_and_times(values: DataFrame) -> None:
-    assert list(texts(values.select("d", "f", "t", "n", "b", "missing"))) == [
+    assert list(row_texts(values.select("d", "f", "t", "n", "b", "missing"))) == [
         ["1.50", "NaN", "2024-03-31T07:30:00.000001Z", "0001-01-01T00:00:00.000000", "AP8=", None]
     ]
 
 
 def test_a_time_beyond_python_is_shown(spark: SparkSession) -> None:
     far = spark.sql("SELECT timestamp_micros(9223372036854775807) AS t")
-    assert list(texts(far)) == [["+294247-01-10T04:00:54.775807Z"]]
+    assert list(row_texts(far)) == [["+294247-01-10T04:00:54.775807Z"]]
     assert list(json_lines(far)) == ['{"t":"+294247-01-10T04:00:54.775807Z"}']
 
 
@@ -60,7 +60,7 @@ def test_columns_of_one_name_keep_their_values(spark: SparkSession) -> None:
 
 def test_rows_come_in_their_order(spark: SparkSession) -> None:
     ordered = spark.range(100).repartition(8).orderBy("id")
-    assert [row[0] for row in texts(ordered)] == [str(number) for number in range(100)]
+    assert [row[0] for row in row_texts(ordered)] == [str(number) for number in range(100)]
 
 
 def test_a_statement_without_columns_answers_nothing(spark: SparkSession) -> None:

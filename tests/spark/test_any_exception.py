@@ -18,7 +18,7 @@ from tests.spark.test_memory import drop, quiet, table
 
 STEPS = {
     "bronze": [
-        "bronze.job.prepare",
+        "bronze.job.prepare_table",
         "bronze.job.read_state",
         "bronze.job.ingest_files",
         "bronze.job.recover_files",
@@ -27,10 +27,10 @@ STEPS = {
     "silver": [
         "silver.table_runs.extend_log",
         "silver.changelog.extend.write_decoded",
-        "silver.changelog.batch.ordered",
+        "silver.changelog.batch.add_order_keys",
         "silver.table_run.write_batch",
-        "silver.table_run.dead_letters.keep",
-        "silver.table_run.reconciliation.outcomes",
+        "silver.table_run.dead_letters.keep_dead_letters",
+        "silver.table_run.reconciliation.count_outcomes",
     ],
     "gold": ["gold.job.table_views"],
 }

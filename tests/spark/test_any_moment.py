@@ -50,8 +50,8 @@ def shown(spark: SparkSession, target: Target, table: Table) -> list[list[str]]:
     """What gold shows, and how often bronze has each record."""
     views = ["t", *(["t_history"] if table.stored_as_scd_type == 2 else [])]
     rows = [sorted(map(str, lake.rows(spark, target, view))) for view in views]
-    arrived = names.name(target, "bronze", feed_name(table, table.feeds[0]))
-    refused = names.name(target, "silver", "t_dead_letters")
+    arrived = names.table_name(target, "bronze", feed_name(table, table.feeds[0]))
+    refused = names.table_name(target, "silver", "t_dead_letters")
     records = [spark.table(arrived).select("_raw"), spark.table(refused).select("raw")]
     return [*rows, *(sorted(map(str, found.collect())) for found in records)]
 

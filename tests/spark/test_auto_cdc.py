@@ -220,7 +220,7 @@ def test_batches_that_ended_before_they_were_published_are_published_by_the_next
     cut = [(None, None, None, "T", 2), (2, "b", "x", "I", 3)]
     for rows in (cut, [(3, "c", "x", "I", 4)]):
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(batch, "publish", _end)
+            patch.setattr(batch, "publish_batch", _end)
             _flow(spark, spark.createDataFrame(rows, COLUMNS), target, **truncates)
     _flow(spark, spark.createDataFrame([(4, "d", "x", "I", 5)], COLUMNS), target)
     assert [row[0] for row in _rows(spark, target)] == [2, 3, 4]

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bronze.kafka.avro_schemas import known
+from bronze.kafka.avro_schemas import read_schemas
 from cdc_lakehouse.cli.work.rebuild import rebuild_table
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.names import name
+from lakehouse.storage.names import table_name
 from tests.avro import envelope_schema, optional, packed
 from tests.forms import Sent
 from tests.lake import arrive_from_kafka, quiet, rows, settle
@@ -61,7 +61,7 @@ def test_three_versions_of_a_schema_come_out_of_order_and_are_rebuilt_without_th
         settle(spark, target, [of])
     expected = [{"id": 2, "nr": 5, "old": "b"}, {"id": 2**40, "nr": 2**33, "old": None}]
 
-    assert sorted(known(spark, target, "t")) == ["1", "2", "3", "4"]
+    assert sorted(read_schemas(spark, target, "t")) == ["1", "2", "3", "4"]
     assert sorted(rows(spark, target, "t"), key=lambda row: row["id"]) == expected
 
     rebuild_table(spark, target, of, quiet, [of])
@@ -84,9 +84,9 @@ def test_ids_in_headers_are_asked_and_kept_as_numbers(spark: SparkSession, targe
     arrive_from_kafka(spark, target, of, sent)
     server.stop()
     settle(spark, target, [of])
-    [kept] = spark.table(name(target, "bronze", "t")).select("_headers").collect()
+    [kept] = spark.table(table_name(target, "bronze", "t")).select("_headers").collect()
 
     assert value[0] == 0
     assert json.loads(kept[0]) == {header: str(id) for header, id in ids.items()} | {"trace": "x"}
-    assert sorted(known(spark, target, "t")) == ["content:1", f"global:{2**40 + 200}"]
+    assert sorted(read_schemas(spark, target, "t")) == ["content:1", f"global:{2**40 + 200}"]
     assert rows(spark, target, "t") == [{"id": 1, "old": "a"}]

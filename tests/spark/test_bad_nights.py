@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from bronze.job import ingest
 from cdc_lakehouse.cli.work.rounds import Round, do_layer
-from cdc_lakehouse.cli.work.run import failed
+from cdc_lakehouse.cli.work.run import list_failures
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer, Target
 from lakehouse.errors import ManyTablesFailed
@@ -133,7 +133,7 @@ def test_a_broker_that_is_down_is_named_at_once_and_stops_no_other_table(
     for layer in LAYERS:
         entries += do_layer(given, [topic, orders()], layer, lambda line: None)
     assert time.monotonic() - began < 60
-    told = failed(entries)
+    told = list_failures(entries)
     assert [str(failure).partition("\n")[0] for failure in told] == [
         "bronze t: no Kafka broker can be reached: 127.0.0.1:1 (connection refused)"
     ]

@@ -11,17 +11,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze import feed_state, job, storage
-from bronze.feeds import feeds
+from bronze.feeds import list_feeds
 from bronze.files.unreadable import unreadable_files
 from bronze.job import ingest
-from bronze.storage import news
+from bronze.storage import read_news
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Memory
 from lakehouse.storage.lake import Lake
-from lakehouse.storage.names import name
-from lakehouse.storage.views import stored
+from lakehouse.storage.names import table_name
+from lakehouse.storage.views import load_views
 from tests.conftest import REMOTE, target_at
 
 
@@ -46,7 +46,12 @@ def run(
 def bronze(
     spark: SparkSession, target: Target, columns: Iterable[str], feed: str = "orders"
 ) -> list[object]:
-    rows = spark.table(name(target, "bronze", feed)).orderBy("_arrival").select(*columns).collect()
+    rows = (
+        spark.table(table_name(target, "bronze", feed))
+        .orderBy("_arrival")
+        .select(*columns)
+        .collect()
+    )
     return [tuple(row) if len(row) > 1 else row[0] for row in rows]
 
 
@@ -83,7 +88,7 @@ def taken(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Targ
 
 def of_folder(spark: SparkSession, target: Target, folder: str) -> DataFrame:
     """The rows of the files in a folder of the feed, in their order of arrival."""
-    rows = spark.table(name(target, "bronze", "orders")).orderBy("_arrival")
+    rows = spark.table(table_name(target, "bronze", "orders")).orderBy("_arrival")
     return rows.where(F.col("_file").contains(f"/orders/{folder}/"))
 
 
@@ -325,7 +330,7 @@ def test_tables_of_one_folder_share_a_feed_and_count_their_own_topics(
     assert counts == [("a", {"records": 1}), ("b", {"records": 2}), ("feed_shop", {"unread:tx": 1})]
     found = bronze(spark, target, ["_topic", "_offset", "_whole"], "feed_shop")
     assert found == [("s.a", 1, True), ("s.b", 2, True), ("s.b", 3, True), ("tx", 4, True)]
-    own = spark.sql(stored(target, "bronze")["b"].query).orderBy("_arrival").collect()
+    own = spark.sql(load_views(target, "bronze")["b"].query).orderBy("_arrival").collect()
     assert [row["_offset"] for row in own] == [2, 3]
 
 
@@ -360,9 +365,9 @@ def test_what_a_write_tells_is_what_bronze_holds(
     ]
     for number, content in enumerate(contents):
         drop(target, f"orders/{number}", content)
-    memory, (feed,) = Memory(), feeds(limited)
-    told = job._outcome(job._Ingestion(spark, target, memory.feeds, {}), feed)
-    asked = news(spark, target, feed, 0)
+    memory, (feed,) = Memory(), list_feeds(limited)
+    told = job._read_feed(job._Ingestion(spark, target, memory.feeds, {}), feed)
+    asked = read_news(spark, target, feed, 0)
     assert (told.batch or 0, told.records) == asked[:2]
     assert memory.feeds[feed.name].newest == asked.batch
     assert set(memory.feeds[feed.name].topics) == set(asked.records)
@@ -375,7 +380,7 @@ def test_bronze_is_not_asked_what_was_just_written(
     def asked(*_: object) -> None:
         raise AssertionError("bronze was asked")
 
-    monkeypatch.setattr(storage, "news", asked)
+    monkeypatch.setattr(storage, "read_news", asked)
     drop(target, "orders/a", "1")
     first = run(spark, target)[0]
     nothing = run(spark, target)[0]

@@ -4,8 +4,8 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 
 from bronze.contract import COLUMNS
-from bronze.feeds import feeds
-from bronze.kafka.ingest import rows
+from bronze.feeds import list_feeds
+from bronze.kafka.ingest import build_rows
 from lakehouse.config.table import Kafka, Table
 
 KAFKA = Kafka(topic="a,b", bootstrap_servers="k:9092")
@@ -19,7 +19,9 @@ AT = datetime.fromisoformat("2026-01-02")
 def ingested(spark: SparkSession, *records: tuple[Any, ...]) -> list[Row]:
     source = {"format": "debezium", "kafka": KAFKA}
     table = Table.model_validate({"table": "t", "keys": ["id"], "source": source})
-    frame = rows(spark.createDataFrame(list(records), SCHEMA), KAFKA, feeds([table])[0], 5)
+    frame = build_rows(
+        spark.createDataFrame(list(records), SCHEMA), KAFKA, list_feeds([table])[0], 5
+    )
     return frame.orderBy("_arrival").collect()
 
 

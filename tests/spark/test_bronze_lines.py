@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.contract import NOT_TEXT
-from bronze.feeds import feeds
+from bronze.feeds import list_feeds
 from bronze.files.file_kinds import UnreadableFile
-from bronze.files.lines import lines
+from bronze.files.lines import read_file_records
 from bronze.files.listing import DroppedFile
 from lakehouse.config.table import Table
 
@@ -38,9 +38,9 @@ def read(
     source = {"format": "rows", "path": "p", "file_format": file_format}
     table = {"table": "t", "keys": ["id"], "sequence_by": "id", "source": source}
     table["columns"] = columns or {}
-    feed = feeds([Table.model_validate(table)])[0]
+    feed = list_feeds([Table.model_validate(table)])[0]
     listed = [DroppedFile(str(file), 0, 9) for file in files]
-    return lines(spark, feed, listed).orderBy("_url", "_block", "_row")
+    return read_file_records(spark, feed, listed).orderBy("_url", "_block", "_row")
 
 
 def csv(folder: Path, name: str, text: str) -> Path:
@@ -199,11 +199,13 @@ def csv_records(
         "source": source | {"csv": options},
         "columns": dict.fromkeys(columns, "string"),
     }
-    feed = feeds([Table.model_validate(table)])[0]
+    feed = list_feeds([Table.model_validate(table)])[0]
     day = file.parent / "p" / "2026-01-31"
     day.mkdir(parents=True, exist_ok=True)
     dropped = DroppedFile(str(copy2(file, day)), 0, 9)
-    found = lines(spark, feed, [dropped]).orderBy("_url", "_block", "_row").select("_raw")
+    found = (
+        read_file_records(spark, feed, [dropped]).orderBy("_url", "_block", "_row").select("_raw")
+    )
     texts = [row[0] for row in found.collect()]
     return [json.loads(text) if text.startswith("{") else text for text in texts]
 

@@ -21,7 +21,7 @@ def table(name: str) -> Table:
 
 
 def commits(spark: SparkSession, target: Target) -> list[str]:
-    shown = spark.sql(f"DESCRIBE HISTORY {names.name(target, 'silver', '_runs')}")
+    shown = spark.sql(f"DESCRIBE HISTORY {names.table_name(target, 'silver', '_runs')}")
     return [row["operation"] for row in shown.collect() if row["operation"] == "WRITE"]
 
 
@@ -43,7 +43,7 @@ def test_a_yaml_that_was_changed_after_a_run_was_killed_is_refused(
 ) -> None:
     land(spark, target, table("t"), 1, [{"id": 1, "v": 1}])
     with monkeypatch.context() as patch:
-        patch.setattr(table_runs, "_record", killed)
+        patch.setattr(table_runs, "_record_outcomes", killed)
         with pytest.raises(KeyboardInterrupt):
             apply(spark, target, table("t"))
     other = table("t").model_copy(update={"keys": ["v"]})
@@ -59,7 +59,7 @@ def test_a_change_of_columns_is_recorded_once_though_a_run_was_killed_before_it_
     assert failures(apply(spark, target, table("t"))) == []
     land(spark, target, table("t"), 2, [{"id": 1, "v": 2, "more": "x"}])
     with monkeypatch.context() as patch:
-        patch.setattr(table_runs, "_record", killed)
+        patch.setattr(table_runs, "_record_outcomes", killed)
         with pytest.raises(KeyboardInterrupt):
             apply(spark, target, table("t"))
     land(spark, target, table("t"), 3, [{"id": 2, "v": 3, "more": "y"}])

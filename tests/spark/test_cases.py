@@ -81,7 +81,7 @@ def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Done:
                 place = Path(target.landing, str(named[case.name].feeds[0].path))
                 shutil.copytree(case / "input" / number, place, dirs_exist_ok=True)
         found = bronze.ingest(spark, target, tables, number, quiet)
-        ledger.append(spark, target, found)
+        ledger.append_entries(spark, target, found)
         found += silver.apply(spark, target, tables, number, quiet)
         found += gold.publish(spark, target, tables, number, quiet)
         entries += found
@@ -119,9 +119,9 @@ def test_a_case_comes_out_as_expected(spark: SparkSession, done: Done, case: Pat
 
 def _letters(spark: SparkSession, target: Target, table: Table) -> list[Row]:
     name = f"{table.table}_dead_letters"
-    if not names.exists(spark, target, "silver", name):
+    if not names.table_exists(spark, target, "silver", name):
         return []
-    letters = spark.table(names.name(target, "silver", name)).where("resolved_at IS NULL")
+    letters = spark.table(names.table_name(target, "silver", name)).where("resolved_at IS NULL")
     return letters.select("reason", "message").collect()
 
 

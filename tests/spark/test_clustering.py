@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_lakehouse.cli.work.maintain import tend
+from cdc_lakehouse.cli.work.maintain import tend_tables
 from gold import job as gold
 from gold.views.catalog import open_catalog
 from lakehouse.config.table import Table
@@ -15,7 +15,7 @@ from lakehouse.config.target import Target
 from lakehouse.storage import names
 from lakehouse.storage.delta_log import read_table_log
 from lakehouse.storage.lake import Lake, LakeTable
-from lakehouse.storage.upkeep import STATISTICS, Layout, Step, carry_out, facts
+from lakehouse.storage.upkeep import STATISTICS, Layout, Step, carry_out, read_facts
 from silver.storage import layout
 from tests.arrivals import applied, arrive
 from tests.lake import quiet, rows
@@ -61,14 +61,14 @@ def files_of(spark: SparkSession, target: Target, query: str) -> int:
 def test_a_filter_on_a_cluster_column_reads_few_files_and_a_merge_those_near_its_keys(
     spark: SparkSession, target: Target
 ) -> None:
-    name = names.name(target, "silver", "orders")
+    name = names.table_name(target, "silver", "orders")
     arrive(spark, target, ORDERS, [order(n, n) for n in range(DAYS * A_DAY)], 1)
     applied(spark, target, ORDERS)
-    settings = facts(spark, name).layout
+    settings = read_facts(spark, name).layout
     assert settings == Layout(["day"], None, "_source_time,_batch,`id`,`day`,`at`")
     one_file_a_day = {"spark.databricks.delta.optimize.maxFileSize": "1000"}
     carry_out(spark, Step("cluster", f"OPTIMIZE {name} FULL", "", one_file_a_day))
-    assert facts(spark, name).unordered == 0
+    assert read_facts(spark, name).unordered == 0
     gold.publish(spark, target, [ORDERS], "run", quiet)
     every = files_of(spark, target, "SELECT * FROM gold.orders")
     few = files_of(spark, target, "SELECT * FROM gold.orders WHERE day = DATE'2024-02-07'")
@@ -90,20 +90,20 @@ def test_a_change_of_cluster_by_needs_no_rebuild_and_old_tables_get_statistics(
     plain = Table.model_validate(GIVEN | {"cluster_by": []})
     arrive(spark, target, plain, [order(n, n) for n in range(5)], 1)
     applied(spark, target, plain)
-    name, told = names.name(target, "silver", "orders"), list[str]()
+    name, told = names.table_name(target, "silver", "orders"), list[str]()
     as_before = f"ALTER TABLE {name} SET TBLPROPERTIES ('{STATISTICS}' = '_source_time,_batch')"
     spark.sql(as_before)
-    (entry,) = tend(spark, target, [ORDERS], False, told.append, shared=False)
+    (entry,) = tend_tables(spark, target, [ORDERS], False, told.append, shared=False)
     assert entry.counts == {"table_settings": 2}
     assert "  settle: cluster_by is day" in told
-    assert facts(spark, name).layout.cluster_by == ["day"]
+    assert read_facts(spark, name).layout.cluster_by == ["day"]
     log = read_table_log(target, "silver", "orders")
     assert log is not None and log.clustered == ["day"]
     recomputed = spark.table(name)
     kept = LakeTable(Lake(spark, target), "silver", "orders")
-    layout.load(kept, recomputed, anew=True, of=ORDERS)
-    assert facts(spark, name).layout.cluster_by == ["day"]
-    (entry,) = tend(spark, target, [plain], False, told.append, shared=False)
+    layout.load_rows(kept, recomputed, anew=True, of=ORDERS)
+    assert read_facts(spark, name).layout.cluster_by == ["day"]
+    (entry,) = tend_tables(spark, target, [plain], False, told.append, shared=False)
     assert entry.counts == {"table_settings": 1} and "  settle: was by day" in told
-    assert facts(spark, name).layout == Layout([], None, "_source_time,_batch,`id`,`day`,`at`")
+    assert read_facts(spark, name).layout == Layout([], None, "_source_time,_batch,`id`,`day`,`at`")
     assert spark.table(name).count() == 5

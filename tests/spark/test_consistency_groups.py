@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from gold.status.table_status import status
+from gold.status.table_status import read_status
 from gold.views import groups
 from lakehouse.config.target import Target
 from tests import lake
@@ -13,12 +13,12 @@ pytestmark = pytest.mark.slow
 
 
 def waits(spark: SparkSession, target: Target) -> int:
-    return groups.waiting(spark, target, shop())["shop"].transactions
+    return groups.find_waiting(spark, target, shop())["shop"].transactions
 
 
 def sums(spark: SparkSession, target: Target, table: str) -> dict[str, int]:
     """All counts of a table over all runs."""
-    (found,) = status(spark, target, [t for t in shop() if t.table == table])
+    (found,) = read_status(spark, target, [t for t in shop() if t.table == table])
     counts: dict[str, int] = found["counts"]
     return counts
 

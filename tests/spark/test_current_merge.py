@@ -19,7 +19,7 @@ WHOLE = (("a", "a"), ("b", "b"))
 
 
 def row(spark: SparkSession, target: Target) -> Row:
-    (found,) = spark.table(names.name(target, "silver", "t")).collect()
+    (found,) = spark.table(names.table_name(target, "silver", "t")).collect()
     return found
 
 
@@ -61,7 +61,7 @@ def test_counts_are_right_where_a_merge_may_compute_its_source_again(
     new, older = Event("upsert", 2, 2, WHOLE), Event("upsert", 2, 1, WHOLE)
     (_, second) = runs(spark, elsewhere, [[first], [again, new, older]])
     assert second.counts == {"records": 3, "inserted": 1, "updated": 1, "superseded": 1}
-    staged = spark.table(names.name(target, "silver", f"t{counted.FOLDED}")).collect()
+    staged = spark.table(names.table_name(target, "silver", f"t{counted.FOLDED}")).collect()
     assert sorted(r["id"] for r in staged) == [1, 2]
 
 
@@ -70,5 +70,5 @@ def test_a_first_load_of_many_rows_is_written_in_several_files(
 ) -> None:
     monkeypatch.setattr("silver.merge.counted._MANY", 100)
     runs(spark, target, [[Event("upsert", key, key, WHOLE) for key in range(1, 201)]])
-    detail = spark.sql(f"DESCRIBE DETAIL {names.name(target, 'silver', 't')}").collect()[0]
+    detail = spark.sql(f"DESCRIBE DETAIL {names.table_name(target, 'silver', 't')}").collect()[0]
     assert target.kind != "local" or detail["numFiles"] == 2 * (os.cpu_count() or 1)

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.front import run_command_line
 from lakehouse.config.loading import load_target
-from lakehouse.storage.names import name
+from lakehouse.storage.names import table_name
 from tests.spark.test_idle_run import Lake
 
 PLACE = "t/1.jsonl:1"
@@ -31,7 +31,7 @@ class Terminal:
         """What the command answers; its error where it ends with another code than 0."""
         ended: Any = 0
         try:
-            enter(app, [*arguments, *self._at])
+            run_command_line(app, [*arguments, *self._at])
         except SystemExit as left:
             ended = left.code
         told = self._capsys.readouterr()
@@ -71,7 +71,7 @@ def test_a_mended_record_is_applied_at_its_own_place_and_bronze_keeps_what_came(
     assert " ".join(told.split()) == "t 1 of 1 dead letters resolved"
     assert versions(terminal) == [[1, 1], [2, 2], [3, 3]]
     target = load_target(tmp_path / "conf", "local", str(tmp_path))
-    raws = spark.table(name(target, "bronze", "t")).select("_raw").collect()
+    raws = spark.table(table_name(target, "bronze", "t")).select("_raw").collect()
     assert BROKEN in [row["_raw"] for row in raws] and len(raws) == 3
     listed = json.loads(terminal("dead-letters", "list", "--all", "--format", "json"))
     assert listed["mended_at"] and listed["raw"] == BROKEN
@@ -136,4 +136,4 @@ def test_a_mended_row_of_an_extract_is_supplied_and_an_erasure_takes_it_too(
     told = terminal("erase", "t", "--key", "2", "--landing")
     assert "gone: " in told
     target = load_target(tmp_path / "conf", "local", str(tmp_path))
-    assert spark.table(name(target, "bronze", "_mended_t")).isEmpty()
+    assert spark.table(table_name(target, "bronze", "_mended_t")).isEmpty()

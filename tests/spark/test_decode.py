@@ -11,9 +11,9 @@ from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
 from silver.contract import CHANGE_COLUMNS
-from silver.decode.arrow import TOLD
-from silver.decode.spark import decode_known, position
-from silver.expectations.gate import gate
+from silver.decode.arrow import CHANGE_FIELDS
+from silver.decode.spark import decode_known, position_column
+from silver.expectations.gate import gate_changes
 from tests.builders import bronze_rows, table
 from tests.debezium_records import EPOCH, whole
 from tests.debezium_records import decoded as decoded_alone
@@ -58,7 +58,7 @@ def test_captured_records_come_out_of_spark_as_the_decoder_reads_them(
             moment = EPOCH + timedelta(microseconds=row["_source_time"])
             row["_source_time"] = moment.replace(tzinfo=None)
         row["_unlike"] = row["_unlike"] or None
-    names = [*[name for name in expected[0] if not name.startswith("_")], *TOLD]
+    names = [*[name for name in expected[0] if not name.startswith("_")], *CHANGE_FIELDS]
     assert [comparable(row, names) for row in found] == [comparable(r, names) for r in expected]
 
 
@@ -134,7 +134,7 @@ def test_every_format_comes_out_with_the_columns_of_the_contract(
     if format == "snapshot":
         raw = raw.withColumn("_file", F.lit("/landing/here/2024-01-02/1.jsonl"))
     changes = to_changes(raw, of)
-    found = rows_of(gate(changes, of))
+    found = rows_of(gate_changes(changes, of))
     names = ("id", "a", "_operation", "_reason")
     assert [tuple(row[n] for n in names) for row in found] == expected
     raws = [row["_raw"] for row in found]
@@ -167,4 +167,4 @@ def test_a_record_lies_at_its_offset_or_in_its_file(spark: SparkSession) -> None
         " (null, null, null, 'f', shiftleft(3L, 33) + 5L)"
         " AS t(_topic, _partition, _offset, _file, _line)"
     )
-    assert [row[0] for row in rows.select(position()).collect()] == ["t/0/7", "f:5", "f:3+5"]
+    assert [row[0] for row in rows.select(position_column()).collect()] == ["t/0/7", "f:5", "f:3+5"]

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from bronze import job as bronze
-from bronze.loss.watch import watch
+from bronze.loss.watch import watch_for_loss
 from cdc_lakehouse.cli.ask.export import write_view
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -73,7 +73,7 @@ def test_a_change_feed_is_followed_with_its_deletes(
 
 
 def bronze_rows(spark: SparkSession, target: Target) -> int:
-    return spark.table(names.name(target, "bronze", "copy")).count()
+    return spark.table(names.table_name(target, "bronze", "copy")).count()
 
 
 def test_lost_versions_are_told_and_the_rows_read_anew(
@@ -88,7 +88,7 @@ def test_lost_versions_are_told_and_the_rows_read_anew(
     for _ in range(2):
         memory = Memory()
         taken = bronze.ingest(spark, target, [table], "run", quiet, memory)
-        [entry] = watch(spark, target, [table], taken, memory, quiet)
+        [entry] = watch_for_loss(spark, target, [table], taken, memory, quiet)
         told, memory = entry, Memory()
         if entry.status == "failed":
             assert "versions 2 to 3" in str(told.message)

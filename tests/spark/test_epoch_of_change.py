@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from silver.state.epochs import Epoch, epoch
+from silver.state.epochs import Epoch, epoch_number_column
 
 COLUMNS = (
     "_snapshot string, _topic string, _partition int, _offset bigint, _arrival string,"
@@ -56,6 +56,10 @@ def test_a_change_belongs_to_the_newest_snapshot_that_it_came_after(
     frame = spark.createDataFrame(rows, COLUMNS).withColumn(
         "_source_time", F.timestamp_micros("us")
     )
-    found = frame.select("_arrival", epoch(epochs).alias("n")).orderBy("_arrival").collect()
+    found = (
+        frame.select("_arrival", epoch_number_column(epochs).alias("n"))
+        .orderBy("_arrival")
+        .collect()
+    )
     kept = [(s, p, o, max(0, lsn), us) for s, p, o, lsn, us in changes]
     assert [row["n"] for row in found] == [expected(epochs, change) for change in kept]

@@ -10,14 +10,14 @@ import typer
 from pyspark.sql import SparkSession
 
 from bronze.erasure import erase as bronze
-from cdc_lakehouse.cli.work.erase import Erasure, erase_key, foretell, prove
+from cdc_lakehouse.cli.work.erase import Erasure, erase_key, preview_erasure, verify_erasure
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import EraseIncomplete
 from lakehouse.run import ledger
 from lakehouse.storage import names
 from lakehouse.storage.traces import PASSED_OVER
-from lakehouse.storage.upkeep import facts
+from lakehouse.storage.upkeep import read_facts
 from silver.maintenance import erase
 from tests.arrivals import applied, arrive, silver
 from tests.lake import land, rows
@@ -65,32 +65,32 @@ def test_a_key_is_erased_from_every_layer_and_the_files_prove_it(
     assert any("4 records of the key" in line for line in told)
     assert any("its records also lie in /landing/t/1.jsonl" in line for line in told)
     assert "gone: no row of the key and none of its 5 own texts" in told[-1]
-    feed = spark.table(names.name(target, "bronze", "feed_crm")).orderBy("_offset")
+    feed = spark.table(names.table_name(target, "bronze", "feed_crm")).orderBy("_offset")
     assert [row["_offset"] for row in feed.collect()] == [2, 3]
     assert [row["id"] for row in silver(spark, target, "people_changes", "_arrival")] == [8]
     assert silver(spark, target, "people_dead_letters", "_arrival") == []
     assert [row["name"] for row in rows(spark, target, "people_history")] == ["Bob Hope"]
-    (entry,) = ledger.read(spark, target).where("counts['erased'] > 0").collect()
+    (entry,) = ledger.read_entries(spark, target).where("counts['erased'] > 0").collect()
     assert entry["run_id"] == wanted.run_id and "7" not in str(entry["counts"])
     texts = [EMAIL, NAME]
     page = Path(target.lake, "report.html")
     page.write_text(f"<td>{EMAIL}</td>", encoding="utf-8")
     with pytest.raises(EraseIncomplete) as left:
-        prove(spark, target, wanted, texts)
+        verify_erasure(spark, target, wanted, texts)
     assert left.value.left == (f"{page} (1 places)",)
     page.unlink()
-    prove(spark, target, wanted, texts)
+    verify_erasure(spark, target, wanted, texts)
 
 
 def test_an_erasure_that_was_killed_is_ended_when_it_is_repeated(
     spark: SparkSession, target: Target
 ) -> None:
     deliver(spark, target)
-    found = erase.find(spark, target, PEOPLE, {"id": "7"})
+    found = erase.find_records(spark, target, PEOPLE, {"id": "7"})
     assert found is not None
     with pytest.raises(EraseIncomplete, match="people_history"):
-        prove(spark, target, Erasure(PEOPLE, {"id": "7"}, False, print), found.values)
-    bronze.remove(spark, target, bronze.feeds_of(spark, target, PEOPLE), found.arrivals)
+        verify_erasure(spark, target, Erasure(PEOPLE, {"id": "7"}, False, print), found.values)
+    bronze.remove_records(spark, target, bronze.feeds_of(spark, target, PEOPLE), found.arrivals)
     erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, False, print), [PEOPLE])
     assert [row["id"] for row in silver(spark, target, "people_changes", "_arrival")] == [8]
 
@@ -109,7 +109,7 @@ def test_a_dropped_file_that_an_earlier_erasure_left_is_found_by_its_content(
     assert not erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, False, told.append), [PEOPLE])
     assert any("1 record of the key" in line for line in told)
     foreseen: list[str] = []
-    foretell(spark, target, Erasure(PEOPLE, {"id": "8"}, True, foreseen.append), [PEOPLE])
+    preview_erasure(spark, target, Erasure(PEOPLE, {"id": "8"}, True, foreseen.append), [PEOPLE])
     assert foreseen[-2:] == [
         f"people: {file} would be deleted, with all other keys in it",
         "people: nothing was removed",
@@ -166,7 +166,7 @@ def test_no_least_or_greatest_value_of_an_erased_key_stays_in_a_log_or_checkpoin
     changed = [person(20, "aaron.first", "Atown"), person(21, "person05", "London")]
     arrive(spark, target, CLUSTERED, changed, 2)
     applied(spark, target, CLUSTERED)
-    people = names.name(target, "silver", "people")
+    people = names.table_name(target, "silver", "people")
     spark.sql(f"OPTIMIZE {people} FULL")
     spark.sql(f"ALTER TABLE {people} SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
     texts, silver_tables = ["aaron.first", "Atown"], Path(target.lake, "silver")
@@ -177,7 +177,7 @@ def test_no_least_or_greatest_value_of_an_erased_key_stays_in_a_log_or_checkpoin
     left = [folder for folder in Path(target.lake).iterdir() if folder.name not in PASSED_OVER]
     assert set().union(*(holding(folder, texts) for folder in left)) == set()
     assert len(rows(spark, target, "people")) == 9
-    assert facts(spark, people).layout.cluster_by == ["born", "email"]
+    assert read_facts(spark, people).layout.cluster_by == ["born", "email"]
     arrive(spark, target, CLUSTERED, [person(30, "person05", "Leeds")], 3)
     applied(spark, target, CLUSTERED)
     assert {row["city"] for row in rows(spark, target, "people")} == {"London", "Leeds"}

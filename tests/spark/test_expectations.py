@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from silver.contract import GATED_COLUMNS
-from silver.expectations.gate import gate, list_row_rules
+from silver.expectations.gate import gate_changes, list_row_rules
 from tests.builders import bronze_rows
 from tests.decoding import to_changes
 
@@ -42,7 +42,7 @@ def gated(spark: "SparkSession", rules: Table, *changes: tuple[Any, ...]) -> "di
     others = [c for c in GATED_COLUMNS if c.name not in (*given.columns, "_warnings")]
     nulls = [f"cast(null as {column.type}) {column.name}" for column in others]
     changes = given.selectExpr("*", *nulls).withColumn("_raw", F.lit("R"))
-    return {row["id"]: row for row in gate(changes, rules).collect()}
+    return {row["id"]: row for row in gate_changes(changes, rules).collect()}
 
 
 def verdicts(rows: "dict[int, Row]") -> dict[int, str | None]:
@@ -158,6 +158,6 @@ def test_a_decoded_change_that_is_rejected_keeps_the_record_as_it_arrived(
 ) -> None:
     rules = table(qty(), sequence_by="seq", columns={"id": "int", "qty": "int", "seq": "int"})
     lines = [{"id": 1, "qty": -5, "seq": 1}, {"id": 2, "qty": 5, "seq": 1}]
-    rows = gate(to_changes(bronze_rows(spark, lines), rules), rules).collect()
+    rows = gate_changes(to_changes(bronze_rows(spark, lines), rules), rules).collect()
     raw = {row["id"]: row["_raw"] for row in rows}
     assert (json.loads(raw[1]), raw[2]) == (lines[0], None)

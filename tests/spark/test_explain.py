@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from silver.audit.explain import explain
-from silver.changelog.dead_letter_list import Wanted, by_reason, dead_letters, newest
+from silver.changelog.dead_letter_list import Wanted, by_reason, dead_letters, select_newest
 from tests import lake
 from tests.builders import Line, table
 from tests.conftest import target_at
@@ -81,7 +81,7 @@ def test_a_key_of_another_type_is_refused(spark: SparkSession, target: Target) -
 def listed(spark: SparkSession, target: Target, **wanted: Any) -> list[tuple[str, str | None]]:
     letters = dead_letters(spark, target, [CONFIG], Wanted(**wanted))
     assert letters is not None
-    return [(row["reason"], row["key"]) for row in newest(letters, 9).collect()]
+    return [(row["reason"], row["key"]) for row in select_newest(letters, 9).collect()]
 
 
 def test_dead_letters_are_listed_newest_first(spark: SparkSession, target: Target) -> None:
@@ -95,7 +95,7 @@ def test_dead_letters_are_listed_newest_first(spark: SparkSession, target: Targe
     assert by_reason(letters) == [
         (CONFIG.table, r, 1) for r in ("bad_value", "not_json", "unknown_operation")
     ]
-    assert newest(letters, 1).first()["reason"] == "not_json"
+    assert select_newest(letters, 1).first()["reason"] == "not_json"
 
 
 def test_dead_letters_are_chosen_by_reason_key_and_time(

@@ -70,7 +70,7 @@ def test_what_cannot_be_believed_is_a_dead_letter_and_deletes_nothing(
     assert shown == {1: "x", 2: "x", 3: "x", 4: "last", 5: "x", 6: "x"}
     second_day = {row for row in operations(spark, target, config) if row[0] == 2}
     assert second_day == {(2, "U", 4, "last"), (2, "N", 5, "x")}
-    dead = spark.table(names.name(target, "silver", "t_dead_letters")).where(
+    dead = spark.table(names.table_name(target, "silver", "t_dead_letters")).where(
         "reason = 'duplicate_key'"
     )
     assert json.loads(dead.collect()[0]["raw"])["a"] == "first"
@@ -141,7 +141,7 @@ def test_a_run_that_died_after_the_log_was_written_is_brought_to_its_end(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
-        killed.setattr("silver.snapshot_source.snapshot_state._refresh", dies)
+        killed.setattr("silver.snapshot_source.snapshot_state._refresh_digests", dies)
         job.apply(spark, target, [config], "run", lake.quiet)
     assert extract_lake.apply(spark, target, config) == {"records": 3, "I": 2, "U": 1, "X": 1}
     assert operations(spark, target, config) == {
@@ -170,8 +170,8 @@ def test_the_state_after_the_days_is_that_of_the_log_however_it_is_written(
     ]
     extract_lake.ingest(spark, target, config, 1, *files)
     extract_lake.apply(spark, target, config)
-    held = spark.table(names.name(target, "silver", "t_digests"))
-    logged = last_state(log.read(SilverTable.at(spark, target, config)), config).select(
+    held = spark.table(names.table_name(target, "silver", "t_digests"))
+    logged = last_state(log.read_log(SilverTable.at(spark, target, config)), config).select(
         *held.columns
     )
     assert sorted(map(str, held.collect())) == sorted(map(str, logged.collect()))
@@ -197,7 +197,7 @@ def test_an_extract_with_an_unreadable_file_waits(spark: SparkSession, target: T
     first = extract_lake.land(target, "2024-01-01", "a", [line(1, "x"), line(2, "x")])
     half = extract_lake.land(target, "2024-01-02", "a", [line(1, "x")])
     extract_lake.ingest(spark, target, config, 1, first, half)
-    listed = names.name(target, "bronze", "t_unreadable")
+    listed = names.table_name(target, "bronze", "t_unreadable")
     spark.sql(f"CREATE TABLE {listed} (file string, message string, at timestamp) USING delta")
     spark.sql(f"INSERT INTO {listed} VALUES ('file:{half.parent}/b', 'broken', now())")
     entry = job.apply(spark, target, [config], "run", lake.quiet)[0]

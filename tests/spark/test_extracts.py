@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from lakehouse.config.table import Table
 from lakehouse.spark.local_rows import local_rows
 from silver.contract import GATED_COLUMNS
-from silver.snapshot_source.comparison import Extract, compared
+from silver.snapshot_source.comparison import SnapshotFiles, compare_rows
 from silver.snapshot_source.row_digests import KEY_DIGEST, VALUE_DIGEST, with_digests
 
 
@@ -89,8 +89,8 @@ def letters(
     state = with_digests(spark.createDataFrame(was, "id int, a string"), ["id"])
     named = [{"id": id, "a": a, "_arrival": f"{at:08X}"} for at, (id, a) in enumerate(came)]
     staged = with_digests(local_rows(spark, named, f"id int, a string, {GATED}"), ["id"])
-    extract = Extract(date(2024, 1, 2), "0", "0", "feed", 1, deletes)
-    rows = compared(staged, state.drop("a"), TABLE, extract, once).collect()
+    extract = SnapshotFiles(date(2024, 1, 2), "0", "0", "feed", 1, deletes)
+    rows = compare_rows(staged, state.drop("a"), TABLE, extract, once).collect()
     return {row["id"]: row["_letter"] for row in rows}
 
 

@@ -76,5 +76,5 @@ def test_csv_and_parquet_files_end_to_end(spark: SparkSession, target: Target) -
 
 
 def reasons(spark: SparkSession, target: Target, name: str) -> list[str]:
-    letters = spark.table(names.name(target, "silver", f"{name}_dead_letters"))
+    letters = spark.table(names.table_name(target, "silver", f"{name}_dead_letters"))
     return sorted(row["reason"] for row in letters.select("reason").collect())

@@ -95,5 +95,5 @@ def test_a_tombstone_that_comes_before_every_row_of_a_flattened_feed_deletes(
     land(spark, target, config, 2, [late, other])
     (entry,) = apply(spark, target, config)
     assert (entry.message, entry.counts["records"]) == (None, 3)
-    found = spark.table(names.name(target, "silver", "t")).where("NOT _deleted").collect()
+    found = spark.table(names.table_name(target, "silver", "t")).where("NOT _deleted").collect()
     assert [row["id"] for row in found] == [2]

@@ -74,7 +74,7 @@ def change(
 
 
 def still_open(spark: SparkSession, target: Target) -> list[tuple[int, int]]:
-    return [(gap.first, gap.last) for gap in gaps.still_open(spark, target)]
+    return [(gap.first, gap.last) for gap in gaps.open_gaps(spark, target)]
 
 
 def test_offsets_that_follow_one_another_are_no_gap(spark: SparkSession, target: Target) -> None:
@@ -82,7 +82,7 @@ def test_offsets_that_follow_one_another_are_no_gap(spark: SparkSession, target:
     assert run(spark, target, table("ydb")).message is None
     land(target, "b", *ydb(7), *ydb(2, partition=1))
     assert run(spark, target, table("ydb")).status == "ok"
-    assert gaps.still_open(spark, target) == []
+    assert gaps.open_gaps(spark, target) == []
 
 
 def test_offsets_that_differ_by_more_than_one_are_data_loss(
@@ -95,7 +95,7 @@ def test_offsets_that_differ_by_more_than_one_are_data_loss(
     assert (entry.status, entry.counts["records"]) == ("failed", 2)
     assert "offsets 7 to 8 of s.t/0 are gone at the source" in str(entry.message)
     assert "lakehouse rebootstrap t" in str(entry.message)
-    assert gaps.still_open(spark, target) == [
+    assert gaps.open_gaps(spark, target) == [
         Gap(table="t", feed="feed_t", topic="s.t", partition=0, first=7, last=8)
     ]
     assert run(spark, target, table("ydb")).status == "failed"
@@ -193,13 +193,13 @@ def test_what_was_looked_through_is_not_looked_through_again(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, remembers: bool
 ) -> None:
     """The run's memory tells how far that is, or the ledger; a lost bronze table begins anew."""
-    looked, real = [], watch.jumps
+    looked, real = [], watch.find_jumps
 
     def jumps(spark: SparkSession, target: Target, feed: Feed, after: int) -> list[Gap]:
         looked.append(after)
         return real(spark, target, feed, after)
 
-    monkeypatch.setattr(watch, "jumps", jumps)
+    monkeypatch.setattr(watch, "find_jumps", jumps)
     config, memory = table("ydb"), Memory() if remembers else None
     for file, offset in (("a", 5), ("b", 6)):
         land(target, file, *ydb(offset))

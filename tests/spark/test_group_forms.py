@@ -5,7 +5,7 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
-from gold.status.table_status import status
+from gold.status.table_status import read_status
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
@@ -47,7 +47,7 @@ def test_a_member_whose_feed_has_only_tombstones_waits_and_is_told(
 
     assert told == [1, 1, 0]
     assert lake.rows(spark, target, "people") == [{"id": 7, "name": "b"}]
-    for table in status(spark, target, tables):
+    for table in read_status(spark, target, tables):
         assert table["accounted"], table["counts"]
         assert table["counts"]["records"] == 2
 

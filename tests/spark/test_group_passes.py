@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.config.target import Target
-from lakehouse.storage.views import stored
+from lakehouse.storage.views import load_views
 from tests.groups_core import ITEMS, ORDERS, Change, End, Killed, Shop, order
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ def test_late_records_and_late_ends_hold_back_and_are_counted_once(
         "inserted": 3,
         "duplicate": 1,
     }
-    assert {p.pinned is not None for p in stored(target, "gold").values()} >= {True}
+    assert {p.pinned is not None for p in load_views(target, "gold").values()} >= {True}
 
 
 def test_an_end_whose_records_have_not_come_at_all_holds_back_what_is_later(

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.front import run_command_line
 from cdc_lakehouse.cli.work.erase import Erasure, erase_key
 from cdc_lakehouse.cli.work.rebuild import rebuild_table
 from gold import job as gold
@@ -18,7 +18,7 @@ from lakehouse.config.target import Target
 from lakehouse.errors import TableFailed
 from silver import job as silver
 from silver.audit.verify import verify
-from silver.maintenance.replay import replay
+from silver.maintenance.replay import replay_table
 from silver.run import SilverTable
 from tests import lake
 from tests.arrivals import arrive
@@ -127,12 +127,12 @@ def test_a_replay_publishes_the_whole_group(spark: SparkSession, target: Target)
     for name, document in given.items():
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         (conf / f"{name}.yml").write_text(yaml.safe_dump(document))
-    enter(app, ["dead-letters", "replay", "--table", "orders", "--conf", str(conf)])
+    run_command_line(app, ["dead-letters", "replay", "--table", "orders", "--conf", str(conf)])
     assert shown(spark, target) == {1: 2, 2: 1}
 
 
 def replayed(spark: SparkSession, target: Target) -> int:
     """How many orders are good now; they are published."""
-    done = replay(SilverTable.at(spark, target, ORDERS), F.lit(True), "replay")
+    done = replay_table(SilverTable.at(spark, target, ORDERS), F.lit(True), "replay")
     gold.publish(spark, target, shop(), "run", quiet)
     return done.resolved

@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from silver.groups.transaction_ends import ends
-from silver.groups.waiting import Ends, waiting
+from silver.groups.transaction_ends import read_ends
+from silver.groups.waiting import Ends, find_waiting
 from silver.state.table_state import WaitingTransaction
 from tests.decoding import to_changes
 from tests.records import captured, whole_rows
@@ -46,7 +46,7 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shop:
         kept.coalesce(1).write.parquet(f"{place}/{name}")
     markers = [r for r in captured("small") if r["topic"] == END_TOPIC]
     raw = whole_rows(spark, markers).withColumn("_batch", F.col("_offset"))
-    ends(raw, "g", "feed", [member(name) for name in GROUP]).write.parquet(f"{place}/ends")
+    read_ends(raw, "g", "feed", [member(name) for name in GROUP]).write.parquet(f"{place}/ends")
     logs = {name: spark.read.parquet(f"{place}/{name}") for name in GROUP}
     return Shop(logs, spark.read.parquet(f"{place}/ends"))
 
@@ -57,7 +57,7 @@ def found_waiting(
     """What waits when each topic arrived up to an offset and nothing has been applied."""
     logs = {name: log.where(F.col("_offset") < cuts[name]) for name, log in shop.logs.items()}
     told = shop.ends.where(F.col("feed_batch") < cuts["END"])
-    return waiting(logs, logs, Ends(told, marked), GROUP)
+    return find_waiting(logs, logs, Ends(told, marked), GROUP)
 
 
 def transaction(record: dict[str, Any]) -> str | None:

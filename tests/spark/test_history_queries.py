@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from cdc_lakehouse.cli.ask.queries import print_answer
 from gold import job as gold
 from lakehouse.config.target import Target
-from lakehouse.storage.views import publish
+from lakehouse.storage.views import publish_views
 from tests import flat
 from tests.builders import table
 
@@ -66,7 +66,7 @@ def test_each_query_of_the_guide_answers(
     for one, lines in ((customers, CUSTOMERS), (orders, ORDERS)):
         flat.deliver(spark, target, one, lines)
         views += gold.table_views(spark, target, one)
-    publish(spark, target, "gold", views)
+    publish_views(spark, target, "gold", views)
     blocks = re.findall(r"^## (.+?)$.*?```sql\n(.*?)```", GUIDE.read_text(), re.M | re.S)
     found = {}
     for title, query in blocks:

@@ -74,8 +74,8 @@ def test_a_table_that_another_run_is_creating_is_left_to_it(
 ) -> None:
     """The other run's commit comes while this one waits; its rows stay."""
     theirs, ours = target_at(tmp_path / "theirs"), target_at(tmp_path / "ours")
-    entry = ledger.told("theirs", "silver", "t", datetime.now(timezone.utc))
-    ledger.append(spark, theirs, [entry])
+    entry = ledger.make_entry("theirs", "silver", "t", datetime.now(timezone.utc))
+    ledger.append_entries(spark, theirs, [entry])
     shutil.copytree(theirs.lake, ours.lake)
     commits = sorted(Path(ours.lake, "silver", "_runs", "_delta_log").glob("*.json"))
     for commit in commits:
@@ -87,6 +87,9 @@ def test_a_table_that_another_run_is_creating_is_left_to_it(
 
     other = threading.Timer(0.5, end)
     other.start()
-    ledger.append(spark, ours, [entry.model_copy(update={"run_id": "ours"})])
+    ledger.append_entries(spark, ours, [entry.model_copy(update={"run_id": "ours"})])
     other.join()
-    assert {row["run_id"] for row in ledger.read(spark, ours).collect()} == {"theirs", "ours"}
+    assert {row["run_id"] for row in ledger.read_entries(spark, ours).collect()} == {
+        "theirs",
+        "ours",
+    }

@@ -12,7 +12,7 @@ from tests.spark.test_memory import quiet, table
 
 
 def test_a_lake_whose_ledger_has_no_states_is_refused(spark: SparkSession, target: Target) -> None:
-    place = names.name(target, "silver", "_runs")
+    place = names.table_name(target, "silver", "_runs")
     columns = "run_id string, layer string, table string, batch bigint, logs map<string,string>"
     spark.sql(f"CREATE TABLE {place} ({columns}) USING delta")
     with pytest.raises(LakeOutdated, match=r"older version .* lakehouse run makes both anew"):

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from gold import job as gold
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.names import name
+from lakehouse.storage.names import table_name
 from tests import lake
 
 pytestmark = pytest.mark.slow
@@ -66,7 +66,7 @@ def test_a_million_versions_are_left_alone_by_a_snapshot_that_shows_the_same(
         lake.run(spark, target, [TABLE])
     before = versions(spark, target)
     assert before[:2] == [2 * KEYS, KEYS]
-    commits = f"DESCRIBE HISTORY {name(target, 'silver', 't_history')}"
+    commits = f"DESCRIBE HISTORY {table_name(target, 'silver', 't_history')}"
     newest = spark.sql(commits).agg(F.max("version")).collect()[0][0]
 
     land(target, 3, "r", "b")

@@ -16,7 +16,7 @@ from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Memory
 from lakehouse.storage import names
 from silver import job
-from silver.maintenance.replay import replay
+from silver.maintenance.replay import replay_table
 from silver.run import SilverTable
 from tests.arrivals import applied, arrive, silver
 from tests.conftest import target_at
@@ -113,10 +113,12 @@ def test_reads_are_noted_as_plain_ones_and_run_time_merges(
     spark: SparkSession, waiting: Target
 ) -> None:
     began = datetime.now(timezone.utc)
-    reads.note(spark, waiting, [table("1 day")], "SELECT * FROM gold.t", began)
-    reads.note(spark, waiting, [table(0)], "SELECT * FROM gold.t", began)
-    reads.note(spark, waiting, [table(0)], "SELECT * FROM gold.other", began)
-    noted = spark.table(names.name(waiting, "gold", "pipeline_reads")).orderBy("bytes").collect()
+    reads.record_query(spark, waiting, [table("1 day")], "SELECT * FROM gold.t", began)
+    reads.record_query(spark, waiting, [table(0)], "SELECT * FROM gold.t", began)
+    reads.record_query(spark, waiting, [table(0)], "SELECT * FROM gold.other", began)
+    noted = (
+        spark.table(names.table_name(waiting, "gold", "pipeline_reads")).orderBy("bytes").collect()
+    )
     assert [(r["table"], r["kind"]) for r in noted] == [("t", "plain_read"), ("t", "runtime_merge")]
     assert 0 < noted[0]["bytes"] < noted[1]["bytes"]
 
@@ -148,7 +150,7 @@ def test_a_run_that_was_killed_before_anything_waits_is_continued(
     come(spark, target, config, 1, FIRST)
     arrive(spark, target, config, SECOND, 2)
     with monkeypatch.context() as patch:
-        patch.setattr("silver.merge.pending_view.publish", _killed)
+        patch.setattr("silver.merge.pending_view.publish_views", _killed)
         with pytest.raises(KeyboardInterrupt):
             applied(spark, target, config, merges=False)
     assert applied(spark, target, config, merges=False).counts == {"records": 3, "pending": 3}
@@ -194,7 +196,7 @@ def test_a_replay_applies_what_waits_first(spark: SparkSession, target: Target) 
     come(spark, target, config, 1, FIRST)
     come(spark, target, config, 2, [change(2, 5), change(4, 7) | {"v": None}])
     assert len(silver(spark, target, "t_dead_letters", "_arrival")) == 1
-    replayed = replay(SilverTable.at(spark, target, table("1 day")), F.lit(True), "replay")
+    replayed = replay_table(SilverTable.at(spark, target, table("1 day")), F.lit(True), "replay")
     assert (replayed.tried, replayed.resolved) == (1, 1)
     publish(spark, target, config)
     assert [row["v"] for row in silver(spark, target, "t", "id")] == ["v1", "v5", "v3", None]

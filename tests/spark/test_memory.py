@@ -87,7 +87,7 @@ def test_a_second_round_asks_the_lake_nothing(
     drop(target, "t", "2.jsonl", [{"id": 1, "v": 2}, {"id": 2, "v": 2}])
     with monkeypatch.context() as patch:
         patch.setattr(table_runs, "read_states", asked)
-        patch.setattr(bronze_rows, "_asked", asked)
+        patch.setattr(bronze_rows, "_run_queries", asked)
         assert failures(bronze.ingest(spark, target, [one], "run", quiet, memory)) == []
         assert failures(silver.apply(spark, target, [one], "run", quiet, memory)) == []
     settle(spark, target, [one])
@@ -120,7 +120,7 @@ def test_what_a_killed_run_wrote_has_come_before(
     assert failures(silver.apply(spark, target, [one], "run", quiet)) == []
     land(spark, target, one, 2, [{"id": 1, "v": 2}, {"id": 3, "v": 1}])
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(reconciliation, "outcomes", killed)
+        patch.setattr(reconciliation, "count_outcomes", killed)
         silver.apply(spark, target, [one], "run", quiet)
     land(spark, target, one, 3, [{"id": 2, "v": 3}])
     (entry,) = silver.apply(spark, target, [one], "run", quiet)
@@ -154,8 +154,8 @@ def test_a_feed_that_was_watched_from_later_on_is_asked_for(
     land(spark, target, one, 1, [{"topic": "a", "offset": 1, "key": "1", "value": {"v": 1}}])
     (feed,) = bronze_rows.feeds_of(one)
     told = {feed: Arrived(2, {"b": 2}, since=1)}
-    found = bronze_rows.arrived(spark, target, [one], {"a": {feed: 0}}, told)
+    found = bronze_rows.find_arrived(spark, target, [one], {"a": {feed: 0}}, told)
     assert bronze_rows.has_new(one, {feed: 0}, found)
-    found = bronze_rows.arrived(spark, target, [one], {"a": {feed: 1}}, told)
+    found = bronze_rows.find_arrived(spark, target, [one], {"a": {feed: 1}}, told)
     assert found == told
     assert not bronze_rows.has_new(one, {feed: 1}, found)

@@ -57,7 +57,7 @@ def shown(spark: SparkSession, target: Target) -> dict[tuple[str | None, int | N
 
 
 def assert_verified(spark: SparkSession, target: Target, of: Table) -> None:
-    laws = verify(spark, target, of, agreement.laws(spark, target, of))
+    laws = verify(spark, target, of, agreement.build_gold_laws(spark, target, of))
     assert {law.law: law.first for law in laws if not law.holds} == {}
 
 

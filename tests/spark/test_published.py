@@ -222,7 +222,9 @@ def test_a_new_type_and_a_switch_of_the_feed_are_followed(
     entries = run(spark, target, [orders(comment="all orders")])
     assert [e.counts.get("published") for e in entries if e.layer == "gold"] != [None]
     agree(spark, target)
-    shown_as = spark.sql(f"SHOW TBLPROPERTIES {names.name(target, 'gold', 'orders')}").collect()
+    shown_as = spark.sql(
+        f"SHOW TBLPROPERTIES {names.table_name(target, 'gold', 'orders')}"
+    ).collect()
     assert ("delta.enableChangeDataFeed", "true") in {(r["key"], r["value"]) for r in shown_as}
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from cdc_lakehouse.cli.check.quality import check_all, try_rules
 from gold.quality.docs import QualityRun
-from gold.quality.run import check, critical_failures
+from gold.quality.run import check_expectations, critical_failures
 from gold.views import catalog
 from lakehouse.config.columns import Column
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.views import View, publish
+from lakehouse.storage.views import View, publish_views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +48,7 @@ def test_each_expectation_has_its_result_in_the_order_of_the_table(
         {"type": "expect_column_values_to_not_be_null", "column": "qty", "row_condition": "id < 3"},
         {"type": "expect_column_values_to_not_be_null", "column": "nowhere"},
     )
-    results = check(two, rows(spark), str(tmp_path), RUN)
+    results = check_expectations(two, rows(spark), str(tmp_path), RUN)
     found = [(r.severity, r.success, r.unexpected_count, r.element_count) for r in results]
     assert found == [
         ("warning", False, 1, 3),
@@ -66,10 +66,10 @@ def test_the_data_docs_show_every_table_of_every_run_without_a_network(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     both = [table(QTY, name="orders"), table(QTY, name="items"), table(name="silent")]
-    found = [each for t in both for each in check(t, rows(spark), str(tmp_path), RUN)]
+    found = [each for t in both for each in check_expectations(t, rows(spark), str(tmp_path), RUN)]
     assert [result.table for result in found] == ["orders", "items"]
     again = RUN._replace(id="b" * 32, at=RUN.at + timedelta(days=1))
-    check(both[0], rows(spark), str(tmp_path), again)
+    check_expectations(both[0], rows(spark), str(tmp_path), again)
     docs = tmp_path / "docs"
     links = re.findall(r'href="([^"#]+[.]html)"', (docs / "index.html").read_text())
     first, second = "20260304T120000Z-aaaaaaaa", "20260305T120000Z-bbbbbbbb"
@@ -92,7 +92,7 @@ def test_the_data_docs_show_no_values_of_sensitive_columns(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     secret = {"id": "int", "qty": {"type": "int", "sensitive": True}}
-    check(
+    check_expectations(
         table(QTY).model_copy(update={"columns": columns(secret)}), rows(spark), str(tmp_path), RUN
     )
     (page,) = (tmp_path / "docs").rglob("orders.html")
@@ -101,7 +101,7 @@ def test_the_data_docs_show_no_values_of_sensitive_columns(
 
 def published(target: Target, spark: "SparkSession") -> None:
     query = "SELECT * FROM VALUES (1, 5), (2, -1), (3, null) AS t(id, qty)"
-    publish(spark, target, "gold", [View("orders", {}, "", ("id",), query)])
+    publish_views(spark, target, "gold", [View("orders", {}, "", ("id",), query)])
 
 
 def test_the_command_keeps_results_and_tells_which_rules_changed(
@@ -155,7 +155,7 @@ def test_rules_of_a_file_are_tried_on_what_gold_shows(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cdc_lakehouse.cli.check.quality.start", lambda *_: spark)
+    monkeypatch.setattr("cdc_lakehouse.cli.check.quality.start_spark", lambda *_: spark)
     published(target, spark)
     file = Path(target.lake, "rules.yml")
     file.write_text(

@@ -8,7 +8,6 @@ from pyspark.sql import SparkSession
 
 from cdc_lakehouse.cli.ask.queries import print_answer, print_quickly, print_status
 from cdc_lakehouse.cli.check import dead_letters
-from gold.status import table_status
 from gold.status.quick import quick_lake
 from lakehouse.config.loading import load_tables, load_target
 from lakehouse.config.table import Table
@@ -137,15 +136,6 @@ def test_status_and_dead_letters_print_what_spark_would(
             assert quickly == capsys.readouterr().out
     assert len(quickly.splitlines()) == 2
     assert json.loads(quickly.splitlines()[0])["table"] == "t"
-
-
-def test_a_change_log_that_is_applied_whole_is_not_read(lake: Settled) -> None:
-    quick, (one,) = quick_lake(lake.target), lake.tables
-    newest = quick.highest("silver", "t_changes", "_batch")
-    assert newest is not None
-    assert table_status.facts(quick, one, newest).log is None
-    for applied in (newest - 1, None):
-        assert table_status.facts(quick, one, applied).log is not None
 
 
 def test_a_table_that_a_newer_delta_wrote_is_left_to_spark(lake: Settled) -> None:

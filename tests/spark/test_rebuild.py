@@ -74,7 +74,7 @@ def test_a_damaged_table_is_built_anew_from_bronze(spark: SparkSession, target: 
     arrive(spark, target, ITEMS, [change(1, 1), change(2, 2), change(1, 3), slip], 1)
     assert published(spark, target, ITEMS) == ["1 v3", "2 v2"]
     assert acknowledge_letters(spark, target, [ITEMS], Wanted(), "a slip") == [("t", 1)]
-    name = names.name(target, "silver", "t")
+    name = names.table_name(target, "silver", "t")
     spark.sql(f"UPDATE {name} SET v = 'wrong' WHERE id = 1")
     arrive(spark, target, ITEMS, [change(3, 4)], 2)
     told: list[str] = []
@@ -84,10 +84,10 @@ def test_a_damaged_table_is_built_anew_from_bronze(spark: SparkSession, target: 
     open_, every = (dead_letters(spark, target, [ITEMS], Wanted(resolved=r)) for r in (False, True))
     assert open_ is not None and open_.isEmpty()
     assert every is not None and [row["acknowledged"] for row in every.collect()] == ["a slip"]
-    assert swap.unfinished(spark, target) == []
+    assert swap.list_unfinished(spark, target) == []
     arrive(spark, target, ITEMS, [change(2, 5)], 3)
     assert published(spark, target, ITEMS) == ["1 v3", "2 v5", "3 v4"]
-    entries = ledger.read(spark, target).where("layer = 'silver'").collect()
+    entries = ledger.read_entries(spark, target).where("layer = 'silver'").collect()
     assert [e["counts"].get("rebuilt") for e in entries if "rebuilt" in e["counts"]] == [5]
 
 
@@ -116,7 +116,7 @@ def test_an_erasure_drops_the_rebuild_that_was_killed(
     published(spark, target, ITEMS)
     kill_rebuild(spark, target, ITEMS, monkeypatch)
     erase_key(spark, target, Erasure(ITEMS, {"id": "2"}, False, quiet), [ITEMS])
-    assert swap.unfinished(spark, target) == []
+    assert swap.list_unfinished(spark, target) == []
     rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
     assert shown(spark, target) == ["1 v1"]
 
@@ -127,7 +127,7 @@ def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
     arrive(spark, target, ITEMS, [change(1, 1), change(2, 2), change(1, 3)], 1)
     assert published(spark, target, ITEMS) == ["1 v3", "2 v2"]
     kill_rebuild(spark, target, HISTORY, monkeypatch)
-    (begun,) = swap.unfinished(spark, target)
+    (begun,) = swap.list_unfinished(spark, target)
     assert begun.step == swap.BUILDING
     half_swapped = Path(target.lake, "silver", "t_history")
     (half_swapped / "_delta_log").mkdir(parents=True)
@@ -136,13 +136,13 @@ def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
         patched.setattr(swap, "_replace_shared", killed)
         with pytest.raises(Killed):
             rebuild_table(spark, target, HISTORY, quiet, [HISTORY])
-    (swapping,) = swap.unfinished(spark, target)
+    (swapping,) = swap.list_unfinished(spark, target)
     assert swapping == begun._replace(step=swap.SWAPPING)
-    assert names.exists(spark, target, "silver", "t_history")
+    assert names.table_exists(spark, target, "silver", "t_history")
     assert shown(spark, target) == ["1 v3", "2 v2"]
     assert rows(spark, target, "t")[0].keys() == {"id", "v", "w", "seq"}
     arrive(spark, target, HISTORY, [change(2, 4)], 2)
     assert published(spark, target, HISTORY) == ["1 v3", "2 v4"]
     assert shown(spark, target, "t_history") == ["1 v1", "1 v3", "2 v2", "2 v4"]
     assert rows(spark, target, "t")[0].keys() == {"id", "v", "seq"}
-    assert swap.unfinished(spark, target) == []
+    assert swap.list_unfinished(spark, target) == []

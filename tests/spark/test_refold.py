@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.config.target import Target
-from lakehouse.storage.names import exists
+from lakehouse.storage.names import table_exists
 from silver.changelog.batch import Batch
 from silver.fold.spark import Counts
 from silver.state.table_state import TableState
@@ -36,7 +36,7 @@ def test_a_table_without_dead_letters_gets_none_when_it_is_folded_anew(
     lake.settle(spark, target, [config])
     found = {row["id"]: row["text"] for row in lake.rows(spark, target, "t")}
     assert found == {1: "newest", 2: "b"}
-    assert not exists(spark, target, "silver", "t_dead_letters")
+    assert not table_exists(spark, target, "silver", "t_dead_letters")
 
 
 BROKEN_OFF = [

@@ -6,16 +6,16 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from cdc_lakehouse.cli.check.dead_letters import acknowledge_letters, tell_what_stayed
+from cdc_lakehouse.cli.check.dead_letters import acknowledge_letters, print_remaining
 from cdc_lakehouse.cli.work.run import warn_of_dead_letters
 from gold import job as gold
-from gold.status.table_status import status
+from gold.status.table_status import read_status
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
 from silver.changelog.dead_letter_list import Wanted
 from silver.changelog.dead_letters import count_too_many
-from silver.maintenance.replay import replay
+from silver.maintenance.replay import replay_table
 from silver.run import SilverTable
 from tests import lake
 from tests.landed import apply, failures, land
@@ -58,23 +58,23 @@ def test_what_a_rule_rejected_is_stale_until_a_replay_puts_it_in_its_place(
     assert "t: the rule expect_column_values_to_be_between(qty) rejects rows for the first" in told
     gold.publish(spark, target, [strict], "run", lake.quiet)
     assert shown(spark, target) == [(2, 5)]
-    [record] = status(spark, target, [strict])
+    [record] = read_status(spark, target, [strict])
     assert (record["stale_keys"], record["dead_letters_total"]) == (1, 4)
     acknowledge_letters(spark, target, [strict], Wanted(["not_json"]), "a slip")
-    [record] = status(spark, target, [strict])
+    [record] = read_status(spark, target, [strict])
     assert (record["dead_letters_total"], record["dead_letters_acknowledged"]) == (3, 1)
     assert "not_json" not in record["dead_letters"]
     assert count_too_many(spark, target, [strict], entries) == [(strict, 3)]
-    tell_what_stayed(spark, target, [strict], Wanted())
+    print_remaining(spark, target, [strict], Wanted())
     assert "t: 3 stay, rule:expect" in capfd.readouterr().out
     for resolved in (3, 0):
-        done = replay(SilverTable.at(spark, target, loose), F.lit(True), "replay")
+        done = replay_table(SilverTable.at(spark, target, loose), F.lit(True), "replay")
         assert (done.tried, done.resolved) == (resolved + 1, resolved)
         gold.publish(spark, target, [strict], "run", lake.quiet)
         assert shown(spark, target) == [(1, 99), (2, 5), (3, 99)]
-    log = spark.table(names.name(target, "silver", "t_changes"))
+    log = spark.table(names.table_name(target, "silver", "t_changes"))
     assert (log.count(), log.where("_reason IS NOT NULL").count()) == (7, 1)
-    letters = spark.table(names.name(target, "silver", "t_dead_letters"))
+    letters = spark.table(names.table_name(target, "silver", "t_dead_letters"))
     assert letters.where("resolved_by = 'replay' AND resolved_at IS NOT NULL").count() == 3
     notes, classes = sums(spark, target)
     assert (notes["records"], notes["replayed"]) == (7, 3)
@@ -92,11 +92,11 @@ def test_a_replay_weaves_into_the_history_and_survives_a_kill_after_each_step(
     strict, loose = (bounded(most, stored_as_scd_type=2) for most in (10, None))
     land(spark, target, strict, 1, numbers((1, 1, 1), (1, 2, 99), (1, 3, 3)))
     assert failures(apply(spark, target, strict)) == []
-    letters = names.name(target, "silver", "t_dead_letters")
+    letters = names.table_name(target, "silver", "t_dead_letters")
     for resolved_first in (True, False):
-        replay(SilverTable.at(spark, target, loose), F.lit(True), "replay")
+        replay_table(SilverTable.at(spark, target, loose), F.lit(True), "replay")
         if resolved_first:  # as if the run had been killed before its last step
             spark.sql(f"UPDATE {letters} SET resolved_at = NULL, resolved_by = NULL")
-    rows = spark.table(names.name(target, "silver", "t_history")).where("_shown").collect()
+    rows = spark.table(names.table_name(target, "silver", "t_history")).where("_shown").collect()
     assert [row["qty"] for row in sorted(rows, key=lambda row: row["_from_order"])] == [1, 99, 3]
     sums(spark, target)

@@ -10,9 +10,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from silver.decode.expressions.sequence_columns import canonical, from_column, join, section
+from silver.decode.expressions.sequence_columns import (
+    from_column,
+    join_columns,
+    to_canonical,
+    to_section,
+)
 from silver.decode.values.sequences import canonical_sequence, literal_sequence
-from silver.decode.values.sequences import section as section_of
+from silver.decode.values.sequences import to_section as section_of
 from tests.builders import ARRIVED_AT, Line, at, bronze_rows, decoded, table
 from tests.decoding import to_changes
 
@@ -32,11 +37,11 @@ NUMBERS = [0, 255, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -1, -(2**63), None]
 
 def test_sequences_of_columns_are_those_of_values(spark: SparkSession) -> None:
     texts = spark.createDataFrame([(one,) for one in [*TEXTS, None]], "value string")
-    found = [row[0] for row in texts.select(canonical(F.col("value"))).collect()]
+    found = [row[0] for row in texts.select(to_canonical(F.col("value"))).collect()]
     assert found == [*map(canonical_sequence, TEXTS), None]
     numbers = [(one if one is None else Decimal(one),) for one in NUMBERS]
     wide = spark.createDataFrame(numbers, "value decimal(38,0)")
-    found = [row[0] for row in wide.select(section(F.col("value"))).collect()]
+    found = [row[0] for row in wide.select(to_section(F.col("value"))).collect()]
     assert found == [section_of(one) for one in NUMBERS]
 
 
@@ -54,7 +59,7 @@ def test_a_sequence_is_what_its_columns_type_says(spark: SparkSession) -> None:
     schema = T.StructType([T.StructField(name, type) for name, (type, _, _) in values.items()])
     frame = spark.createDataFrame([tuple(value for _, value, _ in values.values())], schema)
     each = [from_column(F.col(name), type) for name, (type, _, _) in values.items()]
-    both = join(section(F.lit(1)), each[3]), join(section(F.lit(1)), each[2])
+    both = join_columns(to_section(F.lit(1)), each[3]), join_columns(to_section(F.lit(1)), each[2])
     (row,) = frame.select(*each, *both).collect()
     assert [*row][:-2] == [sequence for _, _, sequence in values.values()]
     assert [*row][-2:] == [literal_sequence([1, 7]), None]

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
-from silver.maintenance.replay import replay
+from silver.maintenance.replay import replay_table
 from silver.run import SilverTable
 from tests import lake
 from tests.rubbish import BAD, MENDED, outcome, stream
@@ -34,7 +34,7 @@ def as_read(line: str) -> str:
 
 
 def shown(spark: SparkSession, target: Target) -> dict[int, tuple[Any, ...]]:
-    rows = spark.table(names.name(target, "silver", "t")).where("NOT _deleted").collect()
+    rows = spark.table(names.table_name(target, "silver", "t")).where("NOT _deleted").collect()
     return {r["id"]: (r["name"], r["qty"], str(r["price"])) for r in rows}
 
 
@@ -47,7 +47,7 @@ def test_every_good_event_is_applied_and_every_bad_one_says_why(
         lake.land(target, "t", f"{name}.jsonl", [one.line for one in part])
         lake.run(spark, target, [today])
     assert len(BAD) + len(MENDED) >= 31
-    letters = spark.table(names.name(target, "silver", "t_dead_letters"))
+    letters = spark.table(names.table_name(target, "silver", "t_dead_letters"))
     found = {row["raw"]: row["reason"] for row in letters.collect()}
     assert found == {as_read(one.line): one.reason for one in sent if one.reason}
     assert shown(spark, target) == outcome(sent, mended=False)
@@ -57,7 +57,7 @@ def test_every_good_event_is_applied_and_every_bad_one_says_why(
     assert {n: c for n, c in classes.items() if n.startswith("dead_letter:")} == reasons
     for resolved in (10 * len(MENDED), 0):
         assert (
-            replay(SilverTable.at(spark, target, mended), F.lit(True), "replay").resolved
+            replay_table(SilverTable.at(spark, target, mended), F.lit(True), "replay").resolved
             == resolved
         )
         assert shown(spark, target) == outcome(sent, mended=True)

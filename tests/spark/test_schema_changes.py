@@ -31,13 +31,13 @@ def accounts(**options: Any) -> Table:
 
 
 def drift(spark: SparkSession, target: Target) -> list[tuple[Any, ...]]:
-    rows = spark.table(names.name(target, "silver", "_schema_drift")).orderBy("at").collect()
+    rows = spark.table(names.table_name(target, "silver", "_schema_drift")).orderBy("at").collect()
     columns = ("kind", "column", "from_type", "to_type", "action", "position")
     return [tuple(row[c] for c in columns) for row in rows]
 
 
 def shown(spark: SparkSession, target: Target, *columns: str) -> list[tuple[Any, ...]]:
-    rows = spark.table(names.name(target, "silver", "t")).where("NOT _deleted").collect()
+    rows = spark.table(names.table_name(target, "silver", "t")).where("NOT _deleted").collect()
     return sorted((tuple(row[c] for c in columns) for row in rows), key=repr)
 
 
@@ -78,7 +78,7 @@ def test_captured_accounts_flow_through_added_wider_renamed_and_retyped_columns(
     topic = "shop.shop.accounts"
     expected = [(*kind, f"{topic}/{at}") for kind, at in zip(KINDS, FIRST_SHOWN, strict=True)]
     assert sorted(drift(spark, target), key=repr) == sorted(expected, key=repr)
-    letters = spark.table(names.name(target, "silver", "t_dead_letters")).collect()
+    letters = spark.table(names.table_name(target, "silver", "t_dead_letters")).collect()
     assert [(r["reason"], r["position"]) for r in letters] == [
         ("incompatible_schema", f"{topic}/206")
     ]
@@ -118,7 +118,7 @@ def test_an_ignored_new_column_is_noted_and_left_out(spark: SparkSession, target
     for batch, row in enumerate([{"id": 1, "v": 1}, {"id": 2, "v": 1, "new": 5}], start=1):
         land(spark, target, config, batch, [row])
         assert failures(apply(spark, target, config)) == []
-    assert "new" not in spark.table(names.name(target, "silver", "t")).columns
+    assert "new" not in spark.table(names.table_name(target, "silver", "t")).columns
     ignored = {(d[0], d[1], d[4]) for d in drift(spark, target)}
     assert ignored == {("add_column", "v", "ignored"), ("add_column", "new", "ignored")}
 
@@ -131,7 +131,7 @@ def test_fail_stops_that_table_alone_before_anything_is_written(
     for table in (strict, other):
         land(spark, target, table, 1, [{"id": 1, "v": 1, "a": 1}])
     assert failures(apply(spark, target, strict, other)) == []
-    log = spark.table(names.name(target, "silver", "t_changes"))
+    log = spark.table(names.table_name(target, "silver", "t_changes"))
     for table in (strict, other):
         land(spark, target, table, 2, [{"id": 2, "v": 1, "a": 1}, {"id": 3, "v": 1, "new": 1}])
     [message] = failures(apply(spark, target, strict, other))
@@ -144,7 +144,7 @@ def test_fail_stops_that_table_alone_before_anything_is_written(
     assert log.count() == 1
     assert failures(apply(spark, target, rows_table())) == []
     assert log.count() == 4
-    assert spark.table(names.name(target, "silver", "u")).count() == 3
+    assert spark.table(names.table_name(target, "silver", "u")).count() == 3
 
 
 def test_a_configuration_that_contradicts_the_tables_is_refused_with_the_way_out(

@@ -45,5 +45,5 @@ def test_the_seeds_stream_gives_its_printed_states(spark: SparkSession, target: 
     lake.land(target, "payments", "2.jsonl", [event("u", "P-4781", REFUNDED)])
     lake.run(spark, target, [PAYMENTS])
     assert live(spark, target) == [REFUNDED, OTHER]
-    spark.sql(f"OPTIMIZE {names.name(target, 'silver', 'payments')}")
+    spark.sql(f"OPTIMIZE {names.table_name(target, 'silver', 'payments')}")
     assert live(spark, target) == [REFUNDED, OTHER]

@@ -49,7 +49,7 @@ def test_day_1_and_day_2_and_a_replay(
     _, second = itertools.islice(extracts.days(10_000, 1), 2)
     assert shown == set(second.rows())
 
-    kept = names.name(target, "silver", "t_history" if scd == 2 else "t")
+    kept = names.table_name(target, "silver", "t_history" if scd == 2 else "t")
     versions = spark.sql(f"DESCRIBE HISTORY {kept}").count()
     again = extract_lake.copy(target, DAY_2, day2, "again.csv")
     extract_lake.ingest(spark, target, config, 3, again)

@@ -58,7 +58,7 @@ def test_image_modes_barriers_and_schema_records(spark: SparkSession, target: Ta
     flat.deliver(spark, target, feed, lines)
     shown = flat.shown(spark, target, feed).select("a", "b", "c", "textColumn", "intColumn")
     assert flat.rows(shown) == [(1, 2, 3, "value1", 101)]
-    changes = spark.table(names.name(target, "silver", "t_changes"))
+    changes = spark.table(names.table_name(target, "silver", "t_changes"))
     kinds = changes.orderBy("_arrival").select("_operation", "_reason").collect()
     upsert, delete, nothing = ("upsert", None), ("delete", None), ("none", None)
     want = [upsert, upsert, upsert, (None, "illegal_change"), delete, nothing, nothing, nothing]

@@ -7,14 +7,14 @@ from pyspark.sql import SparkSession
 from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
 from lakehouse.spark.session import check_server_python
-from lakehouse.storage.names import exists, name
+from lakehouse.storage.names import table_exists, table_name
 from tests.conftest import REMOTE
 
 
 def test_a_table_exists_once_it_is_made(spark: SparkSession, target: Target) -> None:
-    before = exists(spark, target, "gold", "t")
-    spark.sql(f"CREATE TABLE {name(target, 'gold', 't')} (id int) USING delta")
-    assert (before, exists(spark, target, "gold", "t")) == (False, True)
+    before = table_exists(spark, target, "gold", "t")
+    spark.sql(f"CREATE TABLE {table_name(target, 'gold', 't')} (id int) USING delta")
+    assert (before, table_exists(spark, target, "gold", "t")) == (False, True)
 
 
 def test_collected_times_are_utc(spark: SparkSession) -> None:

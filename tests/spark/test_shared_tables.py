@@ -11,22 +11,22 @@ from pyspark.sql import SparkSession
 from lakehouse.config.target import Target
 from lakehouse.run import gaps, ledger
 from lakehouse.run.gaps import Gap
-from lakehouse.storage.locks import sharing
+from lakehouse.storage.locks import hold_commit_lock
 
 Commit = Callable[[SparkSession, Target], object]
 
 
 def entry(spark: SparkSession, target: Target) -> None:
-    told = ledger.told("r", "silver", "t", datetime.now(timezone.utc))
-    ledger.append(spark, target, [told])
+    told = ledger.make_entry("r", "silver", "t", datetime.now(timezone.utc))
+    ledger.append_entries(spark, target, [told])
 
 
 def gap(spark: SparkSession, target: Target) -> None:
-    gaps.record(spark, target, [Gap(table="t", feed="f", first=time.time_ns(), last=0)], "r")
+    gaps.add_gaps(spark, target, [Gap(table="t", feed="f", first=time.time_ns(), last=0)], "r")
 
 
 def closed(spark: SparkSession, target: Target) -> None:
-    gaps.close(spark, target, "true")
+    gaps.close_gaps(spark, target, "true")
 
 
 def commits(target: Target) -> set[Path]:
@@ -41,7 +41,7 @@ def test_commits_to_tables_that_runs_share_wait_for_the_one_before(
     before = commits(target)
     each: list[Commit] = [entry, gap, closed]
     ours = [threading.Thread(target=commit, args=(spark, target)) for commit in each]
-    with sharing(target):
+    with hold_commit_lock(target):
         for thread in ours:
             thread.start()
         time.sleep(3)

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from cdc_lakehouse.cli.work.rebuild import rebuild_table
 from cdc_lakehouse.cli.work.rounds import Round, do_layer
 from gold import job as gold
-from gold.status.table_status import status
+from gold.status.table_status import read_status
 from gold.views import agreement
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -18,7 +18,7 @@ from lakehouse.storage import names
 from silver.audit.verify import verify
 from silver.changelog import log
 from silver.decode.debezium.events.source_log import from_text
-from silver.maintenance.replay import replay
+from silver.maintenance.replay import replay_table
 from silver.run import SilverTable
 from silver.state.table_state import read_state
 from tests import lake
@@ -102,10 +102,10 @@ def test_mysql_fails_over_to_a_server_whose_positions_are_lower(
         left = left[size:]
         assert failures(apply(spark, target, config)) == []
     assert rows(spark, target, config) == MOVED
-    assert gaps.still_open(spark, target) == []
+    assert gaps.open_gaps(spark, target) == []
     if "max_staleness" not in options:
         assert epochs(spark, target) == 1
-        laws = verify(spark, target, config, agreement.laws(spark, target, config))
+        laws = verify(spark, target, config, agreement.build_gold_laws(spark, target, config))
         assert {law.law: law.first for law in laws if not law.holds} == {}
     rebuild_table(spark, target, config, quiet, [config])
     assert (rows(spark, target, config), epochs(spark, target)) == (MOVED, 1)
@@ -143,7 +143,7 @@ def _fail(*_: object) -> None:
 
 def told(spark: SparkSession, target: Target) -> set[str]:
     """What the change log tells of the source's log."""
-    return set(log.source_log(spark.table(names.name(target, "silver", "t_changes"))))
+    return set(log.read_source_log(spark.table(names.table_name(target, "silver", "t_changes"))))
 
 
 def test_a_dead_letter_that_is_replayed_tells_nothing_twice(
@@ -155,7 +155,7 @@ def test_a_dead_letter_that_is_replayed_tells_nothing_twice(
     assert failures(apply(spark, target, strict)) == []
     before, config, texts = read_state(spark, target, "t"), table(), told(spark, target)
 
-    assert replay(SilverTable.at(spark, target, config), F.lit(True), "replay").resolved == 1
+    assert replay_table(SilverTable.at(spark, target, config), F.lit(True), "replay").resolved == 1
 
     after = read_state(spark, target, "t")
     assert (after.logs, after.whole) == (before.logs, before.whole)
@@ -190,7 +190,7 @@ def test_postgresql_is_restored_into_a_cluster_whose_positions_are_lower(
         left = left[size:]
         assert failures(apply(spark, target, config)) == []
     assert (rows(spark, target, config), epochs(spark, target)) == (MOVED, 1)
-    assert gaps.still_open(spark, target) == []
+    assert gaps.open_gaps(spark, target) == []
 
 
 @pytest.mark.parametrize("moves", [False, True])
@@ -213,7 +213,7 @@ def test_records_that_come_again_in_the_next_batch_are_looked_at_once_more(
 
     assert failures(apply(spark, target, config)) == []
 
-    alarms = [(gap.kind, gap.first, gap.last) for gap in gaps.still_open(spark, target)]
+    alarms = [(gap.kind, gap.first, gap.last) for gap in gaps.open_gaps(spark, target)]
     assert alarms == ([("positions", 3, 4)] if moves else [])
     known = read_state(spark, target, "t").whole.epochs
     assert [epoch.number for epoch in known] == ([1] if moves else [])
@@ -251,14 +251,14 @@ def test_positions_that_run_backwards_without_a_proof_are_an_alarm(
     assert "lakehouse rebootstrap t" in found
     assert run(spark, target, config) == found
     assert run(spark, target, goes_on) is None
-    (shown,) = status(spark, target, [config])
+    (shown,) = read_status(spark, target, [config])
     assert [(gap["kind"], gap["from"], gap["to"]) for gap in shown["gaps"]] == [("positions", 1, 1)]
     assert shown["order"] == "source"
 
     snapshot = sqlserver(3, "r", 1, "Bergen", (9, 3_000_000_000))
     land(spark, target, config, 3, [snapshot])
     assert run(spark, target, config) is None
-    assert gaps.still_open(spark, target) == []
+    assert gaps.open_gaps(spark, target) == []
     assert rows(spark, target, config) == [(1, "Bergen")]
 
 
@@ -268,9 +268,9 @@ def test_records_without_positions_and_keys_with_more_parts_are_told(
     config, first = table(), record(0, "c", 1, "Oslo", 0, connector="risingwave")
     land(spark, target, config, 1, [first | {"key": {"id": 1, "tenant": "x"}}])
     assert failures(apply(spark, target, config)) == []
-    (shown,) = status(spark, target, [config])
+    (shown,) = read_status(spark, target, [config])
     assert (shown["order"], shown["key_parts"]) == ("arrival", ["tenant"])
-    assert names.exists(spark, target, "silver", "t")
+    assert names.table_exists(spark, target, "silver", "t")
 
 
 def test_a_key_that_only_an_invented_old_row_has_is_told(
@@ -281,10 +281,10 @@ def test_a_key_that_only_an_invented_old_row_has_is_told(
     inserted = record(0, "c", 1, "Oslo", 0, lsn=10, **told)
     land(spark, target, config, 1, [inserted])
     assert failures(apply(spark, target, config)) == []
-    assert status(spark, target, [config])[0]["lacked_keys"] == []
+    assert read_status(spark, target, [config])[0]["lacked_keys"] == []
     land(spark, target, config, 2, [record(1, "d", 1, "", 1, lsn=20, **told)])
     assert failures(apply(spark, target, config)) == []
-    (shown,) = status(spark, target, [config])
+    (shown,) = read_status(spark, target, [config])
     assert shown["lacked_keys"] == ["city"]
     assert rows(spark, target, config) == [(1, "Oslo")]
 

@@ -10,16 +10,16 @@ import pytest
 from pyspark.sql import SparkSession
 from sqlalchemy import create_engine, text
 
-from gold.source_check.database import connected, find
-from gold.source_check.digests import bucket_parts, compare, digest_gold
-from gold.source_check.plan import planned
-from gold.source_check.verdict import SourceDatabase, Verdict, published, verdict
+from gold.source_check.database import connect_to_source, find_table
+from gold.source_check.digests import bucket_parts, compare_buckets, digest_gold
+from gold.source_check.plan import plan_comparison
+from gold.source_check.verdict import SourceDatabase, Verdict, compare_with_source, read_published
 from gold.views import selects
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import SourceUnreachable, TableFailed
 from lakehouse.storage import names
-from lakehouse.storage.views import publish
+from lakehouse.storage.views import publish_views
 
 pytestmark = pytest.mark.slow
 
@@ -48,12 +48,12 @@ def table(keys: Sequence[str] = ("id",)) -> Table:
 
 def show(spark: SparkSession, target: Target, rows: list[tuple[Any, ...]], config: Table) -> None:
     """Puts rows into gold as they are."""
-    source = names.name(target, "silver", "things")
+    source = names.table_name(target, "silver", "things")
     frame = spark.createDataFrame([(*row, False) for row in rows], f"{SCHEMA}, _deleted boolean")
     frame.write.format("delta").save(f"{target.lake}/silver/things")
     columns = [c for c in frame.columns if c != "_deleted"]
     keyed = config.model_copy(update={"keys": ["id"]})
-    publish(spark, target, "gold", [selects.current(keyed, source, columns)])
+    publish_views(spark, target, "gold", [selects.build_current(keyed, source, columns)])
 
 
 def hold(folder: Path, rows: list[tuple[Any, ...]]) -> str:
@@ -83,19 +83,21 @@ def judge(
 ) -> Verdict:  # fmt: skip
     config = table(keys)
     show(spark, target, gold, config)
-    return verdict(
+    return compare_with_source(
         spark, target, config, SourceDatabase(hold(Path(str(target.root)), source)), pause=0
     )
 
 
 def test_equal_rows_have_equal_digests_on_both_sides(spark: SparkSession, target: Target) -> None:
     show(spark, target, ROWS, table())
-    rows = published(spark, target, table())
-    with connected(hold(Path(str(target.root)), ROWS), "things") as connection:
-        source = find(connection, table(), None)
-        plan = planned(table(), source.name, source.types, rows.columns)
+    rows = read_published(spark, target, table())
+    with connect_to_source(hold(Path(str(target.root)), ROWS), "things") as connection:
+        source = find_table(connection, table(), None)
+        plan = plan_comparison(table(), source.name, source.types, rows.columns)
         (part,) = bucket_parts(source.side.PARTS)
-        found = compare(digest_gold(rows, plan, [part]), connection, source.side, plan, part)
+        found = compare_buckets(
+            digest_gold(rows, plan, [part]), connection, source.side, plan, part
+        )
     assert found == (4, 4, [])
     assert plan.left_out == ()
 
@@ -125,16 +127,16 @@ def test_a_table_that_the_source_lacks_is_named_with_what_there_is(
 ) -> None:
     url = hold(Path(str(target.root)), ROWS)
     with (
-        connected(url, "things") as connection,
+        connect_to_source(url, "things") as connection,
         pytest.raises(TableFailed, match=r"main\.things; name the table with --source-table"),
     ):
-        find(connection, table(), "shop.nothing")
+        find_table(connection, table(), "shop.nothing")
 
 
 def test_a_database_that_does_not_answer_has_an_exit_code_of_its_own() -> None:
     with (
         pytest.raises(SourceUnreachable, match="cannot be reached") as raised,
-        connected("sqlite:////nowhere/at/all.db", "things"),
+        connect_to_source("sqlite:////nowhere/at/all.db", "things"),
     ):
         pass
     assert raised.value.exit_code == 3
@@ -143,6 +145,6 @@ def test_a_database_that_does_not_answer_has_an_exit_code_of_its_own() -> None:
 def test_a_query_that_fails_is_a_failure_of_the_table() -> None:
     with (
         pytest.raises(TableFailed, match="its source database says"),
-        connected("sqlite://", "things") as connection,
+        connect_to_source("sqlite://", "things") as connection,
     ):
         connection.execute(text("SELECT 1 FROM nothing"))

@@ -8,13 +8,13 @@ from pyspark.sql import SparkSession
 from gold.job import publish
 from gold.status.pipeline import STATUS_COLUMNS
 from gold.status.quick import quick_lake
-from gold.status.table_status import status, status_of
+from gold.status.table_status import read_status, status_of
 from gold.views import catalog
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from tests.conftest import target_at
-from tests.lake import quiet
-from tests.status_lake import NOW, TABLES, fill
+from tests.lake import land, quiet, run
+from tests.status_lake import NOW, TABLES, fill, table
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Targe
 
 @pytest.fixture(scope="module")
 def records(spark: SparkSession, lake: Target) -> dict[str, dict[str, Any]]:
-    return {record["table"]: record for record in status(spark, lake, TABLES)}
+    return {record["table"]: record for record in read_status(spark, lake, TABLES)}
 
 
 def asked(record: dict[str, Any]) -> datetime:
@@ -46,6 +46,22 @@ def test_the_watermark_is_the_newest_applied_commit_time(
     assert orders["watermark"] == "2023-11-14T22:13:20Z"
     assert abs(orders["lag_seconds"] - (asked(orders).timestamp() - 1_700_000_000)) < 2
     assert (records["fresh"]["watermark"], records["fresh"]["lag_seconds"]) == (None, None)
+
+
+@pytest.mark.parametrize("promise", [0, "1 day"])
+def test_a_row_that_came_after_a_delete_moves_the_watermark(
+    spark: SparkSession, target: Target, promise: Any
+) -> None:
+    seconds = 1_700_000_000
+    for number, (op, row) in enumerate([("c", 1), ("c", 2), ("d", 1), ("u", 2)]):
+        sides = {"before": {"id": row}} if op == "d" else {"after": {"id": row, "n": number}}
+        source = {"connector": "postgresql", "lsn": number, "ts_ms": (seconds + number) * 1000}
+        event = {"op": op, "source": source, "before": None, "after": None, **sides}
+        land(target, "shop", f"{number}.jsonl", [json.dumps(event)])
+        run(spark, target, [watched := table("t", max_staleness=promise)])
+    (record,) = read_status(spark, target, [watched])
+    shown = 0 if promise else 3
+    assert record["watermark"] == f"2023-11-14T22:13:2{shown}Z", record
 
 
 def test_pending_changes_are_those_above_the_applied_pass(
@@ -81,7 +97,7 @@ def test_a_failure_of_any_layer_shows_until_that_layer_is_done(
 
 
 def test_the_ledger_tells_which_work_failed_last(spark: SparkSession, lake: Target) -> None:
-    assert ledger.failing(spark, lake) == {("bronze", "clicks"), ("silver", "orders")}
+    assert ledger.find_failing(spark, lake) == {("bronze", "clicks"), ("silver", "orders")}
 
 
 def test_the_recommended_promise_is_twice_the_p95_and_seven_minutes(
@@ -174,7 +190,7 @@ def test_a_record_is_json(records: dict[str, dict[str, Any]]) -> None:
 
 def test_an_empty_lake_has_a_status(spark: SparkSession, target: Target) -> None:
     publish(spark, target, TABLES, "r", quiet)
-    found = status(spark, target, TABLES)
+    found = read_status(spark, target, TABLES)
     assert [(r["table"], r["rows"], r["stale"], r["accounted"]) for r in found] == [
         (t.table, 0, False, True) for t in TABLES
     ]

@@ -10,7 +10,7 @@ from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage.lake import Lake
 from silver.changelog import log
 from silver.run import SilverTable
-from silver.state.key_ranges import bounded
+from silver.state.key_ranges import list_bounded_keys
 from silver.state.summary import summarize
 from tests import core
 from tests.oracle import Event
@@ -44,9 +44,9 @@ def test_a_write_tells_what_the_log_holds_or_nothing(
     config = core.table()
     rows = local_rows(spark, [core.change(e, at, 1) for at, e in enumerate(events)], core.SCHEMA)
     before = datetime.now(timezone.utc)
-    told = log.append(SilverTable(Lake(spark, target), config), rows, 1).summary()
-    written = log.read(SilverTable.at(spark, target, config))
-    found = summarize(written, bounded(config, written.schema))
+    told = log.append_batch(SilverTable(Lake(spark, target), config), rows, 1).summary()
+    written = log.read_log(SilverTable.at(spark, target, config))
+    found = summarize(written, list_bounded_keys(config, written.schema))
     assert found.came is None
     counted = told and told.replace(came=None, first_order=None, last_order=None)
     assert counted == (found if tells else None)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_lakehouse.cli.work.maintain import tend
+from cdc_lakehouse.cli.work.maintain import tend_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from silver.maintenance import tombstones
@@ -38,9 +38,9 @@ def test_a_change_older_than_a_purged_tombstone_is_a_dead_letter_and_no_row(
     arrive(spark, target, ORDERS, [change(1, 10, 1), change(1, 12, 2, "d"), change(2, 5, 9)], 1)
     applied(spark, target, ORDERS)
     told: list[str] = []
-    tend(spark, target, [ORDERS], True, told.append, shared=False)
+    tend_tables(spark, target, [ORDERS], True, told.append, shared=False)
     assert [row["id"] for row in silver(spark, target, "t", "id")] == [1, 2]
-    tend(spark, target, [ORDERS], False, told.append, shared=False)
+    tend_tables(spark, target, [ORDERS], False, told.append, shared=False)
     assert [row["id"] for row in silver(spark, target, "t", "id")] == [2]
     assert "would be purged: 1 of 2 rows" in told[0]
     late = [change(1, 11, 1), change(2, 4, 1), change(3, 20, 9)]
@@ -55,7 +55,7 @@ def test_a_change_older_than_a_purged_tombstone_is_a_dead_letter_and_no_row(
         '{"id":1}',
         raw(late[0]),
     )
-    found = tombstones.survey(spark, target, ORDERS)
+    found = tombstones.survey_tombstones(spark, target, ORDERS)
     assert found is not None and found.horizon is not None and found.watermark is not None
     eight_days = 8 * 86_400 * 1_000_000
     assert (found.lateness, found.watermark - found.horizon) == (eight_days, eight_days)
@@ -65,5 +65,5 @@ def test_a_table_that_keeps_no_tombstones_is_left_alone(
     spark: SparkSession, target: Target
 ) -> None:
     history = ORDERS.model_copy(update={"stored_as_scd_type": 2})
-    assert tombstones.survey(spark, target, history) is None
-    assert tend(spark, target, [history], False, quiet, shared=False)[0].counts == {}
+    assert tombstones.survey_tombstones(spark, target, history) is None
+    assert tend_tables(spark, target, [history], False, quiet, shared=False)[0].counts == {}

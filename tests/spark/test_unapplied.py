@@ -27,7 +27,7 @@ def values(lake: Lake) -> dict[int, str]:
 
 
 def merged(lake: Lake) -> dict[int, str]:
-    rows = lake.spark.table(names.name(lake.target, "silver", "t")).where("NOT _deleted")
+    rows = lake.spark.table(names.table_name(lake.target, "silver", "t")).where("NOT _deleted")
     return {row["id"]: row["a"] for row in rows.collect()}
 
 
@@ -119,7 +119,9 @@ def test_what_waits_is_merged_in_one_go_when_it_gets_much(
 
 
 def versions(lake: Lake) -> int:
-    return lake.spark.sql(f"DESCRIBE HISTORY {names.name(lake.target, 'silver', 't')}").count()
+    return lake.spark.sql(
+        f"DESCRIBE HISTORY {names.table_name(lake.target, 'silver', 't')}"
+    ).count()
 
 
 @pytest.mark.slow
@@ -145,7 +147,7 @@ def test_a_run_that_was_killed_before_it_showed_what_waits_is_continued(
     lake = Lake(spark, target)
     lake.tick(FIRST)
     with monkeypatch.context() as patch:
-        patch.setattr("silver.merge.pending_view.publish", _killed)
+        patch.setattr("silver.merge.pending_view.publish_views", _killed)
         with pytest.raises(KeyboardInterrupt):
             lake.tick(SECOND)
     assert values(lake) == BEFORE

@@ -40,7 +40,7 @@ def taken(
     shown = [
         sorted((n, v) for n, v in r.items() if n != "at") for r in lake.rows(spark, target, "t")
     ]
-    letters = spark.table(names.name(target, "silver", "t_dead_letters")).collect()
+    letters = spark.table(names.table_name(target, "silver", "t_dead_letters")).collect()
     found = sorted((letter["reason"], letter["raw"]) for letter in letters)
     return sorted(shown, key=repr), found
 

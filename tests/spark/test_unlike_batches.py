@@ -33,12 +33,12 @@ def tick(
 
 
 def shown(spark: SparkSession, target: Target, *columns: str) -> Rows:
-    rows = spark.read.table(names.name(target, "silver", "t")).collect()
+    rows = spark.read.table(names.table_name(target, "silver", "t")).collect()
     return sorted((tuple(r[c] for c in columns) for r in rows if not r["_deleted"]), key=repr)
 
 
 def logged(spark: SparkSession, target: Target) -> DataFrame:
-    return spark.read.table(names.name(target, "silver", "t_changes"))
+    return spark.read.table(names.table_name(target, "silver", "t_changes"))
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_first_batch_is_taken_for_what_its_first_records_are(
     one, memory = table(), Memory()
     tick(spark, target, one, memory, 1, *records)
     assert looks == expected
-    rows = spark.read.table(names.name(target, "silver", "t"))
+    rows = spark.read.table(names.table_name(target, "silver", "t"))
     assert rows.count() == len(records)
     assert ("more" in rows.columns) == (MORE in records)
 
@@ -166,7 +166,7 @@ def test_a_batch_that_a_killed_run_left_without_its_columns_is_written_anew(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(log, "rewrite", killed)
+        patch.setattr(log, "rewrite_batch", killed)
         silver.apply(spark, target, [one], "run", quiet)
     assert not logged(spark, target).where("_unlike").isEmpty()
     assert failures(silver.apply(spark, target, [one], "run", quiet)) == []

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_lakehouse.cli.ask.queries import print_status
-from cdc_lakehouse.cli.ask.told import ask_status
+from cdc_lakehouse.cli.ask.status_records import ask_status
 from cdc_lakehouse.cli.check.dead_letters import acknowledge_letters
 from gold.report import html
 from gold.status.unread import unread_records
@@ -54,7 +54,7 @@ def test_what_no_table_reads_is_listed_by_topic_and_its_lines_are_dead_letters(
     more = [*tables, table("two", "b")]
     assert unread_records(spark, target, more) == [of_feed._replace(topics={"c": 2})]
     page = tmp_path / "report.html"
-    html.write(spark, target, tables, page, ask_status(Lake(spark, target), tables, more))
+    html.write_report(spark, target, tables, page, ask_status(Lake(spark, target), tables, more))
     assert "2 records of 1 topic that no table reads: c (2)" in page.read_text("utf-8")
 
     letters = dead_letters(spark, target, more, Wanted())

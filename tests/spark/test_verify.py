@@ -9,8 +9,8 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage import names
-from silver.audit.row_checks import in_the_log
-from silver.audit.verify import judge, verify
+from silver.audit.row_checks import check_log
+from silver.audit.verify import judge_laws, verify
 from tests import lake
 from tests.builders import Line
 from tests.conftest import target_at
@@ -51,13 +51,13 @@ def target(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tar
 
 def broken(spark: SparkSession, target: Target, scd: int) -> dict[str, list[str]]:
     one = table(scd)
-    laws = verify(spark, target, one, agreement.laws(spark, target, one))
+    laws = verify(spark, target, one, agreement.build_gold_laws(spark, target, one))
     assert all(law.checked for law in laws)
     return {law.law: law.first for law in laws if not law.holds}
 
 
 def spoil(spark: SparkSession, target: Target, name: str, sql: str) -> None:
-    spark.sql(sql.format(t=names.name(target, "silver", name)))
+    spark.sql(sql.format(t=names.table_name(target, "silver", name)))
 
 
 def test_faults_of_current_rows_are_found(spark: SparkSession, target: Target) -> None:
@@ -119,7 +119,7 @@ def test_a_record_twice_in_place_of_another_is_found(spark: SparkSession) -> Non
     )
     raw = raw.withColumn("_feed", F.lit("t"))
     kept = raw.withColumns({"_arrival": F.lit("a"), "_feed_batch": F.col("_batch")})
-    (law,) = judge({"law": in_the_log(raw, kept)})
+    (law,) = judge_laws({"law": check_log(raw, kept)})
     assert (law.checked, law.broken, law.first) == (
         1,
         1,

@@ -11,7 +11,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage.lake import Lake as AskedLake
 from silver.audit.verify import verify
-from silver.maintenance.replay import replay
+from silver.maintenance.replay import replay_table
 from silver.run import SilverTable
 from tests import extract_lake
 
@@ -123,7 +123,7 @@ def test_they_happen_when_a_replay_reads_the_line(spark: SparkSession, target: T
     assert keys_of(spark, target, before) == {(1, "t"), (2, "t")}
     assert len(waiting_deletes(AskedLake(spark, target), [before])["t"]) == 1
 
-    done = replay(SilverTable.at(spark, target, now), F.lit(True), "again")
+    done = replay_table(SilverTable.at(spark, target, now), F.lit(True), "again")
 
     assert (done.tried, done.resolved) == (1, 1)
     assert keys_of(spark, target, now) == {(1, "t"), (3, None)}

@@ -13,9 +13,9 @@ from gold.views import agreement
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from silver.audit.verify import verify
-from silver.maintenance.replay import replay
+from silver.maintenance.replay import replay_table
 from silver.run import SilverTable
-from silver.storage.stages import sealed
+from silver.storage.stages import add_plan_barrier
 from tests import lake
 from tests.builders import table
 
@@ -58,7 +58,7 @@ def test_a_filter_of_a_condition_of_all_columns_is_planned(spark: SparkSession) 
     faults = [F.when(number.isNull(), F.lit(name)) for name, number in numbers.items()]
     fault = F.coalesce(*faults).alias("fault")
     decoded = texts.select("id", fault, *[n.alias(name) for name, n in numbers.items()])
-    sound = sealed(decoded).where("fault IS NULL")
+    sound = add_plan_barrier(decoded).where("fault IS NULL")
     assert [found["id"] for found in in_time(sound.join(texts.select("id"), "id").collect)] == [1]
 
 
@@ -75,10 +75,12 @@ def test_a_wide_table_is_verified_and_its_dead_letters_are_replayed(
     changes = [line(1, "old", 1), line(2, "kept", 2), line(1, "new", 3), line(3, "bad", 4)]
     lake.arrive(spark, target, strict, changes)
     lake.settle(spark, target, [strict])
-    more = agreement.laws(spark, target, strict)
+    more = agreement.build_gold_laws(spark, target, strict)
     laws = in_time(lambda: verify(spark, target, strict, more))
     assert {law.law: law.first for law in laws if not law.holds} == {}
-    done = in_time(lambda: replay(SilverTable.at(spark, target, loose), F.lit(True), "replay"))
+    done = in_time(
+        lambda: replay_table(SilverTable.at(spark, target, loose), F.lit(True), "replay")
+    )
     assert (done.tried, done.resolved) == (1, 1)
     gold.publish(spark, target, [loose], "run", lake.quiet)
     shown = sorted((found["id"], found["c9"]) for found in lake.rows(spark, target, "t"))

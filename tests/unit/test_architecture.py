@@ -112,7 +112,7 @@ def refused_settings(tree: ast.AST) -> list[str]:
 
 @pytest.mark.parametrize("module", MODULES, ids=named)
 def test_nothing_depends_on_a_setting_that_serverless_refuses(module: Path) -> None:
-    """`interpreted` makes a session for local lakes alone; `told_session` lets one be refused."""
+    """`interpreting_session` is for local lakes alone; `apply_settings` lets one be refused."""
     found = refused_settings(ast.parse(module.read_text(encoding="utf-8")))
     by_variables = {
         "lakehouse/spark/session.py": ["key"],

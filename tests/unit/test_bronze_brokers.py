@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from bronze.kafka.brokers import unreachable
+from bronze.kafka.brokers import find_unreachable
 
 
 @contextmanager
@@ -40,14 +40,14 @@ def silent() -> Iterator[str]:
 
 def test_a_server_that_is_up_and_slow_is_reached() -> None:
     with listening() as slow:
-        assert unreachable(slow) == {}
-        assert unreachable(f"PLAINTEXT://{slow}") == {}
+        assert find_unreachable(slow) == {}
+        assert find_unreachable(f"PLAINTEXT://{slow}") == {}
 
 
 def test_every_server_is_named_with_its_reason(refusing: str, silent: str) -> None:
     began = time.monotonic()
     nowhere = "broker.invalid:9092"
-    found = unreachable(f"{refusing}, {silent},{nowhere}", patience=1)
+    found = find_unreachable(f"{refusing}, {silent},{nowhere}", patience=1)
     assert time.monotonic() - began < 5
     assert list(found) == [refusing, silent, nowhere]
     assert found[refusing] == "connection refused"
@@ -57,21 +57,23 @@ def test_every_server_is_named_with_its_reason(refusing: str, silent: str) -> No
 
 def test_a_server_that_is_named_twice_is_asked_once(refusing: str) -> None:
     began = time.monotonic()
-    assert unreachable(f"{refusing},{refusing}", patience=30) == {refusing: "connection refused"}
+    assert find_unreachable(f"{refusing},{refusing}", patience=30) == {
+        refusing: "connection refused"
+    }
     assert time.monotonic() - began < 5
 
 
 def test_one_server_that_is_reached_is_enough(refusing: str, silent: str) -> None:
     with listening() as up:
         began = time.monotonic()
-        assert unreachable(f"{refusing},{silent},{up}", patience=30) == {}
+        assert find_unreachable(f"{refusing},{silent},{up}", patience=30) == {}
         assert time.monotonic() - began < 5
 
 
 def test_an_address_of_version_6_is_told_from_its_port() -> None:
-    assert list(unreachable("[::1]:1", patience=2)) == ["[::1]:1"]
+    assert list(find_unreachable("[::1]:1", patience=2)) == ["[::1]:1"]
 
 
 @pytest.mark.parametrize("servers", ["broker", "", "broker:port"])
 def test_what_is_no_address_is_left_to_kafkas_client(servers: str) -> None:
-    assert unreachable(servers) == {}
+    assert find_unreachable(servers) == {}

@@ -4,19 +4,19 @@ import pytest
 
 from bronze import feed_state
 from bronze.feed_state import DamagedNotes, FeedState, Note, forget_state, read_state
-from bronze.feeds import Feed, feeds
+from bronze.feeds import Feed, list_feeds
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 
 SOURCE = {"format": "ydb", "path": "p"}
-FEED: Feed = feeds([Table.model_validate({"table": "t", "keys": ["id"], "source": SOURCE})])[0]
+FEED: Feed = list_feeds([Table.model_validate({"table": "t", "keys": ["id"], "source": SOURCE})])[0]
 
 
 def noted(target: Target, *batches: int) -> FeedState:
     """The state after a note for each batch."""
     state = read_state(target, FEED)
     for batch in batches:
-        state.note(Note(batch, files={str(batch): (1, 2)}, offsets={"a": {"0": batch, "1": 7}}))
+        state.add_note(Note(batch, files={str(batch): (1, 2)}, offsets={"a": {"0": batch, "1": 7}}))
     return state
 
 
@@ -48,7 +48,7 @@ def test_a_note_that_is_missing_makes_bronze_be_asked_for_all(
     (state.folder / f"{lost:012}.json").unlink()
     found = read_state(target, FEED)
     assert (found.broken, found.taken.batch) == (broken, 0 if broken else 2)
-    found.note(Note(3, files={"3": (1, 2)}))
+    found.add_note(Note(3, files={"3": (1, 2)}))
     assert read_state(target, FEED).taken.batch == 3
     assert not read_state(target, FEED).broken
 

@@ -1,6 +1,6 @@
 from bronze.contract import COLUMNS, feed_name
-from bronze.feeds import families, feeds, folder
-from bronze.views import view
+from bronze.feeds import feed_folder, group_tables, list_feeds
+from bronze.views import build_view
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 
@@ -13,7 +13,7 @@ def table(called: str, *sources: dict[str, object]) -> Table:
 
 
 def names(*tables: Table) -> list[str]:
-    return [feed.name for feed in feeds(tables)]
+    return [feed.name for feed in list_feeds(tables)]
 
 
 def test_a_folder_of_one_table_bears_its_name() -> None:
@@ -22,7 +22,7 @@ def test_a_folder_of_one_table_bears_its_name() -> None:
 
 def test_tables_that_take_their_topics_from_one_folder_share_its_feed() -> None:
     tables = [table(name, {"path": "shop", "topic": f"s.{name}"}) for name in ("a", "b")]
-    (feed,) = feeds(tables)
+    (feed,) = list_feeds(tables)
     assert (feed.name, feed.tables) == ("feed_shop", {"a": ("s.a",), "b": ("s.b",)})
 
 
@@ -55,12 +55,12 @@ def test_the_tightest_limit_of_the_tables_counts() -> None:
         table(name, {"path": "shop", "topic": name, "max_files_per_trigger": limit})
         for name, limit in (("a", 9), ("b", 5), ("c", None))
     ]
-    assert feeds(tables)[0].max_files == 5
+    assert list_feeds(tables)[0].max_files == 5
 
 
 def test_a_folder_lies_below_the_landing_root_unless_it_is_absolute() -> None:
     paths = ("shop", "/data/shop/", "s3://bucket/shop")
-    found = [folder(LAKE, feeds([table("t", {"path": path})])[0]) for path in paths]
+    found = [feed_folder(LAKE, list_feeds([table("t", {"path": path})])[0]) for path in paths]
     assert found == ["/lake/landing/shop", "/data/shop", "s3://bucket/shop"]
 
 
@@ -69,8 +69,8 @@ def test_the_view_shows_a_tables_topics_of_each_of_its_feeds() -> None:
     both = table("t", {"path": "shop", "topic": "it's"}, {"path": "old"})
     shop = f"SELECT {columns} FROM delta.`/lake/lake/bronze/feed_shop` WHERE _topic IN ('it\\'s')"
     old = f"SELECT {columns} FROM delta.`/lake/lake/bronze/feed_old`"
-    assert view(LAKE, both, {"feed_shop", "feed_old"}).query == f"{shop} UNION ALL {old}"
-    assert view(LAKE, both, {"feed_shop"}).query == shop
+    assert build_view(LAKE, both, {"feed_shop", "feed_old"}).query == f"{shop} UNION ALL {old}"
+    assert build_view(LAKE, both, {"feed_shop"}).query == shop
 
 
 def test_the_name_is_a_function_of_the_table_and_its_source_alone() -> None:
@@ -84,4 +84,4 @@ def test_tables_that_share_a_feed_are_one_family() -> None:
         return Table.model_validate({"table": name, "keys": ["id"], "source": source})
 
     tables = [named("a", "x"), named("b", "y"), named("c", "x")]
-    assert [[t.table for t in family] for family in families(tables)] == [["a", "c"], ["b"]]
+    assert [[t.table for t in family] for family in group_tables(tables)] == [["a", "c"], ["b"]]

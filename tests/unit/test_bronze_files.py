@@ -1,12 +1,12 @@
-from bronze.feeds import Feed, feeds
-from bronze.files.ingest import batches
+from bronze.feeds import Feed, list_feeds
+from bronze.files.ingest import cut_batches
 from bronze.files.listing import DroppedFile, in_order, is_finished, literal_path
 from lakehouse.config.table import Table
 
 
 def feed(**limits: int) -> Feed:
     source = {"format": "debezium", "path": "p", **limits}
-    return feeds([Table.model_validate({"table": "t", "keys": ["id"], "source": source})])[0]
+    return list_feeds([Table.model_validate({"table": "t", "keys": ["id"], "source": source})])[0]
 
 
 def file(path: str, second: int) -> DroppedFile:
@@ -23,13 +23,13 @@ def test_glob_characters_of_a_path_stand_for_themselves() -> None:
 
 
 def cut(files: list[DroppedFile], **limits: int) -> list[str]:
-    return ["".join(file.path for file in batch) for batch in batches(feed(**limits), files)]
+    return ["".join(file.path for file in batch) for batch in cut_batches(feed(**limits), files)]
 
 
 def test_a_thousand_files_at_a_time_unless_a_limit_is_given() -> None:
     many = [file("a", 0)] * 1001
-    assert [len(batch) for batch in batches(feed(), many)] == [1000, 1]
-    assert [len(batch) for batch in batches(feed(max_bytes_per_trigger=2000), many)] == [1001]
+    assert [len(batch) for batch in cut_batches(feed(), many)] == [1000, 1]
+    assert [len(batch) for batch in cut_batches(feed(max_bytes_per_trigger=2000), many)] == [1001]
 
 
 def test_a_batch_has_one_file_at_least_and_keeps_to_both_limits() -> None:

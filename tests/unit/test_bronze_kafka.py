@@ -3,14 +3,14 @@ from pathlib import Path
 import pytest
 
 from bronze.feed_state import FeedState, Note
-from bronze.feeds import feeds
+from bronze.feeds import list_feeds
 from bronze.kafka.ingest import (
     CONNECTOR,
     TOKENS,
     ReadingPlan,
     cut_ranges,
-    jars,
-    packages,
+    list_jars,
+    list_packages,
     plan_feed,
 )
 from bronze.kafka.topics import Answers, Bounds, KafkaFailed, connection_of
@@ -32,7 +32,7 @@ def planned(begun: dict[str, int], starting: str = "earliest", **bounds: Bounds)
         Path("nowhere"), taken=Note(0, offsets={"a": begun}), notes=[1] if begun else []
     )
     return plan_feed(
-        feeds([table({"kafka": kafka})])[0],
+        list_feeds([table({"kafka": kafka})])[0],
         kafka,
         state,
         {"a": {name.removeprefix("p"): found for name, found in bounds.items()}},
@@ -40,10 +40,10 @@ def planned(begun: dict[str, int], starting: str = "earliest", **bounds: Bounds)
 
 
 def test_spark_needs_its_connector_for_kafka_only() -> None:
-    assert packages([table({"path": "p"})]) == []
-    assert packages([table({"path": "p"}), table({"kafka": KAFKA})]) == [CONNECTOR]
-    assert jars([table({"path": "p"})]) == []
-    assert jars([table({"kafka": KAFKA})]) == [TOKENS]
+    assert list_packages([table({"path": "p"})]) == []
+    assert list_packages([table({"path": "p"}), table({"kafka": KAFKA})]) == [CONNECTOR]
+    assert list_jars([table({"path": "p"})]) == []
+    assert list_jars([table({"kafka": KAFKA})]) == [TOKENS]
 
 
 @pytest.mark.parametrize(
@@ -86,5 +86,5 @@ def test_a_missing_topic_fails_its_own_feed_alone() -> None:
     other = Kafka(topic="b", bootstrap_servers="k:9092")
     answers = Answers({connection_of(KAFKA): {"b": {"0": Bounds(0, 1)}}}, {})
     with pytest.raises(KafkaFailed, match="UnknownTopicOrPartition: there is no topic a"):
-        answers.of(KAFKA)
-    assert answers.of(other) == {"b": {"0": Bounds(0, 1)}}
+        answers.bounds_of(KAFKA)
+    assert answers.bounds_of(other) == {"b": {"0": Bounds(0, 1)}}

@@ -1,7 +1,7 @@
 from datetime import datetime, timedelta, timezone
 
-from bronze.feeds import feeds
-from bronze.outcome import Outcome, entries, unread
+from bronze.feeds import list_feeds
+from bronze.outcome import Outcome, build_entries, build_unread_entries
 from lakehouse.config.table import Table
 from lakehouse.run.ledger import Entry
 
@@ -23,9 +23,9 @@ def told(tables: list[Table], *records: dict[str | None, int], **failed: str) ->
             records=records[place],
             message=failed.get(feed.name),
         )
-        for place, feed in enumerate(feeds(tables))
+        for place, feed in enumerate(list_feeds(tables))
     ]
-    return entries("r", tables, outcomes)
+    return build_entries("r", tables, outcomes)
 
 
 def test_a_table_of_its_own_feed_has_all_of_its_records() -> None:
@@ -41,9 +41,11 @@ def unread_of(worked_on: list[Table], configured: list[Table]) -> list[tuple[str
     """What is told of feeds, of a run that works on some of the tables."""
     outcomes = [
         Outcome(feed=feed, started_at=BEGIN, ended_at=BEGIN, records=ARRIVED)
-        for feed in feeds(worked_on)
+        for feed in list_feeds(worked_on)
     ]
-    return [(entry.table, entry.counts) for entry in unread("r", configured, outcomes)]
+    return [
+        (entry.table, entry.counts) for entry in build_unread_entries("r", configured, outcomes)
+    ]
 
 
 def test_records_of_a_shared_feed_are_counted_once() -> None:

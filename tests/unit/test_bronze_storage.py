@@ -1,5 +1,5 @@
 from bronze.contract import COLUMNS
-from bronze.feeds import feeds
+from bronze.feeds import list_feeds
 from bronze.storage import create_statement
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -10,7 +10,7 @@ ORDERS = Table.model_validate(
 
 
 def test_the_table_is_made_with_the_contracts_columns_and_comments() -> None:
-    made = create_statement(Target(root="/r"), feeds([ORDERS])[0])
+    made = create_statement(Target(root="/r"), list_feeds([ORDERS])[0])
     assert made.startswith(
         "CREATE TABLE IF NOT EXISTS delta.`/r/lake/bronze/orders` (`_raw` string"
     )
@@ -19,6 +19,6 @@ def test_the_table_is_made_with_the_contracts_columns_and_comments() -> None:
 
 
 def test_only_columns_that_readers_choose_by_have_statistics() -> None:
-    made = create_statement(Target(root="/r"), feeds([ORDERS])[0])
+    made = create_statement(Target(root="/r"), list_feeds([ORDERS])[0])
     kept = "'delta.dataSkippingStatsColumns' = '_batch,_topic,_partition,_offset,_arrival'"
     assert kept in made

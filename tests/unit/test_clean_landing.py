@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from bronze.feed_state import Note, read_state
-from bronze.feeds import feeds
+from bronze.feeds import list_feeds
 from bronze.files.cleaning import clean_files, held_files
 from bronze.files.listing import list_here
 from cdc_lakehouse.cli.work.maintain import Upkeep, tend_bronze
@@ -44,10 +44,10 @@ def drop(target: Target, name: str, days: float) -> Path:
 
 def read_all(target: Target, *tables: Table) -> None:
     """Bronze has taken what lies in the folders of the tables."""
-    for feed in feeds(tables):
+    for feed in list_feeds(tables):
         files = list_here(target, f"{target.landing}/{feed.path}", lambda _: False)
         taken = {file.path: (file.length, file.changed) for file in files}
-        read_state(target, feed).note(Note(1, files=taken))
+        read_state(target, feed).add_note(Note(1, files=taken))
 
 
 def going(target: Target, *tables: Table) -> list[str]:
@@ -80,8 +80,8 @@ def test_what_a_killed_run_may_have_read_stays(target: Target) -> None:
     """Its note tells the name only: whether the file was changed since is not known."""
     orders = table("orders", "shop")
     file = drop(target, "shop/a", 60)
-    (feed,) = feeds([orders])
-    read_state(target, feed).note(Note(1, files={f"file:{file}": (-1, -1)}))
+    (feed,) = list_feeds([orders])
+    read_state(target, feed).add_note(Note(1, files={f"file:{file}": (-1, -1)}))
     assert going(target, orders) == []
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from cdc_lakehouse.cli import layer_main
-from cdc_lakehouse.cli.ask.queries import utc
+from cdc_lakehouse.cli.ask.queries import to_utc
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import application, enter
+from cdc_lakehouse.cli.front import make_application, run_command_line
 from cdc_lakehouse.cli.work.run import fail_at_the_end
-from cdc_lakehouse.terminal.console import show_grid, summary
+from cdc_lakehouse.terminal.console import entry_line, show_grid
 from lakehouse.errors import ConfigurationError, ManyTablesFailed
 from lakehouse.run.ledger import Entry
 
@@ -36,7 +36,7 @@ def _keep_the_exception_hook(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def exit_code(conf: Path, *arguments: str) -> object:
     try:
-        enter(app, [*arguments, "--conf", str(conf)])
+        run_command_line(app, [*arguments, "--conf", str(conf)])
     except SystemExit as left:
         return left.code
     return 0
@@ -159,7 +159,7 @@ def test_rules_to_try_need_one_table(conf: Path, capsys: pytest.CaptureFixture[s
 
 def test_debug_shows_where_an_error_came_from(conf: Path) -> None:
     with pytest.raises(ConfigurationError):
-        enter(app, ["run", "--interval", "soon", "--debug", "--conf", str(conf)])
+        run_command_line(app, ["run", "--interval", "soon", "--debug", "--conf", str(conf)])
 
 
 def test_a_layer_has_an_entry_point_of_its_own(
@@ -202,7 +202,7 @@ def test_every_failed_table_is_named_at_the_end() -> None:
 
 def test_a_summary_line_counts_what_happened() -> None:
     counts = {"inserted": 1_200, "deleted": 0, "late": 3}
-    line = summary(entry("a", "ok", counts=counts, duration_ms=1_500))
+    line = entry_line(entry("a", "ok", counts=counts, duration_ms=1_500))
     assert line == "silver  a                        ok         1.5 s  1,200 inserted, 3 late"
 
 
@@ -215,7 +215,7 @@ def test_a_summary_line_counts_what_happened() -> None:
     ],
 )
 def test_a_time_on_the_command_line_is_read_in_utc(text: str, expected: str) -> None:
-    assert utc(text) == expected
+    assert to_utc(text) == expected
 
 
 def test_init_writes_a_table_that_validates(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -242,14 +242,14 @@ def test_init_leaves_a_file_that_is_there_alone(conf: Path) -> None:
 def test_what_nobody_foresaw_is_one_block_without_a_traceback(
     failure: Exception, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broken = application("Broken.")
+    broken = make_application("Broken.")
 
     @broken.command()
     def fail() -> None:
         raise failure
 
     with pytest.raises(type(failure)) as raised:
-        enter(broken, [])
+        run_command_line(broken, [])
     sys.excepthook(raised.type, raised.value, raised.tb)
     told = capsys.readouterr().err
     assert said in told

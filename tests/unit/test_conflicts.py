@@ -9,7 +9,7 @@ from cdc_lakehouse.cli.work.rounds import MOST_TRIES, Round, try_conflicts_again
 from lakehouse.config.table import Table
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
-from lakehouse.spark.failures import in_short, joined
+from lakehouse.spark.failures import describe_failure, join_failures
 
 CONFLICT = AnalysisException("[DELTA_CONCURRENT_APPEND.WITHOUT_HINT] Transaction conflict")
 OTHER = AnalysisException("[DELTA_MISSING_COLUMN] x")
@@ -25,14 +25,14 @@ OTHER = AnalysisException("[DELTA_MISSING_COLUMN] x")
     ],
 )
 def test_only_conflicts_that_delta_names_are_conflicts(failure: Exception, expected: bool) -> None:
-    assert in_short(failure).is_conflict is expected
+    assert describe_failure(failure).is_conflict is expected
 
 
 def test_a_message_of_several_failures_is_a_conflict_where_one_is() -> None:
-    both = joined(["no such file", in_short(CONFLICT)])
+    both = join_failures(["no such file", describe_failure(CONFLICT)])
     assert both == f"no such file; {CONFLICT}"
     assert both.is_conflict
-    assert not joined(["no such file", in_short(OTHER)]).is_conflict
+    assert not join_failures(["no such file", describe_failure(OTHER)]).is_conflict
 
 
 def table(name: str) -> Table:
@@ -46,11 +46,13 @@ def test_only_tables_with_a_conflict_are_tried_again(conflicts: int, tries: int)
 
     def job(_: Any, __: Any, tables: Sequence[Table], run: str, ___: Any) -> list[Entry]:
         asked.append([one.table for one in tables])
-        failures = {"fails": in_short(OTHER)}
+        failures = {"fails": describe_failure(OTHER)}
         if len(asked) <= conflicts:
-            failures["collides"] = in_short(CONFLICT)
+            failures["collides"] = describe_failure(CONFLICT)
         now = datetime.now(timezone.utc)
-        return [ledger.told(run, "silver", t.table, now, failures.get(t.table)) for t in tables]
+        return [
+            ledger.make_entry(run, "silver", t.table, now, failures.get(t.table)) for t in tables
+        ]
 
     tables = [table(name) for name in ("works", "fails", "collides")]
     nothing: Any = None
@@ -63,6 +65,6 @@ def test_only_tables_with_a_conflict_are_tried_again(conflicts: int, tries: int)
 
 def test_the_ledger_does_not_keep_whether_it_was_a_conflict() -> None:
     now = datetime.now(timezone.utc)
-    entry = ledger.told("run", "silver", "t", now, in_short(CONFLICT))
+    entry = ledger.make_entry("run", "silver", "t", now, describe_failure(CONFLICT))
     assert entry.conflict
     assert "conflict" not in entry.model_dump()

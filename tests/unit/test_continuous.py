@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from cdc_lakehouse.cli.work import continuous
-from cdc_lakehouse.cli.work.continuous import back_off, go_on
+from cdc_lakehouse.cli.work.continuous import back_off, work_until_stopped
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer
 from lakehouse.run.ledger import Entry
@@ -58,7 +58,7 @@ class Lake:
         threading.Timer(seconds, self.stop.set).start()
         families = [[table] for table in self.tables]
         layers: list[Layer] = ["bronze", "silver", "gold"]
-        return go_on(families, layers, 0.05, self.do, self.told.append, self.stop)
+        return work_until_stopped(families, layers, 0.05, self.do, self.told.append, self.stop)
 
     def busy_with(self, name: str) -> None:
         """Something came for the table before anything else did."""
@@ -145,7 +145,7 @@ def test_what_waits_to_be_applied_is_looked_at_after_half_the_promise() -> None:
 
     threading.Timer(1.6, lake.stop.set).start()
     layers: list[Layer] = ["bronze", "silver", "gold"]
-    go_on([lake.tables], layers, 0.05, do, lake.told.append, lake.stop)
+    work_until_stopped([lake.tables], layers, 0.05, do, lake.told.append, lake.stop)
     assert lake.times("silver", "a") == 2
     assert [e.counts["pending"] for e in lake.told] == [1, -1]
 
@@ -173,7 +173,7 @@ def test_a_pause_doubles_up_to_the_longest() -> None:
 
 def test_a_signal_sets_the_event_and_a_second_one_is_deadly() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with continuous.until_told() as stop:
+    with continuous.stop_on_signal() as stop:
         signal.raise_signal(signal.SIGINT)
         assert stop.is_set()
         with pytest.raises(KeyboardInterrupt):
@@ -184,7 +184,7 @@ def test_a_signal_sets_the_event_and_a_second_one_is_deadly() -> None:
 def test_the_first_signal_says_that_the_work_is_finished_first(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with continuous.until_told() as stop:
+    with continuous.stop_on_signal() as stop:
         signal.raise_signal(signal.SIGINT)
         assert stop.is_set()
     assert (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bronze.contract import feed_name, folder_columns
-from bronze.feeds import feeds
+from bronze.feeds import list_feeds
 from bronze.files.file_kinds import UnreadableFile, check_ending, check_is_csv, encoding_by_mark
 from bronze.files.json_files import has_other_records
 from lakehouse.config.csv_options import Csv
@@ -84,7 +84,7 @@ def test_a_feed_knows_what_its_table_declares() -> None:
         | {"source": given}
     )
 
-    (feed,) = feeds([table])
+    (feed,) = list_feeds([table])
 
     assert (feed.keys, feed.columns, feed.csv.header) == (("b",), ("a", "b"), False)
 

@@ -42,7 +42,7 @@ def ending(tables: int = 20) -> Memory:
 
 def going_on(among: int, alone: bool = True) -> Memory:
     memory = Memory(among)
-    memory.gather(["t"] if alone else ["t", "other"])
+    memory.note_together(["t"] if alone else ["t", "other"])
     return memory
 
 

@@ -8,10 +8,10 @@ from cdc_lakehouse.demo.questions import (
     FIRST,
     LATE,
     Dropped,
-    configuration,
-    of_the_shop,
+    copy_configuration,
     place_events,
-    questions,
+    select_questions,
+    select_shop_tables,
 )
 from cdc_lakehouse.demo.story import Story, story_lines
 from lakehouse.config.loading import load_tables
@@ -92,22 +92,24 @@ def test_a_target_that_is_not_local_is_refused(tmp_path: Path) -> None:
 
 
 def test_only_the_shops_tables_take_part() -> None:
-    assert [t.table for t in of_the_shop([table("orders"), table("x", "other")])] == ["orders"]
+    assert [t.table for t in select_shop_tables([table("orders"), table("x", "other")])] == [
+        "orders"
+    ]
 
 
 def test_a_folder_without_the_shops_tables_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"source\.path: shop"):
-        of_the_shop([table("x", "other")])
+        select_shop_tables([table("x", "other")])
 
 
 def test_only_questions_that_can_be_answered_are_asked() -> None:
-    assert questions([table("products")]) == {}
-    assert list(questions([table("orders")])) == ["deleted"]
-    assert list(questions(SHOP)) == ["history", "deleted"]
+    assert select_questions([table("products")]) == {}
+    assert list(select_questions([table("orders")])) == ["deleted"]
+    assert list(select_questions(SHOP)) == ["history", "deleted"]
 
 
 def test_without_a_configuration_the_projects_own_is_taken(tmp_path: Path) -> None:
-    assert (configuration(tmp_path) / "tables" / "orders.yml").is_file()
+    assert (copy_configuration(tmp_path) / "tables" / "orders.yml").is_file()
 
 
 def story(**more: Any) -> Story:

@@ -9,7 +9,7 @@ import pytest
 
 from cdc_lakehouse.cli.check import doctor
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.front import run_command_line
 
 TABLE = """\
 table: t
@@ -24,13 +24,13 @@ source:
 def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    enter(app, ["init"])
+    run_command_line(app, ["init"])
 
 
 def found(capsys: pytest.CaptureFixture[str], code: int) -> dict[str, dict[str, str]]:
     capsys.readouterr()
     try:
-        enter(app, ["doctor", "--format", "json"])
+        run_command_line(app, ["doctor", "--format", "json"])
         left = 0
     except SystemExit as ended:
         left = int(str(ended.code))

@@ -6,7 +6,7 @@ import pytest
 
 from lakehouse.config.table import Table
 from silver.decode.columns import Shape
-from silver.state.drift import drifts
+from silver.state.drift import find_drifts
 
 
 def table(columns: dict[str, str] | None = None, **options: Any) -> Table:
@@ -23,7 +23,7 @@ def found(
     complete: bool = True,
 ) -> list[tuple[Any, ...]]:
     met = [Shape(shape, complete=complete) for shape in shapes]
-    changes, _ = drifts(met, before, held or {}, config or table())
+    changes, _ = find_drifts(met, before, held or {}, config or table())
     return [(d.kind, d.column, d.from_type, d.to_type, d.action) for d in changes]
 
 

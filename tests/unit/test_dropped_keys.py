@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bronze.erasure.dropped_keys import files_with_key, folders
+from bronze.erasure.dropped_keys import files_with_key, find_landing_folders
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 
@@ -155,7 +155,7 @@ def test_compressed_files_csv_and_parquet_are_read(tmp_path: Path) -> None:
     target = landed(tmp_path / "csv", "id,name\n7,x\n", "a.csv")
     assert files_with_key(target, table(rows | {"file_format": "csv"}), {"id": "7"})
     target = landed(tmp_path / "parquet", "", "a.parquet")
-    (folder,) = folders(target, table(rows))
+    (folder,) = find_landing_folders(target, table(rows))
     pq.write_table(pa.table({"id": [7, 8]}), folder / "deep" / "a.parquet")
     parquet = table(rows | {"file_format": "parquet"})
     assert files_with_key(target, parquet, {"id": "8"})
@@ -170,4 +170,7 @@ def test_a_file_that_cannot_be_read_and_a_folder_that_is_not_there_hold_nothing(
         (tmp_path / "landing" / "shop" / "deep" / "a.jsonl.gz").write_bytes(content)
         assert files_with_key(target, table(DEBEZIUM), {"id": "7"}) == []
     elsewhere = table(DEBEZIUM | {"path": "nowhere"})
-    assert (files_with_key(target, elsewhere, {"id": "7"}), folders(target, elsewhere)) == ([], [])
+    assert (
+        files_with_key(target, elsewhere, {"id": "7"}),
+        find_landing_folders(target, elsewhere),
+    ) == ([], [])

@@ -1,6 +1,6 @@
 import pytest
 
-from lakehouse.durations import seconds, spoken
+from lakehouse.durations import render_duration, to_seconds
 
 
 @pytest.mark.parametrize(
@@ -17,13 +17,13 @@ from lakehouse.durations import seconds, spoken
     ],
 )
 def test_a_duration_is_whole_seconds(text: str | int, expected: int) -> None:
-    assert seconds(text) == expected
+    assert to_seconds(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "soon", "minutes", "-5 s", "5 parsecs", "5 s and", "1.5 h"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="a duration such as"):
-        seconds(text)
+        to_seconds(text)
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
     ],
 )
 def test_seconds_are_spoken_in_at_most_two_units(count: float | None, expected: str) -> None:
-    assert spoken(count) == expected
+    assert render_duration(count) == expected

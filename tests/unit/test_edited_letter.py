@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_lakehouse.cli.check.edit import _edited
+from cdc_lakehouse.cli.check.edit import _edit_text
 from lakehouse.errors import ConfigurationError
 
 
@@ -18,14 +18,14 @@ def editor(folder: Path, monkeypatch: pytest.MonkeyPatch, does: str) -> None:
 
 def test_what_the_editor_saved_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     editor(tmp_path, monkeypatch, 'sed -i s/wrong/right/ "$2"')
-    assert _edited('{"a":"wrong é"}\n') == '{"a":"right é"}'
+    assert _edit_text('{"a":"wrong é"}\n') == '{"a":"right é"}'
 
 
 def test_a_file_that_nobody_saved_is_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     editor(tmp_path, monkeypatch, 'cat "$2"')
-    assert _edited("{}") is None
+    assert _edit_text("{}") is None
 
 
 @pytest.mark.parametrize("does", ["exit 3", None])
@@ -36,4 +36,4 @@ def test_an_editor_that_fails_or_is_not_there_is_told(
     if does is None:
         (tmp_path / "my editor").unlink()
     with pytest.raises(ConfigurationError, match="EDITOR"):
-        _edited("{}")
+        _edit_text("{}")

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from lakehouse.config.table import Table
-from silver.expectations.problems import problems
+from silver.expectations.problems import find_problems
 
 
 def table(*expectations: dict[str, Any], **keys: object) -> Table:
@@ -16,12 +16,12 @@ def qty(kind: str, **arguments: object) -> dict[str, Any]:
 
 
 def text_of(*expectations: dict[str, Any], **keys: object) -> str:
-    return "\n".join(problems(table(*expectations, **keys)))
+    return "\n".join(find_problems(table(*expectations, **keys)))
 
 
 def test_well_written_expectations_have_no_problems() -> None:
     assert (
-        problems(
+        find_problems(
             table(
                 qty("not_be_null", severity="critical", meta={"owner": "shop"}),
                 qty("be_between", min_value=0, max_value=9, strict_max=True, mostly=0.5),
@@ -34,14 +34,14 @@ def test_well_written_expectations_have_no_problems() -> None:
 
 
 def test_a_misspelt_name_is_answered_with_the_nearest_one() -> None:
-    assert problems(table(qty("be_betwen", min_value=0))) == [
+    assert find_problems(table(qty("be_betwen", min_value=0))) == [
         "expectations[0].type: found 'expect_column_values_to_be_betwen', "
         "expected expect_column_values_to_be_between"
     ]
 
 
 def test_a_misspelt_argument_is_answered_with_the_nearest_one() -> None:
-    assert problems(table(qty("not_be_null"), qty("be_between", min_valu=0, max_value=1))) == [
+    assert find_problems(table(qty("not_be_null"), qty("be_between", min_valu=0, max_value=1))) == [
         "expectations[1].min_valu: found an unknown argument, expected min_value"
     ]
 
@@ -55,7 +55,7 @@ def test_an_expectation_without_a_spark_implementation_is_refused() -> None:
 
 
 def test_the_second_of_two_equal_expectations_is_refused() -> None:
-    twice = problems(table(qty("be_null"), qty("be_null", severity="warning")))
+    twice = find_problems(table(qty("be_null"), qty("be_null", severity="warning")))
     assert twice == ["expectations[1]: found a repetition of expectations[0], expected it once"]
 
 
@@ -140,4 +140,4 @@ def test_a_rule_that_does_not_fit_the_declared_type_is_refused(
 
 def test_dates_written_as_text_fit_a_date_column() -> None:
     rule = qty("be_in_set", value_set=["2024-01-01"])
-    assert problems(table(rule, columns={"qty": "date"})) == []
+    assert find_problems(table(rule, columns={"qty": "date"})) == []

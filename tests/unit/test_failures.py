@@ -1,7 +1,7 @@
 import pytest
 from pyspark.errors import AnalysisException
 
-from lakehouse.spark.failures import in_short, shortened
+from lakehouse.spark.failures import describe_failure, shorten_failure
 
 TOLD = {
     "of a java stack the innermost cause": (
@@ -30,11 +30,11 @@ TOLD = {
 
 @pytest.mark.parametrize(("said", "told"), TOLD.values(), ids=TOLD)
 def test_a_failure_is_told_in_short(said: str, told: str) -> None:
-    assert shortened(RuntimeError(said)) == told
+    assert shorten_failure(RuntimeError(said)) == told
 
 
 def test_a_failure_without_a_word_is_told_by_its_kind() -> None:
-    assert shortened(KeyError()) == "KeyError"
+    assert shorten_failure(KeyError()) == "KeyError"
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_a_failure_without_a_word_is_told_by_its_kind() -> None:
     ],
 )
 def test_a_failure_that_nobody_foresaw_is_told_as_a_defect(failure: Exception, told: str) -> None:
-    assert in_short(failure) == told
+    assert describe_failure(failure) == told

@@ -45,7 +45,7 @@ def test_contradictory_options_are_refused(options: dict[str, Any], condition: s
 def test_a_flow_of_another_kind_into_the_target_is_refused(
     options: dict[str, Any], sequence: T.DataType, condition: str
 ) -> None:
-    known = Definition(**BUILT).properties(T.LongType())
+    known = Definition(**BUILT).to_properties(T.LongType())
     Definition(**BUILT).check_drift(known, T.LongType())
     with pytest.raises(AutoCdcError) as refused:
         Definition(**BUILT | options).check_drift(known, sequence)

@@ -2,7 +2,7 @@
 
 from py4j.java_gateway import JavaClass, JVMView
 
-from lakehouse.spark.session import _remembering, remember_functions
+from lakehouse.spark.session import _cache_results, remember_functions
 
 
 class View:
@@ -18,7 +18,7 @@ class View:
 
 def test_a_view_keeps_what_it_found_of_a_kind() -> None:
     class Remembering(View):
-        __getattr__ = _remembering(View.__getattr__, str)
+        __getattr__ = _cache_results(View.__getattr__, str)
 
     view, other = Remembering(), Remembering()
     assert [view.lit, view.lit, view.number, view.number] == ["lit", "lit", 1, 1]

@@ -1,4 +1,4 @@
-from cdc_lakehouse.terminal.grid import cut, lay_out
+from cdc_lakehouse.terminal.grid import cut_to_width, lay_out
 
 LONG = "a description that goes on for much longer than a line of a terminal is wide, and on"
 
@@ -39,7 +39,7 @@ def test_a_value_cannot_break_a_line_or_move_the_cursor() -> None:
 
 
 def test_a_wide_letter_takes_two_cells() -> None:
-    assert cut("日本語日本語", 8) == "日本語…"
+    assert cut_to_width("日本語日本語", 8) == "日本語…"
     assert lay_out(["a", "b"], [["日本", "x"]], 80)[2] == "日本  x"
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from bronze.contract import TransactionFeed, transaction_feed
-from bronze.feeds import TRANSACTIONS, feeds
-from bronze.outcome import Outcome, entries
+from bronze.feeds import TRANSACTIONS, list_feeds
+from bronze.outcome import Outcome, build_entries
 from cdc_lakehouse.cli.work.run import whole_groups
 from lakehouse.config.table import Table
-from lakehouse.config.table_rules import contradictions
+from lakehouse.config.table_rules import find_contradictions
 from tests.builders import ARRIVED_AT
 
 
@@ -23,7 +23,7 @@ def feed(**source: object) -> TransactionFeed | None:
 
 
 def test_a_group_contradicts_nothing() -> None:
-    assert list(contradictions(table())) == []
+    assert list(find_contradictions(table())) == []
 
 
 def test_a_shared_folder_brings_the_transactions_too() -> None:
@@ -59,7 +59,7 @@ def test_a_name_that_tells_no_prefix_brings_no_transactions() -> None:
 def test_a_table_outside_of_groups_reads_no_transactions() -> None:
     alone = table(consistency_group=None)
     assert transaction_feed(alone, alone.feeds[0]) is None
-    assert [f.name for f in feeds([alone])] == ["feed_shop"]
+    assert [f.name for f in list_feeds([alone])] == ["feed_shop"]
 
 
 def test_members_in_folders_of_their_own_share_one_feed_of_transactions() -> None:
@@ -67,7 +67,7 @@ def test_members_in_folders_of_their_own_share_one_feed_of_transactions() -> Non
         table(name, source={"format": "debezium", "path": f"shop.public.{name}"})
         for name in ("orders", "items")
     ]
-    found = feeds(members)
+    found = list_feeds(members)
     assert [f.tables for f in found if TRANSACTIONS in f.tables] == [{TRANSACTIONS: ()}]
     assert len(found) == 3
 
@@ -76,9 +76,9 @@ def test_a_feed_of_transactions_that_fails_fails_the_members_and_counts_for_none
     one = table(source={"format": "debezium", "path": "shop.public.orders"})
     outcomes = [
         Outcome(feed=f, started_at=ARRIVED_AT, records={None: 5}, message=m)
-        for f, m in zip(feeds([one]), (None, "gone"), strict=True)
+        for f, m in zip(list_feeds([one]), (None, "gone"), strict=True)
     ]
-    (entry,) = entries("run", [one], outcomes)
+    (entry,) = build_entries("run", [one], outcomes)
     assert (entry.status, entry.message, entry.counts) == ("failed", "gone", {"records": 5})
 
 
@@ -96,7 +96,7 @@ def test_a_feed_of_transactions_that_fails_fails_the_members_and_counts_for_none
     ],
 )
 def test_what_would_contradict_a_group_is_refused(given: dict[str, object], key: str) -> None:
-    assert key in [problem.key for problem in contradictions(table(**given))]
+    assert key in [problem.key for problem in find_contradictions(table(**given))]
 
 
 def test_a_run_of_one_member_is_a_run_of_its_group() -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from cdc_lakehouse.cli.work import idle
-from cdc_lakehouse.cli.work.idle import look_at
+from cdc_lakehouse.cli.work.idle import look_at_inputs
 from lakehouse.config.loading import load_tables, load_target
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -66,14 +66,18 @@ def loaded(root: Path) -> tuple[Target, list[Table]]:
 
 def leave_mark(root: Path, **fields: Any) -> None:
     target, tables = loaded(root)
-    kept = {"inputs": look_at(target, tables), "lake": digest_of_lake(target), "marked_at": NOW}
+    kept = {
+        "inputs": look_at_inputs(target, tables),
+        "lake": digest_of_lake(target),
+        "marked_at": NOW,
+    }
     write_mark(target, Mark(**(kept | {"waiting": [], "warnings": []} | fields)))
 
 
 def is_idle(root: Path, merges: bool = False) -> bool:
     target, tables = loaded(root)
-    inputs = look_at(target, tables)
-    return inputs is not None and idle.answer(target, tables, inputs, merges)
+    inputs = look_at_inputs(target, tables)
+    return inputs is not None and idle.answer_from_mark(target, tables, inputs, merges)
 
 
 def set_clock(monkeypatch: pytest.MonkeyPatch, now: float) -> None:
@@ -259,7 +263,7 @@ def test_a_file_that_is_renamed_when_it_is_complete_starts_spark(root: Path) -> 
 def test_a_file_that_came_while_the_run_worked_starts_spark(root: Path) -> None:
     """The mark has the landing folders as they were before bronze listed them."""
     target, tables = loaded(root)
-    before = look_at(target, tables)
+    before = look_at_inputs(target, tables)
     assert before is not None
     new_file(root)
     commit(root / "lake" / "bronze" / "orders", 1)
@@ -322,4 +326,4 @@ def test_feeds_that_only_spark_can_look_at(root: Path, options: dict[str, Any]) 
         del whole["sequence_by"]
     save(root, whole)
     target, tables = loaded(root)
-    assert look_at(target, tables) is None
+    assert look_at_inputs(target, tables) is None

@@ -12,9 +12,9 @@ import pytest
 from pyarrow.parquet import write_table
 
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.front import run_command_line
 from cdc_lakehouse.cli.silence import warn_of_open_checks
-from cdc_lakehouse.drafts.sample import common_type, identifier, read_samples
+from cdc_lakehouse.drafts.sample import common_type, read_samples, to_identifier
 from lakehouse.config.loading import load_tables
 from lakehouse.errors import ConfigurationError
 from tests.captures import EVENTS
@@ -28,7 +28,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def init(*arguments: str) -> object:
     try:
-        enter(app, ["init", *arguments])
+        run_command_line(app, ["init", *arguments])
     except SystemExit as left:
         return left.code
     return 0
@@ -335,7 +335,7 @@ def test_one_type_holds_several(kinds: list[str], kind: str) -> None:
     ("text", "name"), [("Mixed_Case", "mixed_case"), ("7 up", "t_7_up"), ("Ä-b", "b")]
 )
 def test_a_name_of_any_kind_becomes_one_of_a_table(text: str, name: str) -> None:
-    assert identifier(text) == name
+    assert to_identifier(text) == name
 
 
 @pytest.mark.parametrize(
@@ -457,7 +457,7 @@ def test_changes_without_an_order_leave_it_open_for_validate_to_ask(
     assert "apply_as_deletes: op = 'D'" in text
     capsys.readouterr()
     with pytest.raises(SystemExit):
-        enter(app, ["validate"])
+        run_command_line(app, ["validate"])
     assert "sequence_by" in capsys.readouterr().err
 
 
@@ -540,7 +540,7 @@ def test_open_lines_are_counted_by_validate_and_a_run_warns_of_those_that_decide
     assert init("--from", str(written("landing/x/x.csv", "code,qty,updated_at", row))) == 0
     tables = load_tables(Path("conf"))
     capsys.readouterr()
-    enter(app, ["validate"])
+    run_command_line(app, ["validate"])
     assert "x: 2 lines with '# check' in its YAML to look at" in capsys.readouterr().out
     warn_of_open_checks(Path("conf"), tables)
     assert "x: keys and sequence_by in its YAML was only guessed" in capsys.readouterr().err
@@ -556,5 +556,5 @@ def test_validate_asks_of_a_key_that_is_called_nearly_as_a_column(
     init()
     source = "source: {format: debezium, path: shop}"
     written("conf/tables/t.yml", "table: t", source, "keys: [oder_id]", "columns: {order_id: int}")
-    enter(app, ["validate"])
+    run_command_line(app, ["validate"])
     assert "t: keys: oder_id: did you mean order_id?" in capsys.readouterr().err

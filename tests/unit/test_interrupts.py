@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from cdc_lakehouse.cli.front import interruptible
+from cdc_lakehouse.cli.front import handle_interrupt
 from cdc_lakehouse.cli.work.rounds import Round, try_layer
 from lakehouse.config.target import Target
 from lakehouse.errors import Interrupted
@@ -71,7 +71,7 @@ def broken_off_by_a_failure() -> None:
 def test_a_failure_that_comes_of_ctrl_c_does_not_hide_it() -> None:
     cancel_beside(lambda: None)
     with pytest.raises(Interrupted, match="Ctrl-C"):
-        interruptible(broken_off_by_a_failure)()
+        handle_interrupt(broken_off_by_a_failure)()
     go_on()
     assert not was_pressed()
 
@@ -104,15 +104,15 @@ def work():
 }
 RUN = """
 import os, signal, threading, time
-from cdc_lakehouse.cli.front import application, enter, interruptible
-from lakehouse.interrupts import ending, leave_at_once
+from cdc_lakehouse.cli.front import handle_interrupt, make_application, run_command_line
+from lakehouse.interrupts import exit_silently, leave_at_once
 signal.signal(signal.SIGINT, signal.default_int_handler)
 leave_at_once()
 {0}
-app = application("x")
-app.command()(interruptible(work))
-with ending():
-    enter(app, [])
+app = make_application("x")
+app.command()(handle_interrupt(work))
+with exit_silently():
+    run_command_line(app, [])
 """
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.errors import SparkUnavailable
-from lakehouse.spark.local_settings import Jar, in_folder, jar_settings
+from lakehouse.spark.local_settings import Jar, fetch_jars, jar_settings
 
 
 def jar(content: bytes) -> Jar:
@@ -24,7 +24,7 @@ def test_a_jar_that_is_there_takes_its_modules_place(tmp_path: Path) -> None:
 def test_another_file_of_that_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "b-1.jar").write_bytes(b"y")
     with pytest.raises(SparkUnavailable, match="is not the jar of that name"):
-        in_folder([jar(b"x")], tmp_path)
+        fetch_jars([jar(b"x")], tmp_path)
 
 
 def test_no_jars_no_settings(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.spark.java import system_java, use_java, version, wheel_home
+from lakehouse.spark.java import java_version, system_java, use_java, wheel_home
 
 
 def java_that_says(folder: Path, line: str) -> str:
@@ -25,7 +25,7 @@ def java_that_says(folder: Path, line: str) -> str:
     ],
 )
 def test_the_feature_release_is_read(tmp_path: Path, line: str, expected: int | None) -> None:
-    assert version(java_that_says(tmp_path, line)) == expected
+    assert java_version(java_that_says(tmp_path, line)) == expected
 
 
 def test_java_home_goes_before_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

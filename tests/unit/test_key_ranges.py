@@ -12,7 +12,12 @@ from pyspark.sql.types import (
 
 from lakehouse.config.table import Table
 from lakehouse.storage.delta_log import TableLog
-from silver.state.key_ranges import bounded, condition, pays, united
+from silver.state.key_ranges import (
+    build_key_condition,
+    list_bounded_keys,
+    skips_enough_files,
+    unite_bounds,
+)
 from silver.state.summary import Summary
 from silver.state.table_state import TableState, from_text
 
@@ -35,27 +40,27 @@ def table(**columns: object) -> Table:
 
 
 def test_keys_have_a_range_where_spark_and_delta_order_them_alike() -> None:
-    assert bounded(table(), SCHEMA) == ["id", "small", "it's", "day"]
+    assert list_bounded_keys(table(), SCHEMA) == ["id", "small", "it's", "day"]
 
 
 def test_a_sensitive_key_and_one_that_may_be_null_have_none() -> None:
     kept = table(id={"type": "bigint", "sensitive": True}, small={"type": "int", "nullable": True})
-    assert bounded(kept, SCHEMA) == ["it's", "day"]
+    assert list_bounded_keys(kept, SCHEMA) == ["it's", "day"]
 
 
 def test_the_condition_has_literals_of_exactly_the_columns_types() -> None:
     bounds = {"id": (1, 9), "small": (-3, 4), "it's": ("a'b", "z"), "day": (date(2024, 1, 2),) * 2}
-    assert condition(bounds, SCHEMA, "t.") == (
+    assert build_key_condition(bounds, SCHEMA, "t.") == (
         "t.`id` >= 1L AND t.`id` <= 9L AND t.`small` >= -3 AND t.`small` <= 4"
         " AND t.`it's` >= 'a\\'b' AND t.`it's` <= 'z'"
         " AND t.`day` >= DATE'2024-01-02' AND t.`day` <= DATE'2024-01-02'"
     )
-    assert condition(None, SCHEMA) is None and condition({}, SCHEMA) is None
+    assert build_key_condition(None, SCHEMA) is None and build_key_condition({}, SCHEMA) is None
 
 
 def test_the_bounds_of_two_parts_hold_the_keys_of_both() -> None:
-    assert united({"id": (5, 9)}, {"id": (2, 6)}) == {"id": (2, 9)}
-    assert united({"id": (5, 9)}, {}) == {}
+    assert unite_bounds({"id": (5, 9)}, {"id": (2, 6)}) == {"id": (2, 9)}
+    assert unite_bounds({"id": (5, 9)}, {}) == {}
     one, other = Summary(3, 2, keys={"id": (5, 9)}), Summary(3, 1, keys={"id": (1, 1)})
     assert one.joined(other).keys == {"id": (1, 9)}
     assert Summary(3, 0).joined(other).keys == other.keys == other.joined(Summary(3, 0)).keys
@@ -75,18 +80,20 @@ def told(*files: tuple[object, object]) -> TableLog:
 
 
 def test_a_range_pays_where_half_of_the_files_have_no_key_in_it() -> None:
-    assert pays({"id": (20, 30)}, told((0, 9), (10, 19), (20, 29), (30, 39)))
-    assert not pays({"id": (19, 30)}, told((0, 9), (10, 19), (20, 29), (30, 39)))
-    assert not pays({"id": (0, 99)}, told((0, 9), (10, 19)))
-    assert not pays({"id": (20, 30)}, told())
+    assert skips_enough_files({"id": (20, 30)}, told((0, 9), (10, 19), (20, 29), (30, 39)))
+    assert not skips_enough_files({"id": (19, 30)}, told((0, 9), (10, 19), (20, 29), (30, 39)))
+    assert not skips_enough_files({"id": (0, 99)}, told((0, 9), (10, 19)))
+    assert not skips_enough_files({"id": (20, 30)}, told())
 
 
 def test_a_file_without_statistics_may_hold_every_key() -> None:
-    assert not pays({"id": (20, 30)}, told((None, None), (None, None), (0, 1)))
-    assert pays({"id": (20, 30)}, None)
+    assert not skips_enough_files({"id": (20, 30)}, told((None, None), (None, None), (0, 1)))
+    assert skips_enough_files({"id": (20, 30)}, None)
 
 
 def test_dates_are_compared_as_the_log_writes_them() -> None:
     days = {"id": (date(2024, 5, 1), date(2024, 5, 9))}
-    assert pays(days, told(("2024-04-01", "2024-04-30"), ("2024-05-02", "2024-05-03")))
-    assert not pays(days, told(("2024-04-01", "2024-05-01")))
+    assert skips_enough_files(
+        days, told(("2024-04-01", "2024-04-30"), ("2024-05-02", "2024-05-03"))
+    )
+    assert not skips_enough_files(days, told(("2024-04-01", "2024-05-01")))

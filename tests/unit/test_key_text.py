@@ -1,6 +1,6 @@
 import pytest
 
-from cdc_lakehouse.cli.key_text import key_of
+from cdc_lakehouse.cli.key_text import parse_key
 from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationError
 
@@ -12,7 +12,7 @@ def table(*keys: str) -> Table:
 
 def test_a_keys_values_come_as_texts_in_the_order_of_the_keys() -> None:
     given = '{"b": 1.10, "a": 12345678901234567890, "c": true, "d": "x"}'
-    assert list(key_of(given, table("a", "b", "c", "d")).items()) == [
+    assert list(parse_key(given, table("a", "b", "c", "d")).items()) == [
         ("a", "12345678901234567890"),
         ("b", "1.10"),
         ("c", "true"),
@@ -34,7 +34,7 @@ def test_a_keys_values_come_as_texts_in_the_order_of_the_keys() -> None:
 )
 def test_a_wrong_key_is_refused_with_an_example(text: str, expected: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
-        key_of(text, table("id"))
+        parse_key(text, table("id"))
     assert expected in refused.value.expected
     assert refused.value.action == """write --key '{"id": …}'"""
 
@@ -42,12 +42,12 @@ def test_a_wrong_key_is_refused_with_an_example(text: str, expected: str) -> Non
 def test_null_is_a_value_of_a_key_that_may_be_null() -> None:
     source = {"format": "ydb", "path": "shop"}
     of = Table.model_validate({"table": "t", "source": source, "keys": ["tenant", "id"]})
-    assert key_of('{"tenant": null, "id": 7}', of) == {"tenant": None, "id": "7"}
+    assert parse_key('{"tenant": null, "id": 7}', of) == {"tenant": None, "id": "7"}
 
 
 def test_a_table_without_a_key_has_none_to_name() -> None:
     with pytest.raises(ConfigurationError, match="a table with keys"):
-        key_of("{}", table())
+        parse_key("{}", table())
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,6 @@ def test_a_table_without_a_key_has_none_to_name() -> None:
     [("7", "7"), ('"7"', "7"), ("a-1", "a-1"), ("1.10", "1.10"), ("true", "true")],
 )
 def test_the_value_alone_is_enough_where_the_key_is_one_column(text: str, value: str) -> None:
-    assert key_of(text, table("id")) == {"id": value}
+    assert parse_key(text, table("id")) == {"id": value}
     with pytest.raises(ConfigurationError, match="a JSON object"):
-        key_of(text, table("a", "b"))
+        parse_key(text, table("a", "b"))

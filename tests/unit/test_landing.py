@@ -5,7 +5,7 @@ import pytest
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
-from lakehouse.storage.landing import from_landing, land_extract, rename_landed
+from lakehouse.storage.landing import from_landing, land_snapshot, rename_landed
 
 DAY = "2019-06-18"
 
@@ -29,7 +29,7 @@ def names(target: Target) -> list[str]:
 def test_the_files_of_a_day_lie_below_the_tables_folder(tmp_path: Path) -> None:
     target = Target(root=str(tmp_path / "lake"))
     files = {"a.csv": "1", "b.csv": "2", ".c.csv": "3", "_d.csv": "4", "e.tmp": "5"}
-    landed = land_extract(target, [table()], extract(tmp_path / "x", **files), DAY)
+    landed = land_snapshot(target, [table()], extract(tmp_path / "x", **files), DAY)
     assert len(landed) == 2
     assert names(target) == ["a.csv", "b.csv"]
     assert [entry.name for entry in Path(target.landing, "s/t").iterdir()] == [DAY]
@@ -38,10 +38,10 @@ def test_the_files_of_a_day_lie_below_the_tables_folder(tmp_path: Path) -> None:
 def test_landing_a_day_again_adds_only_what_is_new(tmp_path: Path) -> None:
     target = Target(root=str(tmp_path / "lake"))
     folder = extract(tmp_path / "x", **{"a.csv": "1"})
-    land_extract(target, [table()], folder, DAY)
-    assert land_extract(target, [table()], folder, DAY) == []
+    land_snapshot(target, [table()], folder, DAY)
+    assert land_snapshot(target, [table()], folder, DAY) == []
     extract(folder, **{"a.csv": "2", "b.csv": "2"})
-    assert len(land_extract(target, [table()], folder, DAY)) == 2
+    assert len(land_snapshot(target, [table()], folder, DAY)) == 2
     assert names(target) == ["a.csv", "a.csv", "b.csv"]
 
 
@@ -63,7 +63,7 @@ def test_what_cannot_be_landed_is_wrong_usage(
     extract(tmp_path / "x", **{"a.csv": "1"})
     extract(tmp_path / "empty", **{".a.csv": "1"})
     with pytest.raises(ConfigurationError) as wrong:
-        land_extract(Target(root=str(tmp_path / "lake")), tables, tmp_path / folder, day)
+        land_snapshot(Target(root=str(tmp_path / "lake")), tables, tmp_path / folder, day)
     assert wrong.value.key == named
 
 
@@ -78,7 +78,7 @@ def test_a_person_is_told_of_files_from_the_landing_root_on(tmp_path: Path) -> N
 def test_a_landing_root_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     target = Target(catalog="c", kind="databricks", landing="s3://b/l", checkpoints="s3://b/c")
     with pytest.raises(ConfigurationError, match="by other means"):
-        land_extract(target, [table()], extract(tmp_path / "x", **{"a.csv": "1"}), DAY)
+        land_snapshot(target, [table()], extract(tmp_path / "x", **{"a.csv": "1"}), DAY)
 
 
 def test_a_file_that_is_to_be_read_again_gets_a_name_that_is_free(tmp_path: Path) -> None:

@@ -12,7 +12,13 @@ from pyspark.sql.types import (
 
 from lakehouse.config.table import Table
 from silver.contract import CURRENT_COLUMNS, DEAD_LETTER_COLUMNS, HISTORY_COLUMNS, LOG_COLUMNS
-from silver.storage.layout import create_sql, growth_sql, late, properties_of, statistics
+from silver.storage.layout import (
+    create_sql,
+    find_late_columns,
+    growth_sql,
+    list_statistics_columns,
+    properties_of,
+)
 
 NOW = StructType([StructField("_batch", LongType()), StructField("a", StringType())])
 
@@ -28,7 +34,7 @@ def test_a_new_column_tells_the_batch_that_brought_it() -> None:
 def test_columns_that_came_late_are_found_by_that() -> None:
     told = StructField("b", LongType(), metadata={"comment": "since batch 12"})
     other = StructField("c", LongType(), metadata={"comment": "a remark"})
-    assert late(StructType([*NOW.fields, told, other])) == {"b": 12}
+    assert find_late_columns(StructType([*NOW.fields, told, other])) == {"b": 12}
 
 
 def test_only_tables_that_batches_update_have_deletion_vectors() -> None:
@@ -45,7 +51,7 @@ def of(**options: object) -> Table:
 
 
 def listed(fields: list[StructField], table: Table) -> list[str]:
-    return statistics(fields, CURRENT_COLUMNS, table).split(",")
+    return list_statistics_columns(fields, CURRENT_COLUMNS, table).split(",")
 
 
 def test_the_first_columns_have_statistics_and_keys_and_cluster_columns_anywhere() -> None:

@@ -44,7 +44,7 @@ def test_each_table_starts_and_completes_or_fails(events: Path, tmp_path: Path) 
     target, tables = Target(root=str(tmp_path / "lake")), [table("orders"), table("people")]
     lineage = Lineage(target, tables)
     with lineage.running():
-        lineage.tell([entry("orders"), entry("people", "no space")])
+        lineage.report([entry("orders"), entry("people", "no space")])
     found = [(event["job"]["name"], event["eventType"]) for event in read(events)]
     assert found == [
         ("orders", "START"), ("people", "START"), ("orders", "COMPLETE"), ("people", "FAIL"),
@@ -68,8 +68,8 @@ def test_a_run_that_breaks_off_is_aborted(events: Path, tmp_path: Path) -> None:
 
 def test_a_run_that_goes_on_tells_each_piece_of_work(events: Path, tmp_path: Path) -> None:
     lineage = Lineage(Target(root=str(tmp_path)), [table("orders")])
-    lineage.tell([entry("orders")])
-    lineage.tell([entry("orders", "no"), entry("feed_shop")])
+    lineage.report([entry("orders")])
+    lineage.report([entry("orders", "no"), entry("feed_shop")])
     first, second = read(events)[1], read(events)[3]
     assert (first["eventType"], second["eventType"]) == ("COMPLETE", "FAIL")
     assert first["run"]["runId"] != second["run"]["runId"]
@@ -78,7 +78,7 @@ def test_a_run_that_goes_on_tells_each_piece_of_work(events: Path, tmp_path: Pat
 
 def test_the_clients_own_model_reads_the_events(events: Path, tmp_path: Path) -> None:
     lineage = Lineage(Target(root=str(tmp_path)), [table("orders")])
-    lineage.tell([entry("orders", "no")])
+    lineage.report([entry("orders", "no")])
     for told in read(events):
         run, job = told["run"], told["job"]
         event = event_v2.RunEvent(
@@ -97,7 +97,7 @@ def test_a_receiver_that_is_gone_stops_nothing(
     (tmp_path / "config.yml").write_text(json.dumps({"transport": transport}))
     monkeypatch.setenv("OPENLINEAGE_CONFIG", str(tmp_path / "config.yml"))
     lineage = Lineage(Target(root=str(tmp_path)), [table("orders")])
-    lineage.tell([entry("orders")])
+    lineage.report([entry("orders")])
     (problem,) = lineage.problems
     assert "cannot be sent" in problem
 
@@ -107,7 +107,7 @@ def test_unconfigured_nothing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setenv("HOME", str(tmp_path))
     lineage = Lineage(Target(root=str(tmp_path)), [table("orders")])
     with lineage.running():
-        lineage.tell([entry("orders")])
+        lineage.report([entry("orders")])
     assert [path for path in tmp_path.iterdir() if path.is_file()] == []
 
 

@@ -8,22 +8,22 @@ import pytest
 
 from lakehouse.config.target import Target
 from lakehouse.storage import locks
-from lakehouse.storage.locks import Holder, held, sharing
+from lakehouse.storage.locks import Holder, hold_commit_lock, hold_locks
 
 HOLD = """
 import sys
-from lakehouse.storage.locks import held
+from lakehouse.storage.locks import hold_locks
 from lakehouse.config.target import Target
-with held(Target(root=sys.argv[1]), ["silver.orders"], "theirs") as refused:
+with hold_locks(Target(root=sys.argv[1]), ["silver.orders"], "theirs") as refused:
     print(len(refused), flush=True)
     sys.stdin.read()
 """
 
 SHARE = """
 import sys
-from lakehouse.storage.locks import sharing
+from lakehouse.storage.locks import hold_commit_lock
 from lakehouse.config.target import Target
-with sharing(Target(root=sys.argv[1])):
+with hold_commit_lock(Target(root=sys.argv[1])):
     print(0, flush=True)
     sys.stdin.read()
 """
@@ -46,12 +46,12 @@ def other_process(target: Target, what: str = HOLD) -> "subprocess.Popen[str]":
 
 def test_a_second_run_is_told_who_holds_the_table(target: Target) -> None:
     other = other_process(target)
-    with held(target, ["silver.orders", "silver.items"], "ours") as refused:
+    with hold_locks(target, ["silver.orders", "silver.items"], "ours") as refused:
         assert list(refused) == ["silver.orders"]
         assert str(refused["silver.orders"]).startswith("run theirs on ")
         assert f"process {other.pid}" in str(refused["silver.orders"])
     other.communicate("")
-    with held(target, ["silver.orders"], "ours") as refused:
+    with hold_locks(target, ["silver.orders"], "ours") as refused:
         assert refused == {}
 
 
@@ -60,12 +60,12 @@ def test_a_killed_runs_lock_is_taken_over(target: Target) -> None:
     other.kill()
     other.communicate()
     assert list(Path(target.lake, "_locks").glob("*.lock"))
-    with held(target, ["silver.orders"], "ours") as refused:
+    with hold_locks(target, ["silver.orders"], "ours") as refused:
         assert refused == {}
 
 
 def test_locks_are_let_go_when_the_run_fails(target: Target) -> None:
-    with pytest.raises(ZeroDivisionError), held(target, ["silver.orders"], "ours"):
+    with pytest.raises(ZeroDivisionError), hold_locks(target, ["silver.orders"], "ours"):
         _ = 1 // 0
     assert list(Path(target.lake, "_locks").iterdir()) == []
 
@@ -86,7 +86,7 @@ def test_a_lock_elsewhere_that_stands_still_is_stale(
 ) -> None:
     monkeypatch.setattr(locks, "BEAT_SECONDS", 0.01)
     elsewhere(target)
-    with held(target, ["silver.orders"], "ours") as refused:
+    with hold_locks(target, ["silver.orders"], "ours") as refused:
         assert refused == {}
 
 
@@ -99,20 +99,20 @@ def test_a_lock_elsewhere_that_beats_is_respected(
         file.write_text(file.read_text().replace('"beat":0', '"beat":1'))
 
     monkeypatch.setattr(locks.time, "sleep", beats)
-    with held(target, ["silver.orders"], "ours") as refused:
+    with hold_locks(target, ["silver.orders"], "ours") as refused:
         assert list(refused) == ["silver.orders"]
 
 
 def test_a_torn_lock_file_holds_nobody_up(target: Target) -> None:
     elsewhere(target).write_text('{"host": "f')
-    with held(target, ["silver.orders"], "ours") as refused:
+    with hold_locks(target, ["silver.orders"], "ours") as refused:
         assert refused == {}
 
 
 def test_a_run_tells_that_it_is_alive(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks, "BEAT_SECONDS", 0.01)
     file = Path(target.lake, "_locks", "silver.orders.lock")
-    with held(target, ["silver.orders"], "ours"):
+    with hold_locks(target, ["silver.orders"], "ours"):
         beats = set()
         while len(beats) < 3:
             beats.add(Holder.model_validate_json(file.read_text()).beat)
@@ -123,7 +123,7 @@ def check_commit_waits_until_killed(target: Target, other: "subprocess.Popen[str
     had = threading.Event()
 
     def ours() -> None:
-        with sharing(target):
+        with hold_commit_lock(target):
             had.set()
 
     waiting = threading.Thread(target=ours, daemon=True)

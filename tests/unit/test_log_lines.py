@@ -30,7 +30,7 @@ def test_news_warnings_errors_and_progress(capsys: pytest.CaptureFixture[str]) -
     console.say("news")
     console.warn("a warning " * 20)
     console.show_error("one\n  found: two")
-    with console.progress("working") as tell:
+    with console.show_progress("working") as tell:
         tell("step")
         time.sleep(0.1)
     told = capsys.readouterr()

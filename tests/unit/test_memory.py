@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from cdc_lakehouse.cli.work.rounds import Round, to_keep
 from lakehouse.config.target import Target
-from lakehouse.run.ledger import Entry, told
+from lakehouse.run.ledger import Entry, make_entry
 from lakehouse.run.memory import FEW, Memory
 from tests.unit.test_continuous import NOW
 
@@ -12,7 +12,7 @@ SPARK, BRIEF = cast("Any", "spark"), cast("Any", "brief")
 
 
 def came(records: int) -> Entry:
-    return told("r", "bronze", "t", NOW).done({"records": records})
+    return make_entry("r", "bronze", "t", NOW).with_counts({"records": records})
 
 
 def memory() -> Memory:
@@ -51,7 +51,7 @@ def test_a_run_without_such_a_session_has_one_for_all() -> None:
 def test_the_first_work_after_a_failure_is_kept_and_no_other_idle_work() -> None:
     run = Memory()
     run.failing = {("bronze", "t"), ("gold", "t")}
-    given, failed = Round(SPARK, Target(root="/r")), told("r", "bronze", "t", NOW, "no")
+    given, failed = Round(SPARK, Target(root="/r")), make_entry("r", "bronze", "t", NOW, "no")
 
     def kept(entry: Entry) -> list[Entry]:
         return to_keep(given, [entry], run)

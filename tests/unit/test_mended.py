@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.front import run_command_line
 from cdc_lakehouse.cli.work.run import fail_at_the_end
-from gold.source_check.database import checked_url
+from gold.source_check.database import check_url
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 from tests.unit.test_cli import entry
 
@@ -34,7 +34,7 @@ def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def exit_code(conf: Path, *arguments: str) -> object:
     try:
-        enter(app, [*arguments, "--conf", str(conf)])
+        run_command_line(app, [*arguments, "--conf", str(conf)])
     except SystemExit as left:
         return left.code
     return 0
@@ -85,16 +85,16 @@ def test_a_typo_of_an_expectation_gets_the_right_name(
 
 def test_a_password_comes_out_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_PASSWORD", "p@ss/word")
-    url = checked_url("postgresql://me:env:SHOP_PASSWORD@db.example:5433/shop")
+    url = check_url("postgresql://me:env:SHOP_PASSWORD@db.example:5433/shop")
     assert (url.password, url.host, url.port) == ("p@ss/word", "db.example", 5433)
     assert url.drivername == "postgresql+psycopg"
 
 
 def test_a_password_that_the_environment_lacks_is_named_and_never_shown() -> None:
     with pytest.raises(ConfigurationError, match="export NO_SUCH_PASSWORD=…"):
-        checked_url("postgresql://me:env:NO_SUCH_PASSWORD@db.example/shop")
+        check_url("postgresql://me:env:NO_SUCH_PASSWORD@db.example/shop")
     with pytest.raises(ConfigurationError) as wrong:
-        checked_url("nosql://me:secret@db.example/shop")
+        check_url("nosql://me:secret@db.example/shop")
     assert "secret" not in str(wrong.value)
 
 
@@ -137,17 +137,17 @@ def test_where_no_table_can_reach_its_broker_the_run_has_that_code() -> None:
 def test_ctrl_c_says_where_the_work_was_broken_off(tmp_path: Path) -> None:
     code = (
         "import sys, time\n"
-        "from cdc_lakehouse.cli.front import application, enter, interruptible\n"
-        "from cdc_lakehouse.terminal.console import progress\n"
-        "app = application('x')\n"
+        "from cdc_lakehouse.cli.front import handle_interrupt, make_application, run_command_line\n"
+        "from cdc_lakehouse.terminal.console import show_progress\n"
+        "app = make_application('x')\n"
         "@app.command()\n"
-        "@interruptible\n"
+        "@handle_interrupt\n"
         "def work() -> None:\n"
-        "    with progress('silver') as tell:\n"
+        "    with show_progress('silver') as tell:\n"
         "        tell('orders')\n"
         "        print('ready', flush=True)\n"
         "        time.sleep(60)\n"
-        "enter(app, [])\n"
+        "run_command_line(app, [])\n"
     )
     running = subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -1,9 +1,9 @@
-from gold.views.merged import WaitingRows, query
+from gold.views.merged import WaitingRows, render_merged
 
 
 def test_waiting_rows_replace_those_of_their_key_once_they_are_due() -> None:
     waiting = WaitingRows("t1_pending", "t1_keys", ["id", "_deleted"], 600)
-    text = query("t1", ["id", "a b", "_deleted"], waiting, ["id"])
+    text = render_merged("t1", ["id", "a b", "_deleted"], waiting, ["id"])
     due = "WHERE current_timestamp() >= _since + INTERVAL 600 SECONDS"
     assert text == (
         "(SELECT /*+ BROADCAST(waiting) */ held.`id`, held.`a b`, held.`_deleted`"
@@ -14,5 +14,5 @@ def test_waiting_rows_replace_those_of_their_key_once_they_are_due() -> None:
 
 
 def test_where_nothing_may_wait_everything_that_does_is_shown() -> None:
-    text = query("t1", ["id"], WaitingRows("t1_pending", "t1_keys", ["id"], 0), ["id"])
+    text = render_merged("t1", ["id"], WaitingRows("t1_pending", "t1_keys", ["id"], 0), ["id"])
     assert text.endswith("UNION ALL SELECT `id` FROM t1_pending)")

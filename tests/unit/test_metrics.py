@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gold.status.metrics import FAMILIES, aged, exposition
+from gold.status.metrics import FAMILIES, render_metrics, update_ages
 from tests.unit.test_output import record
 
 
 def read(records: list[dict[str, Any]]) -> dict[str, dict[tuple[str, ...], float]]:
     """Values by the family's name and the values of the labels."""
-    families = list(text_string_to_metric_families(exposition(records, "1.2")))
+    families = list(text_string_to_metric_families(render_metrics(records, "1.2")))
     assert all(f.documentation and f.type == "gauge" for f in families)
     names = [family.name for family in families]
     assert len(names) == len(set(names))
@@ -55,8 +55,8 @@ def test_ages_grow_between_two_looks() -> None:
     now = time.time()
     asked = record("t", lag_seconds=10, staleness_seconds=500, max_staleness_seconds=600)
     old = asked | {"checked_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now - 200))}
-    shown = aged(old, now)
+    shown = update_ages(old, now)
     assert 209 <= shown["lag_seconds"] <= 211
     assert (699 <= shown["staleness_seconds"] <= 701, shown["stale"]) == (True, True)
-    quiet = aged(record("t", staleness_seconds=0, lag_seconds=None), now)
+    quiet = update_ages(record("t", staleness_seconds=0, lag_seconds=None), now)
     assert (quiet["staleness_seconds"], quiet["lag_seconds"], quiet["stale"]) == (0, None, False)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.front import run_command_line
 
 ORDERS = "table: orders\nsource: {format: debezium, path: shop}\nkeys: [id]\n"
 RULE = "expectations: [{type: expect_column_values_to_"
@@ -213,7 +213,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def exit_code(arguments: Sequence[str]) -> object:
     try:
-        enter(app, arguments)
+        run_command_line(app, arguments)
     except SystemExit as left:
         return left.code
     return 0

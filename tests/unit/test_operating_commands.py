@@ -6,7 +6,7 @@ import pytest
 
 from cdc_lakehouse.cli.check import verify
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.front import run_command_line
 from cdc_lakehouse.cli.work import erase as erasure
 from cdc_lakehouse.cli.work.erase import Erasure
 from lakehouse.config.table import Table
@@ -39,14 +39,14 @@ def test_wrong_usage_is_told_before_spark_starts(
     conf: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
 ) -> None:
     with pytest.raises(SystemExit) as left:
-        enter(app, [*arguments, "--conf", str(conf)])
+        run_command_line(app, [*arguments, "--conf", str(conf)])
     assert left.value.code == 2
     assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["rebuild", "erase", "maintain"])
 def test_every_command_tells_what_it_does(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    enter(app, [command, "--help"])
+    run_command_line(app, [command, "--help"])
     assert f"{command} [OPTIONS]" in capsys.readouterr().out
 
 
@@ -61,12 +61,12 @@ def test_a_person_is_asked_before_files_with_other_keys_go_and_a_program_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
-    assert erasure._agrees(["a.jsonl"]) and capsys.readouterr().out == ""
+    assert erasure._ask_consent(["a.jsonl"]) and capsys.readouterr().out == ""
     for answer, agrees in (("y\n", True), ("n\n", False)):
         monkeypatch.setattr(sys, "stdin", Typed(answer))
-        assert erasure._agrees(["a.jsonl"]) is agrees
+        assert erasure._ask_consent(["a.jsonl"]) is agrees
         assert "Delete with all other keys in them?\n  a.jsonl" in capsys.readouterr().out
-    assert erasure._agrees([])
+    assert erasure._ask_consent([])
 
 
 def test_an_erasure_that_is_not_proved_ends_with_code_1(
@@ -74,11 +74,11 @@ def test_an_erasure_that_is_not_proved_ends_with_code_1(
 ) -> None:
     """Of what needs Spark only whether it proved that nothing is left."""
     (conf / "lake").mkdir()
-    monkeypatch.setattr(erasure, "start", lambda *_, **__: None)
+    monkeypatch.setattr(erasure, "start_spark", lambda *_, **__: None)
     for proved, code in ((True, None), (False, 1)):
         monkeypatch.setattr(erasure, "erase_key", lambda *_, proved=proved: proved)
         try:
-            ended = enter(
+            ended = run_command_line(
                 app, ["erase", "orders", "--key", "7", "--conf", str(conf), "--root", str(conf)]
             )
         except SystemExit as left:

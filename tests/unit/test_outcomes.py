@@ -1,6 +1,6 @@
 from typing import Any
 
-from silver.audit.outcomes import outcomes
+from silver.audit.outcomes import list_outcomes
 from silver.audit.replay import KeyRecord
 from silver.fold.order_key import make_order
 
@@ -15,7 +15,7 @@ def record(position: str, sequence: int | None, **more: Any) -> KeyRecord:
 def told(
     *records: KeyRecord, history: bool = False, applied: int = 9
 ) -> list[tuple[str, str, str]]:
-    found = outcomes(records, applied, history, "apply")
+    found = list_outcomes(records, applied, history, "apply")
     return [(t.record.position, t.outcome, t.because or "") for t in found]
 
 
@@ -89,7 +89,7 @@ def test_what_arrives_after_a_truncate_that_it_precedes_is_superseded() -> None:
 
 def test_an_ignored_truncate_says_so() -> None:
     records = [record("a", 1), record("t", 2, operation="truncate")]
-    (_, cut) = outcomes(records, 9, False, "ignore")
+    (_, cut) = list_outcomes(records, 9, False, "ignore")
     assert (cut.outcome, cut.because) == ("ignored", "on_truncate is ignore")
 
 

@@ -11,24 +11,24 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cdc_lakehouse.cli.ask.queries import in_six, show_status
+from cdc_lakehouse.cli.ask.queries import show_status, to_narrow_row
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import enter
+from cdc_lakehouse.cli.front import run_command_line
 from cdc_lakehouse.cli.help import EXAMPLES, TASKS
 from cdc_lakehouse.cli.work.run import show_sum
 from cdc_lakehouse.cli.work.run_lines import column_news, run_lines
 from cdc_lakehouse.terminal import console
 from cdc_lakehouse.terminal.console import (
-    coloured,
-    progress,
+    add_colours,
+    make_line_printer,
     say,
     show_error,
     show_grid,
-    tell_of,
-    wrapped,
+    show_progress,
+    wrap_line,
 )
-from cdc_lakehouse.terminal.verbosity import Level, level, set_level
-from gold.status.trouble import PipelineStatus, list_serious, troubles, worst_first
+from cdc_lakehouse.terminal.verbosity import Level, current_level, set_level
+from gold.status.trouble import PipelineStatus, list_serious, list_troubles, worst_first
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from lakehouse.run.ledger import Entry
@@ -93,32 +93,32 @@ def test_trouble_comes_first() -> None:
     ids=lambda r: str(r["table"]),
 )
 def test_every_trouble_names_what_to_do(table: dict[str, Any]) -> None:
-    (found,) = troubles(table)
+    (found,) = list_troubles(table)
     assert "; do: " in found.text
 
 
 def test_dead_letters_that_are_allowed_are_no_trouble_to_status_and_report() -> None:
     allowed = record("t", dead_letters={"no_key": 14}, dead_letters_total=14)
-    assert in_six(allowed)["state"] == "ok"
+    assert to_narrow_row(allowed)["state"] == "ok"
     assert list_serious(allowed) == []
     assert [each.word for each in list_serious(REJECTED)] == ["dead letters"]
-    assert in_six(REJECTED)["state"] == "dead letters"
+    assert to_narrow_row(REJECTED)["state"] == "dead letters"
 
 
 def test_what_a_source_shows_of_its_order_and_keys_is_told() -> None:
-    (keys,), (moved,) = troubles(MIXED_UP), troubles(RUN_BACK)
-    (arrival,) = troubles(record("t", order="arrival"))
+    (keys,), (moved,) = list_troubles(MIXED_UP), list_troubles(RUN_BACK)
+    (arrival,) = list_troubles(record("t", order="arrival"))
     assert "keys have parts that the table's keys have not: tenant" in keys.text
-    assert "keys lack keys of the table" in troubles(FEWER)[0].text
-    assert "several source tables, which source.db distinguishes" in troubles(SHARDS)[0].text
-    first, second = troubles(record("t", left_out=["_rank", "s.zip"]))
+    assert "keys lack keys of the table" in list_troubles(FEWER)[0].text
+    assert "several source tables, which source.db distinguishes" in list_troubles(SHARDS)[0].text
+    first, second = list_troubles(record("t", left_out=["_rank", "s.zip"]))
     assert "begin with _ are left out: _rank" in first.text
     assert "struct has not are left out: s.zip" in second.text
     assert "positions run backwards" in moved.text
     assert arrival.word == "order: arrival"
-    (change,) = troubles(record("t", order="change"))
+    (change,) = list_troubles(record("t", order="change"))
     assert "positions that start over go unseen; do: use Debezium 1.6" in change.text
-    assert troubles(record("t", order="source")) == []
+    assert list_troubles(record("t", order="source")) == []
     assert worst_first([WARNED, MIXED_UP])[0] == MIXED_UP
 
 
@@ -159,6 +159,17 @@ def test_many_tables_in_trouble_are_not_taller_than_sixty_lines(
         wide=False,
     )
     assert printed(capsys)[-1] == "… and 198 more: --format json shows all"
+
+
+def test_a_table_in_trouble_is_not_hidden_behind_the_others_troubles(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    many = {"warnings": [f"warning {n}" for n in range(12)]}
+    records = [FAILING | many | {"table": "a"}, FAILING | {"table": "b", "last_failure": "cause"}]
+    show_status(PipelineStatus(records, [], []), as_json=False, wide=False)
+    lines = printed(capsys)
+    assert any("b: the last run failed: cause" in line for line in lines)
+    assert "more: --format json shows all" in lines[-1]
 
 
 @pytest.mark.parametrize("columns", [3, 29, 200])
@@ -256,23 +267,23 @@ def test_the_line_of_a_run_goes_on_below_and_loses_nothing() -> None:
 
 def test_what_is_to_be_done_stands_whole_on_a_line_of_its_own() -> None:
     command = "`lakehouse dead-letters list --table a_table_of_a_long_name --reason bad_value`"
-    lines = wrapped(f"orders: {'many words ' * 9}; do: {command} and more")
+    lines = wrap_line(f"orders: {'many words ' * 9}; do: {command} and more")
     assert lines[-3:] == ["    do:", f"    {command}", "    and more"]
-    assert wrapped("short; do: `x y`") == ["short; do: `x y`"]
+    assert wrap_line("short; do: `x y`") == ["short; do: `x y`"]
 
 
 def test_colours_tell_verdicts_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     line = "orders  FAILED  2 dead letters  ok"
-    assert coloured(line) == line
+    assert add_colours(line) == line
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     red, yellow, green = (f"\x1b[{code}m" for code in (31, 33, 32))
     end = "\x1b[0m"
-    assert coloured(line) == (
+    assert add_colours(line) == (
         f"orders  {red}FAILED{end}  2 {yellow}dead letters{end}  {green}ok{end}"
     )
-    assert coloured("tok ok.csv") == "tok ok.csv"
+    assert add_colours("tok ok.csv") == "tok ok.csv"
     monkeypatch.setenv("NO_COLOR", "1")
-    assert coloured(line) == line
+    assert add_colours(line) == line
 
 
 def test_dead_letters_are_one_number_and_a_failure_is_named() -> None:
@@ -286,7 +297,7 @@ def test_dead_letters_are_one_number_and_a_failure_is_named() -> None:
 def test_progress_is_a_line_on_stderr_where_there_is_no_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with progress("silver") as tell:
+    with show_progress("silver") as tell:
         tell("orders")
         while "silver: orders (0 s)" not in capsys.readouterr().err:
             pass
@@ -303,7 +314,7 @@ def test_a_terminal_shows_for_how_long_a_step_has_lasted(monkeypatch: pytest.Mon
     monkeypatch.setattr(console, "Console", lambda stderr: live)
     now = [0.0]
     monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
-    with progress("silver") as tell:
+    with show_progress("silver") as tell:
         tell("[orders]")
         now[0] = 75
         while "silver: [orders] (75 s)" not in written.getvalue():
@@ -311,12 +322,12 @@ def test_a_terminal_shows_for_how_long_a_step_has_lasted(monkeypatch: pytest.Mon
 
 
 def test_a_quiet_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    before = level()
+    before = current_level()
     set_level(quiet=True, verbose=False)
     try:
         say("news")
-        tell_of(Target(root="/lake"), news=True)("t: swapping it in")
-        with progress("silver") as tell:
+        make_line_printer(Target(root="/lake"), news=True)("t: swapping it in")
+        with show_progress("silver") as tell:
             tell("orders")
     finally:
         set_level(quiet=before is Level.QUIET, verbose=before is Level.VERBOSE)
@@ -324,7 +335,7 @@ def test_a_quiet_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def run_help(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
-    enter(app, [*arguments, "--help"])
+    run_command_line(app, [*arguments, "--help"])
     return "\n".join(printed(capsys))
 
 
@@ -350,7 +361,7 @@ def test_commands_are_listed_by_task(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    enter(app, ["--version"])
+    run_command_line(app, ["--version"])
     assert printed(capsys)[0].startswith("lakehouse 0.")
 
 
@@ -362,5 +373,5 @@ def test_the_shell_completes_names_of_tables(
     monkeypatch.setenv("_LAKEHOUSE_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", f"lakehouse run --conf {tmp_path} --table o")
     monkeypatch.setenv("COMP_CWORD", "5")
-    enter(app, [])
+    run_command_line(app, [])
     assert capsys.readouterr().out.split() == ["orders"]

@@ -14,19 +14,19 @@ import pytest
 from bronze.files.cleaning import clean_files
 from bronze.files.json_files import has_other_records, read_records
 from bronze.files.listing import DroppedFile, list_here
-from lakehouse.config.target import Target, contradictions
+from lakehouse.config.target import Target, find_contradictions
 from lakehouse.errors import LakeNotWritable
 from lakehouse.places.objects import ObjectPlace
-from lakehouse.places.place import list_folder, open_file, place, remove_tree, write_whole
+from lakehouse.places.place import list_folder, open_file, remove_tree, to_place, write_whole
 from lakehouse.places.settings import access_of, is_object_url, jars_of_stores, spark_settings
 from lakehouse.remedies import check_writable
 from lakehouse.spark.local_settings import local_settings
 from lakehouse.storage import locks
 from lakehouse.storage.delta_log import forget_old_log
-from lakehouse.storage.locks import Holder, held, sharing
-from lakehouse.storage.names import created, in_folder
+from lakehouse.storage.locks import Holder, hold_commit_lock, hold_locks
+from lakehouse.storage.names import is_delta_table, list_tables_in
 from lakehouse.storage.settled import digest_of_lake, inputs_of
-from lakehouse.storage.traces import traces
+from lakehouse.storage.traces import find_traces
 from tests.object_store import BUCKET, object_store, store_target
 from tests.unit.test_locks import check_commit_waits_until_killed
 
@@ -52,11 +52,11 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def target(url: str) -> Iterator[Target]:
     found = store_target(url)
     yield found
-    remove_tree(place(found, str(found.root)))
+    remove_tree(to_place(found, str(found.root)))
 
 
 def put(target: Target, path: str, text: str = "x") -> ObjectPlace:
-    file = place(target, str(target.root), *path.split("/"))
+    file = to_place(target, str(target.root), *path.split("/"))
     assert isinstance(file, ObjectPlace)
     file.write_bytes(text.encode())
     return file
@@ -74,7 +74,7 @@ def other_process(target: Target, what: str, call: str) -> "subprocess.Popen[str
 
 
 def test_a_place_in_a_store_is_asked_like_a_path(target: Target) -> None:
-    root = place(target, str(target.root))
+    root = to_place(target, str(target.root))
     assert not root.exists() and list_folder(root) == []
     file = put(target, "a/b=1/ü %20x.json", "12345")
     assert str(file) == f"{target.root}/a/b=1/ü %20x.json"
@@ -97,15 +97,15 @@ def test_a_parquet_file_is_read_in_parts(target: Target) -> None:
     file.write_bytes(written.getvalue())
     assert pq.read_table(open_file(file), columns=["b"]).to_pydict() == {"b": ["one", "two"]}
     assert pq.read_metadata(open_file(file)).num_rows == 2
-    found = traces(place(target, str(target.root)), ["two"])
+    found = find_traces(to_place(target, str(target.root)), ["two"])
     assert [(Path(each.file).name, each.places) for each in found] == [("a.parquet", 1)]
 
 
 def test_a_table_is_there_with_its_first_commit(target: Target) -> None:
     put(target, "lake/silver/a/_delta_log/00000000000000000000.json")
     put(target, "lake/silver/b/part-0.parquet")
-    layer = place(target, target.lake, "silver")
-    assert in_folder(layer) == ["a"] and not created(layer / "b")
+    layer = to_place(target, target.lake, "silver")
+    assert list_tables_in(layer) == ["a"] and not is_delta_table(layer / "b")
     before = digest_of_lake(target)
     put(target, "lake/silver/a/_delta_log/00000000000000000001.json")
     assert digest_of_lake(target) != before
@@ -137,20 +137,20 @@ def test_inputs_differ_with_each_write_of_a_dropped_file(target: Target) -> None
 
 
 def test_a_second_run_is_told_who_holds_the_table(target: Target) -> None:
-    other = other_process(target, "held", 'held(target, ["silver.t"], "theirs")')
-    with held(target, ["silver.t", "silver.u"], "ours") as refused:
+    other = other_process(target, "hold_locks", 'hold_locks(target, ["silver.t"], "theirs")')
+    with hold_locks(target, ["silver.t", "silver.u"], "ours") as refused:
         assert list(refused) == ["silver.t"]
         assert str(refused["silver.t"]).startswith("run theirs on ")
     other.communicate("")
-    with held(target, ["silver.t"], "ours") as refused:
+    with hold_locks(target, ["silver.t"], "ours") as refused:
         assert refused == {}
 
 
 def test_a_killed_runs_lock_is_taken_over(target: Target) -> None:
-    other = other_process(target, "held", 'held(target, ["silver.t"], "theirs")')
+    other = other_process(target, "hold_locks", 'hold_locks(target, ["silver.t"], "theirs")')
     other.kill()
     other.communicate()
-    with held(target, ["silver.t"], "ours") as refused:
+    with hold_locks(target, ["silver.t"], "ours") as refused:
         assert refused == {}
 
 
@@ -167,7 +167,7 @@ def test_a_lock_elsewhere_is_taken_over_once_it_stands_still(
 ) -> None:
     monkeypatch.setattr(locks, "BEAT_SECONDS", 0.05)
     file = elsewhere(target)
-    with held(target, ["silver.t"], "ours") as refused:
+    with hold_locks(target, ["silver.t"], "ours") as refused:
         assert refused == {}
         beats = set()
         while len(beats) < 3:
@@ -192,13 +192,14 @@ def test_a_lock_elsewhere_that_beats_is_respected(
         file.write_bytes(file.read_text().replace('"beat":0', '"beat":1').encode())
 
     monkeypatch.setattr(locks.time, "sleep", beats)
-    with held(target, ["silver.t"], "ours") as refused:
+    with hold_locks(target, ["silver.t"], "ours") as refused:
         assert list(refused) == ["silver.t"]
 
 
 def test_a_commit_waits_for_another_processs_and_not_for_a_killed_ones(target: Target) -> None:
-    check_commit_waits_until_killed(target, other_process(target, "sharing", "sharing(target)"))
-    with sharing(target):
+    waiting = other_process(target, "hold_commit_lock", "hold_commit_lock(target)")
+    check_commit_waits_until_killed(target, waiting)
+    with hold_commit_lock(target):
         pass
 
 
@@ -231,15 +232,15 @@ def test_urls_of_stores_and_their_parts(tmp_path: Path) -> None:
     assert is_object_url("abfss://c@a.dfs.core.windows.net/x") and is_object_url("gs://b")
     assert not is_object_url("dbfs:/x") and not is_object_url("hdfs://n/x")
     local = Target(root=str(tmp_path))
-    assert place(local, "/a", "b") == Path("/a/b") and place(local, "s3a", "/c") == Path("/c")
-    write_whole(place(local, str(tmp_path), "n", "f.json"), b"1")
+    assert to_place(local, "/a", "b") == Path("/a/b") and to_place(local, "s3a", "/c") == Path("/c")
+    write_whole(to_place(local, str(tmp_path), "n", "f.json"), b"1")
     assert [f.name for f in (tmp_path / "n").iterdir()] == ["f.json"]
 
 
 def test_a_cluster_takes_no_folder_that_only_this_machine_sees() -> None:
     def wrong(**given: object) -> list[str]:
         whole = {"kind": "cluster", "master": "spark://m:7077", **given}
-        return [each.key for each in contradictions(Target.model_validate(whole))]
+        return [each.key for each in find_contradictions(Target.model_validate(whole))]
 
     assert wrong(root="/r") == ["root"]
     assert wrong(root="/r", shared=True) == [] == wrong(root="s3a://b/x")
@@ -254,7 +255,7 @@ def test_landing_files_in_a_store_are_moved_and_deleted(target: Target) -> None:
     first, second = sorted(list_here(target, f"{target.landing}/t", lambda _: False))[::-1]
     assert clean_files(target, [first], f"{target.root}/old") == 1
     assert clean_files(target, [second], None) == 1
-    left = [str(file) for file in place(target, str(target.root)).rglob("*")]
+    left = [str(file) for file in to_place(target, str(target.root)).rglob("*")]
     assert left == [f"{target.root}/old/t/d/a.json"]
 
 
@@ -262,6 +263,8 @@ def test_the_log_before_a_checkpoint_goes_from_a_store(target: Target) -> None:
     for number in range(3):
         put(target, f"t/_delta_log/{number:020}.json")
     put(target, "t/_delta_log/_last_checkpoint", '{"version": 2}')
-    forget_old_log(place(target, str(target.root), "t"))
-    left = [file.name for file in list_folder(place(target, str(target.root), "t", "_delta_log"))]
+    forget_old_log(to_place(target, str(target.root), "t"))
+    left = [
+        file.name for file in list_folder(to_place(target, str(target.root), "t", "_delta_log"))
+    ]
     assert left == [f"{2:020}.json", "_last_checkpoint"]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import enter
-from gold.status.plan import Held, is_wider, plan
+from cdc_lakehouse.cli.front import run_command_line
+from gold.status.plan import Held, is_wider, plan_changes
 from lakehouse.config.table import Table
 from tests.unit.test_silence import changes
 
@@ -44,32 +44,35 @@ def held(differences: Sequence[str] = ()) -> Held:
     ids=str,
 )
 def test_columns_decide_the_effect(columns: dict[str, str], effect: str) -> None:
-    assert plan(table(columns), held()).effect == effect
+    assert plan_changes(table(columns), held()).effect == effect
 
 
 def test_a_table_that_is_not_there_is_new() -> None:
-    assert plan(table(), None).effect == "new"
+    assert plan_changes(table(), None).effect == "new"
 
 
 def test_other_keys_are_a_rebuild_with_its_size() -> None:
-    found = plan(table({"qty": "bigint"}), held(["keys was id, is id, shop"]))
+    found = plan_changes(table({"qty": "bigint"}), held(["keys was id, is id, shop"]))
     assert (found.effect, found.records) == ("rebuild", 20)
     assert found.why == ["keys was id, is id, shop", "column qty was integer, is long"]
 
 
 def test_a_column_that_is_left_out_is_not_added() -> None:
-    assert plan(table({"note": "string"}, except_column_list=["note"]), held()).effect == "nothing"
-    assert plan(table({"note": "string"}, column_list=["id"]), held()).effect == "nothing"
+    assert (
+        plan_changes(table({"note": "string"}, except_column_list=["note"]), held()).effect
+        == "nothing"
+    )
+    assert plan_changes(table({"note": "string"}, column_list=["id"]), held()).effect == "nothing"
 
 
 def test_another_cluster_by_needs_no_rebuild() -> None:
     days = table({"day": "date"}, cluster_by=["day"])
     known = held()._replace(columns=HELD | {"day": "date"})
-    found = plan(days, known)
+    found = plan_changes(days, known)
     assert found.effect == "cluster"
     assert found.why == ["cluster_by was nothing, is day: no row changes, files are rewritten"]
-    assert plan(days, known._replace(clustered=["day"])).effect == "nothing"
-    assert plan(table(), known._replace(clustered=["day"])).effect == "cluster"
+    assert plan_changes(days, known._replace(clustered=["day"])).effect == "nothing"
+    assert plan_changes(table(), known._replace(clustered=["day"])).effect == "cluster"
 
 
 @pytest.mark.parametrize(
@@ -102,14 +105,14 @@ def test_the_command_reads_a_lake_without_spark(
     text = f"table: orders\n{source}columns: {{qty: string}}\n"
     (tmp_path / "tables" / "orders.yml").write_text(text)
     (tmp_path / "tables" / "people.yml").write_text(f"table: people\n{source}")
-    enter(app, ["plan", "--conf", str(tmp_path)])
+    run_command_line(app, ["plan", "--conf", str(tmp_path)])
     lines = capsys.readouterr().out.splitlines()
     assert lines[2].split() == ["orders", "rebuild", "2", "lakehouse", "rebuild", "orders"]
     assert lines[3].split()[:2] == ["people", "new"]
     assert lines[4] == "orders: column qty was long, is string"
-    enter(app, ["plan", "--conf", str(tmp_path), "--format", "json"])
+    run_command_line(app, ["plan", "--conf", str(tmp_path), "--format", "json"])
     assert json.loads(capsys.readouterr().out.splitlines()[0])["effect"] == "rebuild"
-    enter(app, ["plan", "--conf", str(tmp_path), "--format", "markdown"])
+    run_command_line(app, ["plan", "--conf", str(tmp_path), "--format", "markdown"])
     assert capsys.readouterr().out.splitlines() == [
         "| table | effect | records | rows | do |",
         "|---|---|--:|--:|---|",

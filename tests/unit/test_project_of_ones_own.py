@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import configured, enter
+from cdc_lakehouse.cli.front import load_conf, run_command_line
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.project.rendering import MODES, TEMPLATE, ProjectAnswers, render_project
 from cdc_lakehouse.project.upgrade import (
@@ -39,7 +39,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def lakehouse(*arguments: str) -> object:
     try:
-        enter(app, arguments)
+        run_command_line(app, arguments)
     except SystemExit as left:
         return left.code
     return 0
@@ -284,7 +284,7 @@ def test_a_deploy_while_a_job_runs_changes_the_next_run_only(
         replace(table, "keys: [id]", "keys: [status]")
 
     def run(**common: Any) -> None:
-        _, (orders,) = configured(Chosen(**common))
+        _, (orders,) = load_conf(Chosen(**common))
         seen.append(orders.keys)
 
     monkeypatch.setattr("cdc_lakehouse.cli.work.job.rebuild", rebuild)

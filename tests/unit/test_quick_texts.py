@@ -13,7 +13,7 @@ from lakehouse.config.target import Target
 from lakehouse.quick import hidden_rows
 from lakehouse.quick.hidden_rows import read_hidden_rows
 from lakehouse.quick.lake import NotQuick, QuickAnswer, QuickLake
-from lakehouse.quick.texts import csv_lines, json_lines, texts
+from lakehouse.quick.texts import csv_lines, json_lines, render_texts
 
 HIDDEN = [0, 3, 5_000_000_000]
 DATA = (1681511377).to_bytes(4, "little") + BitMap64(HIDDEN).serialize()
@@ -63,7 +63,7 @@ def test_values_print_as_spark_writes_them() -> None:
             (None, "", None, None, False, None, date(2026, 1, 2)),
         ],
     )
-    assert texts(found)[0] == [
+    assert render_texts(found)[0] == [
         "1", 'x"\x1f', "0.00000000", "2026-01-02T03:00:00.000000Z", "true", "AP8=", None
     ]  # fmt: skip
     assert json_lines(found) == [
@@ -74,7 +74,7 @@ def test_values_print_as_spark_writes_them() -> None:
     assert csv_lines(found)[2] == ",,,,false,,2026-01-02"
     for kind in ("DOUBLE", "INTEGER[]", "STRUCT(a INTEGER)"):
         with pytest.raises(NotQuick):
-            texts(QuickAnswer(["a"], [kind], []))
+            render_texts(QuickAnswer(["a"], [kind], []))
 
 
 def test_sparks_words_are_said_as_duckdb_says_them(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from bronze.erasure.dropped_keys import files_with_key
-from bronze.feeds import feeds
-from gold.source_check.plan import name_at_source, planned
-from gold.status.plan import Held, plan
-from gold.views.selects import shown
+from bronze.feeds import list_feeds
+from gold.source_check.plan import name_at_source, plan_comparison
+from gold.status.plan import Held, plan_changes
+from gold.views.selects import select_shown
 from lakehouse.config.table import Table
-from lakehouse.config.table_rules import contradictions
+from lakehouse.config.table_rules import find_contradictions
 from lakehouse.config.target import Target
-from silver.state.fingerprint import aspects, differences, new_names
+from silver.state.fingerprint import build_fingerprint, list_differences, new_names
 
 NAME = {"type": "string", "renamed_from": "customer"}
 BUILT = {"keys": "id", "source.format": "rows"}
@@ -61,7 +61,7 @@ def renamed(*old: str, **options: Any) -> dict[str, Any]:
 def test_an_old_name_is_the_name_of_nothing_else(
     columns: dict[str, Any], found: str, step: str
 ) -> None:
-    problems = [p for p in contradictions(table(columns)) if p.key.endswith(".renamed_from")]
+    problems = [p for p in find_contradictions(table(columns)) if p.key.endswith(".renamed_from")]
 
     assert found in [problem.found for problem in problems]
     assert step in next(problem.action for problem in problems if problem.found == found)
@@ -70,7 +70,7 @@ def test_an_old_name_is_the_name_of_nothing_else(
 def test_a_column_from_the_envelope_has_no_field_that_could_be_renamed() -> None:
     source = {"format": "debezium", "path": "p"}
     of = table({"db": {"from": "source.db", "renamed_from": "a"}}, source=source)
-    assert "renamed_from with from" in [problem.found for problem in contradictions(of)]
+    assert "renamed_from with from" in [problem.found for problem in find_contradictions(of)]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,9 @@ def test_a_column_from_the_envelope_has_no_field_that_could_be_renamed() -> None
     ids=str,
 )
 def test_the_rest_of_the_yaml_says_the_new_name(options: dict[str, Any]) -> None:
-    found = [problem for problem in contradictions(table(**options)) if "customer" in problem.found]
+    found = [
+        problem for problem in find_contradictions(table(**options)) if "customer" in problem.found
+    ]
     assert found
 
 
@@ -114,7 +116,7 @@ def test_the_rest_of_the_yaml_says_the_new_name(options: dict[str, Any]) -> None
     ids=str,
 )
 def test_a_renamed_column_is_sound(options: dict[str, Any]) -> None:
-    assert [*contradictions(table(**options))] == []
+    assert [*find_contradictions(table(**options))] == []
 
 
 def test_names_of_ydb_differ_by_case() -> None:
@@ -122,49 +124,51 @@ def test_names_of_ydb_differ_by_case() -> None:
     of = Table.model_validate(
         {"table": "t", "keys": ["id"], "columns": renamed("Customer_Name")} | ydb
     )
-    assert [p for p in contradictions(of) if p.key.endswith("renamed_from")] == []
+    assert [p for p in find_contradictions(of) if p.key.endswith("renamed_from")] == []
 
 
 def test_a_new_name_differs_from_what_a_table_was_built_with() -> None:
     of = table(renamed("customer", "client"))
     said = [f"column {old} is renamed to customer_name" for old in ("customer", "client")]
 
-    assert [*differences(of, {})] == []
-    assert [*differences(of, BUILT)] == said == new_names(of, BUILT)
-    assert [*differences(of, aspects(of))] == [] == new_names(of, aspects(of))
-    before = aspects(table(renamed("client")))
+    assert [*list_differences(of, {})] == []
+    assert [*list_differences(of, BUILT)] == said == new_names(of, BUILT)
+    assert (
+        [*list_differences(of, build_fingerprint(of))] == [] == new_names(of, build_fingerprint(of))
+    )
+    before = build_fingerprint(table(renamed("client")))
     assert new_names(of, before) == said[:1]
 
 
 def test_a_table_is_built_anew_by_itself_for_new_names_alone() -> None:
-    before = aspects(table())
+    before = build_fingerprint(table())
 
-    gone = [*differences(table({}), before)]
+    gone = [*list_differences(table({}), before)]
     assert gone == ["renamed_from of column customer_name was customer, is gone"]
     assert new_names(table({}), before) == []
     assert new_names(table(keys=["v"]), BUILT) == []
-    assert len([*differences(table(keys=["v"]), BUILT)]) == 2
+    assert len([*list_differences(table(keys=["v"]), BUILT)]) == 2
 
 
 def test_the_plan_tells_of_the_new_name_once() -> None:
     of = table()
     held = {"id": "long", "v": "long", "customer": "string"}
 
-    found = plan(of, Held(held, [*differences(of, BUILT)], 20, 7))
+    found = plan_changes(of, Held(held, [*list_differences(of, BUILT)], 20, 7))
 
     assert (found.effect, found.records) == ("rebuild", 20)
     assert found.why == ["column customer is renamed to customer_name"]
-    assert plan(of, Held({"id": "long"}, [], 20, 7)).effect == "add"
+    assert plan_changes(of, Held({"id": "long"}, [], 20, 7)).effect == "add"
 
 
 def test_a_sensitive_column_is_hidden_by_its_old_name_too() -> None:
     """Until the table is built anew its views have the old column."""
     of = table(renamed("customer", sensitive=True))
-    assert shown(of, ["id", "Customer"], "remove") == {"id": "`id`"}
+    assert select_shown(of, ["id", "Customer"], "remove") == {"id": "`id`"}
 
 
 def test_bytes_of_a_text_column_are_text_by_each_of_its_names() -> None:
-    (feed,) = feeds([table(renamed("customer") | {"n": {"type": "int", "renamed_from": "m"}})])
+    (feed,) = list_feeds([table(renamed("customer") | {"n": {"type": "int", "renamed_from": "m"}})])
     assert feed.texts == ("customer_name", "customer")
 
 
@@ -185,7 +189,7 @@ def test_a_check_of_the_source_finds_a_column_by_the_name_that_the_source_has() 
     of = table(renamed("customer", "client") | {"secret": {"type": "string", "sensitive": True}})
     types = {"id": "bigint", "client": "text", "secret": "text", "v": "bigint"}
 
-    found = planned(of, "things", types, ["v", "customer_name", "secret", "id"])
+    found = plan_comparison(of, "things", types, ["v", "customer_name", "secret", "id"])
 
     assert [(c.name, c.field) for c in found.columns] == [
         ("id", "id"), ("v", "v"), ("customer_name", "client"),

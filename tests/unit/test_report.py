@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from cdc_lakehouse.cli.ask.report import destination
+from cdc_lakehouse.cli.ask.report import find_report_file
 from gold.quality.results import rule_text
 from gold.report import page, story
 from gold.report.drawing import PowerAxis
-from gold.report.html import render
+from gold.report.html import render_page
 from gold.report.runs import list_runs
 from gold.report.tables import ColumnLine, RuleLine, describe_tables
 from gold.status.trouble import PipelineStatus, list_lines
@@ -20,7 +20,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from lakehouse.run.unread import Unread
-from lakehouse.storage.views import View, publish
+from lakehouse.storage.views import View, publish_views
 from tests.report_parts import ENTRIES, IN_TROUBLE, TROUBLE, entry, record, report
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ NO_SPARK = cast("SparkSession", None)
 
 
 def text() -> str:
-    return render(TROUBLE)
+    return render_page(TROUBLE)
 
 
 def told(*records: dict[str, Any], **more: Any) -> PipelineStatus:
@@ -38,7 +38,7 @@ def told(*records: dict[str, Any], **more: Any) -> PipelineStatus:
 
 
 def test_everything_that_asks_for_attention_is_named() -> None:
-    verdict = page.judge(told(*IN_TROUBLE))
+    verdict = page.judge_status(told(*IN_TROUBLE))
     assert (verdict.kind, verdict.headline) == ("bad", "5 things ask for attention")
     assert [(table, text.partition("; do:")[0]) for table, text, _ in verdict.lines] == [
         ("orders", "the last run failed: disk </script><script>alert(1)</script> full"),
@@ -47,7 +47,7 @@ def test_everything_that_asks_for_attention_is_named() -> None:
         ("orders", "42 dead letters (1 no_key, 41 rule:qty)"),
         ("orders", "3 keys with an older row, because the newest change is a dead letter"),
     ]
-    [(_, sentence, serious)] = page.judge(told(record("t", accounted=False))).lines
+    [(_, sentence, serious)] = page.judge_status(told(record("t", accounted=False))).lines
     assert serious and sentence.startswith("outcomes do not add up to the records; do: please")
 
 
@@ -70,9 +70,9 @@ CAME = {"counts": {"records": 1, "inserted": 1}}
 def test_all_is_well_only_where_something_is_promised_and_kept(
     status: PipelineStatus, kind: str, headline: str
 ) -> None:
-    verdict = page.judge(status)
+    verdict = page.judge_status(status)
     assert (verdict.kind, verdict.headline) == (kind, headline)
-    assert headline in render(report([])._replace(told=status))
+    assert headline in render_page(report([])._replace(told=status))
 
 
 def test_the_page_says_what_status_says_in_the_order_of_status() -> None:
@@ -80,7 +80,7 @@ def test_the_page_says_what_status_says_in_the_order_of_status() -> None:
     lines = list_lines(status)
     assert [table for table, _, _ in lines] == ["orders"] * 5 + [""]
     assert lines[-1][1] == "feed_shop: 7 records of 1 topic that no table reads: shop.carts (7)"
-    shown = render(report([])._replace(told=status))
+    shown = render_page(report([])._replace(told=status))
     assert all(re.sub("[`<].*", "", sentence) in shown for _, sentence, _ in lines)
     assert "<code>lakehouse run --table orders</code>" in shown and "`lakehouse" not in shown
     assert '<th scope="row">shop.carts</th>' in shown
@@ -89,7 +89,9 @@ def test_the_page_says_what_status_says_in_the_order_of_status() -> None:
 def test_a_table_tells_how_far_it_was_found_equal_to_its_source() -> None:
     at = {"verified_through": "0/1A", "verified_at": "2026-03-04T11:00:00Z"}
     compared, other = (
-        re.sub("<[^>]+>", "", render(report([record("t", **more)])).partition("equal to its")[2])
+        re.sub(
+            "<[^>]+>", "", render_page(report([record("t", **more)])).partition("equal to its")[2]
+        )
         for more in (at, {})
     )
     assert compared.startswith(" sourcethrough 0/1A, compared 2026-03-04 11:00")
@@ -97,7 +99,7 @@ def test_a_table_tells_how_far_it_was_found_equal_to_its_source() -> None:
 
 
 def test_a_wait_that_breaks_the_promise_is_told_apart() -> None:
-    charts, marks = page.freshness(IN_TROUBLE, ENTRIES, story.span(ENTRIES))
+    charts, marks = page.build_freshness(IN_TROUBLE, ENTRIES, story.find_span(ENTRIES))
     orders, other = charts
     assert (orders.kept.count("M"), orders.broken.count("M"), other.kept) == (1, 1, "")
     assert (orders.latest, orders.longest, orders.promised) == ("26 min 1 s",) * 2 + ("10 min",)
@@ -147,7 +149,7 @@ def test_each_table_has_its_columns_comments_keys_and_rules(tmp_path: Path) -> N
     assert (before.comment, before.keys) == ("what was ordered", "id")
     assert [column.name for column in before.columns] == ["id", "email"]
     columns = {"id": "the number", "email": None, "qty": None}
-    publish(NO_SPARK, target, "gold", [View("orders", columns, "", ("id",), "SELECT 1")])
+    publish_views(NO_SPARK, target, "gold", [View("orders", columns, "", ("id",), "SELECT 1")])
     [after] = describe_tables(target, [table], results)
     assert after.columns == [
         ColumnLine("id", "bigint", "the number", "key"),
@@ -160,7 +162,7 @@ def test_each_table_has_its_columns_comments_keys_and_rules(tmp_path: Path) -> N
 
 def test_dead_letters_come_with_the_most_frequent_reason_first() -> None:
     more = [*IN_TROUBLE, record("clicks", dead_letters={"no_key": 9})]
-    found = [(letter.reason, letter.number, letter.tables) for letter in page.letters(more)]
+    found = [(letter.reason, letter.number, letter.tables) for letter in page.count_letters(more)]
     assert found == [("rule:qty", 41, "orders 41"), ("no_key", 10, "clicks 9, orders 1")]
 
 
@@ -190,21 +192,21 @@ def test_only_the_pages_own_script_may_run() -> None:
 
 
 def test_the_data_docs_are_linked_where_they_are() -> None:
-    shown = render(TROUBLE._replace(docs="../_docs/docs/index.html"))
+    shown = render_page(TROUBLE._replace(docs="../_docs/docs/index.html"))
     assert shown.count('href="../_docs/docs/index.html"') == 2
     assert "Data Docs" not in text()
 
 
 def test_a_report_goes_below_the_lake_unless_a_file_is_named(tmp_path: Path) -> None:
     local = Target(root=str(tmp_path))
-    assert destination(local) == tmp_path / "lake" / "_report" / "report.html"
-    assert destination(local, tmp_path / "x.html") == tmp_path / "x.html"
+    assert find_report_file(local) == tmp_path / "lake" / "_report" / "report.html"
+    assert find_report_file(local, tmp_path / "x.html") == tmp_path / "x.html"
 
 
 def test_a_report_needs_a_file_where_a_catalog_keeps_the_tables(tmp_path: Path) -> None:
     volumes = {"landing": "/Volumes/l", "checkpoints": "/Volumes/c"}
     target = Target.model_validate({"kind": "databricks", "catalog": "c", **volumes})
     with pytest.raises(ConfigurationError, match="--output"):
-        destination(target)
+        find_report_file(target)
     with pytest.raises(ConfigurationError, match="folder"):
-        destination(target, tmp_path)
+        find_report_file(target, tmp_path)

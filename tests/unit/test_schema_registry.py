@@ -49,11 +49,11 @@ def url(served: Served) -> str:
 
 
 def test_a_schema_is_had_by_its_id(url: str) -> None:
-    assert Registry(url + "/").schema("1") == '"string"'
+    assert Registry(url + "/").read_schema("1") == '"string"'
 
 
 def test_referred_schemas_are_inside(url: str) -> None:
-    text = Registry(url).schema("2")
+    text = Registry(url).read_schema("2")
 
     assert json.loads(text)["fields"][0]["type"] == INNER
     assert read_value(writer_of(text).schema, b"\x02\x02\x04", 0) == {
@@ -64,11 +64,11 @@ def test_referred_schemas_are_inside(url: str) -> None:
 
 @pytest.mark.parametrize("path", ["", "/apis/ccompat/v7", "/apis/registry/v2/"])
 def test_global_ids_are_asked_of_apicurios_own_paths(url: str, path: str) -> None:
-    assert json.loads(Registry(url + path).schema("global:77")) == INNER
+    assert json.loads(Registry(url + path).read_schema("global:77")) == INNER
 
 
 def test_content_ids_are_asked_and_a_schema_may_be_a_bare_type(served: Served) -> None:
-    assert Registry(served.url).schema("content:78") == '"long"'
+    assert Registry(served.url).read_schema("content:78") == '"long"'
     assert "dereference=true" in served.asked[-1][0]
 
 
@@ -77,17 +77,17 @@ def test_content_ids_are_asked_and_a_schema_may_be_a_bare_type(served: Served) -
 )
 def test_a_schema_that_is_not_there_is_told(url: str, id: str, said: str) -> None:
     with pytest.raises(RegistryFailed, match=said):
-        Registry(url).schema(id)
+        Registry(url).read_schema(id)
 
 
 def test_a_registry_that_does_not_answer_is_told() -> None:
     with pytest.raises(RegistryFailed, match="registry is up"):
-        Registry("http://127.0.0.1:9").schema("1")
+        Registry("http://127.0.0.1:9").read_schema("1")
 
 
 def test_a_password_or_token_is_sent(served: Served) -> None:
-    Registry(served.url, "me:pass").schema("1")
-    Registry(served.url, "token").schema("1")
+    Registry(served.url, "me:pass").read_schema("1")
+    Registry(served.url, "token").read_schema("1")
 
     basic = base64.b64encode(b"me:pass").decode()
     assert [auth for _, auth in served.asked[-2:]] == [f"Basic {basic}", "Bearer token"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.spark.scratch import make_temporary, scratch, socket_folder, temporary
+from lakehouse.spark.scratch import make_temporary, scratch_folder, socket_folder, temporary_folder
 
 
 def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
@@ -24,12 +24,12 @@ def test_all_lies_in_the_lake_but_for_one_that_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writable, read_only = tmp_path / "a", tmp_path / "b"
-    assert scratch(str(writable)) == writable
+    assert scratch_folder(str(writable)) == writable
     read_only.mkdir()
     monkeypatch.setattr("os.access", lambda place, mode: False)
-    assert not scratch(str(read_only)).is_relative_to(tmp_path)
-    assert temporary(str(read_only)).parents[1] == scratch(str(read_only))
-    assert scratch(str(read_only)).is_dir()
+    assert not scratch_folder(str(read_only)).is_relative_to(tmp_path)
+    assert temporary_folder(str(read_only)).parents[1] == scratch_folder(str(read_only))
+    assert scratch_folder(str(read_only)).is_dir()
 
 
 def test_sockets_lie_in_a_folder_of_the_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:

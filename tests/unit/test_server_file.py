@@ -20,7 +20,7 @@ from lakehouse.spark.server import (
     wait_for,
     write_server,
 )
-from lakehouse.storage.locks import born
+from lakehouse.storage.locks import process_start
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def target(tmp_path: Path) -> Target:
 
 def of_this_process(**more: object) -> Server:
     own = {
-        "host": socket.gethostname(), "pid": os.getpid(), "born": born(os.getpid()),
+        "host": socket.gethostname(), "pid": os.getpid(), "born": process_start(os.getpid()),
         "version": version("cdc-lakehouse"), "port": 1, "token": "t", "shown": "s",
     }  # fmt: skip
     return Server.model_validate(own | more)

@@ -10,7 +10,7 @@ from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
 from lakehouse.spark.cluster import cluster_settings
 from lakehouse.spark.local_settings import SMALL, local_settings
-from lakehouse.spark.session import find_download, get_spark, told_in_a_file
+from lakehouse.spark.session import find_download, get_spark, secrets_in_file
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,9 +76,9 @@ from lakehouse.spark import session
 console.HEARTBEAT_SECONDS = session.LOOK_SECONDS = 0.05
 log = Path(sys.argv[1])
 with (
-    console.progress("starting Spark") as tell,
+    console.show_progress("starting Spark") as tell,
     session.output_of_java_to(log),
-    session._telling_downloads(log, tell),
+    session._report_downloads(log, tell),
 ):
     subprocess.run(["sh", "-c", "echo from Java >&2; echo Deleted 1 files"], check=True)
     print("an answer")
@@ -112,7 +112,7 @@ def test_java_is_told_secrets_in_a_file_that_goes(
     monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
     key = "spark.hadoop.fs.s3a.secret.key"
     settings = {key: "x", "spark.hadoop.fs.s3a.access.key": "y", "spark.ui.enabled": "false"}
-    with told_in_a_file(settings, tmp_path):
+    with secrets_in_file(settings, tmp_path):
         (file,) = tmp_path.iterdir()
         assert file.stat().st_mode & 0o077 == 0
         assert file.read_text() == f"spark.hadoop.fs.s3a.access.key y\n{key} x\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc_lakehouse.cli.ask.shell import GOES_ON, PROMPT, split_queries, statements
+from cdc_lakehouse.cli.ask.shell import GOES_ON, PROMPT, read_statements, split_queries
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_queries_have_several_lines_and_commands_one() -> None:
         except StopIteration:
             raise EOFError from None
 
-    found = list(statements(read))
+    found = list(read_statements(read))
     assert found == ["\\d", "SELECT\n  1", "SELECT 2", "\\", "\\q", "SELECT 3"]
     assert prompts[:4] == [PROMPT, PROMPT, GOES_ON, GOES_ON]
 
@@ -52,4 +52,4 @@ def test_ctrl_c_forgets_what_was_typed() -> None:
             raise given
         return given
 
-    assert list(statements(read)) == ["SELECT 2"]
+    assert list(read_statements(read)) == ["SELECT 2"]

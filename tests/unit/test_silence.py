@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bronze.feed_state import Note, read_state
-from bronze.feeds import feeds
+from bronze.feeds import list_feeds
 from bronze.files.listing import list_here
 from bronze.files.overwritten import overwritten_files
 from bronze.loss.missing_input import missing_input
@@ -265,14 +265,15 @@ def test_a_file_that_was_overwritten_after_it_was_read_is_named_with_what_to_do(
     files = [shop / f"{name} 1.json" for name in "abcdefg"]
     for file in files:
         file.write_text("1")
-    (feed,) = feeds([one])
+    (feed,) = list_feeds([one])
     listed = list_here(target, str(shop), lambda path: False)
-    read_state(target, feed).note(Note(1, files={f.path: (f.length, f.changed) for f in listed}))
+    read_state(target, feed).add_note(
+        Note(1, files={f.path: (f.length, f.changed) for f in listed})
+    )
     assert overwritten_files(target, [one]) == {}
     files[0].write_text("another")
-    again = f"'{files[0]}' '{shop}/again-{files[0].name}'"
     (text,) = warnings_of(target, [one])["orders"]
-    assert "and not read again: shop/a 1.json; do: mv " in text and again in text
+    assert f"not read again: shop/a 1.json; do: `lakehouse run --again '{files[0]}'`" in text
     os.utime(files[0], (1, 1))
     for file in files[1:5]:
         file.unlink()
@@ -284,7 +285,7 @@ def test_a_file_that_was_overwritten_after_it_was_read_is_named_with_what_to_do(
 
 def test_each_warning_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     warner = Warner(Target(root=str(tmp_path)), [table()])
-    warner.tell()
-    warner.tell()
+    warner.warn_of_news()
+    warner.warn_of_news()
     told = " ".join(capsys.readouterr().err.split())
     assert told.startswith("warning: orders: the landing folder ") and told.count("warning:") == 1

@@ -13,7 +13,7 @@ from gold.source_check.verdict import SourceDatabase, Verdict
 from gold.source_check.verified import Verified, write_verified
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, SourceDiffers
-from lakehouse.storage.views import View, publish, stored
+from lakehouse.storage.views import View, load_views, publish_views
 from tests.builders import table
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def checked(
     def verdict(*_: object, **__: object) -> Verdict:
         return Verdict("shop.t", 3, 2, ("id", "note"), ("seen",), real, in_flight)
 
-    monkeypatch.setattr("gold.source_check.verdict.verdict", verdict)
+    monkeypatch.setattr("gold.source_check.verdict.compare_with_source", verdict)
     one = table("debezium", ["id"])
     given = SourceDatabase("u", None, False)
     verify.check_source(NO_SPARK, Target(root="/lake"), one, given, json)
@@ -64,17 +64,17 @@ def test_a_real_difference_is_named_with_both_values_and_fails_the_table(
 @pytest.mark.parametrize("url", ["nonsense", "nodb://host/x", "postgresql+nodriver://h/x"])
 def test_a_url_that_cannot_be_used_is_told_before_spark_starts(url: str) -> None:
     with pytest.raises(ConfigurationError, match="--source"):
-        database.checked(url)
+        database.resolve_url(url)
 
 
 def test_a_password_is_not_told() -> None:
     with pytest.raises(ConfigurationError) as refused:
-        database.checked("nodb://me:secret@host/x")
+        database.resolve_url("nodb://me:secret@host/x")
     assert "secret" not in str(refused.value)
 
 
 def test_a_password_of_databricks_is_asked_of_its_store() -> None:
-    url = database.checked("postgresql://me:secret:shop/pw@host/shop")
+    url = database.resolve_url("postgresql://me:secret:shop/pw@host/shop")
     assert database.with_secret(NO_SPARK, "postgresql://me:pw@host/x").endswith("//me:pw@host/x")
     with pytest.raises(ConfigurationError, match="no Databricks secret store") as refused:
         database.with_secret(NO_SPARK, url)
@@ -95,13 +95,13 @@ def test_a_table_that_was_found_equal_is_not_compared_again(
 
 
 def test_postgresql_is_reached_with_the_driver_that_is_here() -> None:
-    found = database.checked("postgresql://me:p%40ss@host:5432/shop")
+    found = database.resolve_url("postgresql://me:p%40ss@host:5432/shop")
     assert found == "postgresql+psycopg://me:p%40ss@host:5432/shop"
 
 
 def test_a_pinned_view_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     target = Target(root=str(tmp_path))
     view = View("orders", {"id": None}, "orders", ("id",), "SELECT 1", pinned=("orders", 7))
-    publish(NO_SPARK, target, "gold", [view])
-    found = stored(target, "gold")["orders"]
+    publish_views(NO_SPARK, target, "gold", [view])
+    found = load_views(target, "gold")["orders"]
     assert (found.pinned, found.query) == (view.pinned, view.query)

@@ -9,16 +9,16 @@ from sqlalchemy import types
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.engine import make_url
 
-from cdc_lakehouse.cli.work.rebootstrap import quoted
-from cdc_lakehouse.drafts.first_draft import scalar
+from cdc_lakehouse.cli.work.rebootstrap import quote_table
+from cdc_lakehouse.drafts.first_draft import to_scalar
 from cdc_lakehouse.drafts.source_draft import (
     ConnectorDraft,
     DatabaseTable,
     column_kind,
     connector_text,
-    names_of,
+    list_preparations,
+    name_tables,
     partitioned_notes,
-    preparations,
     source_draft,
 )
 from lakehouse.config.unpacking import unpack_table
@@ -101,7 +101,7 @@ def test_columns_that_differ_in_case_only_are_drafted_as_one() -> None:
     "comment", ["ünder", "a: b", "no", "two\nlines", "a, b", "it's, so", "# not", "\u2028", ""]
 )
 def test_a_comment_of_any_kind_is_one_line_of_yaml(comment: str) -> None:
-    written = scalar(comment)
+    written = to_scalar(comment)
     assert len(f"comment: {written}".splitlines()) == 1
     assert yaml.safe_load(f"comment: {written}") == {"comment": comment}
 
@@ -149,22 +149,22 @@ def test_a_connector_of_a_binlog_is_the_server_s_own_and_keeps_shapes_and_unsign
 
 
 def test_a_keyless_table_of_postgres_needs_whole_rows() -> None:
-    told = preparations([ORDERS, CLICKS], POSTGRES)
+    told = list_preparations([ORDERS, CLICKS], POSTGRES)
     assert told[0] == "in postgresql.conf: wal_level = logical"
     assert told[1:-1] == ['ALTER TABLE "public"."clicks" REPLICA IDENTITY FULL;']
     assert told[-1].startswith("CREATE TABLE public.dbz_signal (id varchar(64) PRIMARY KEY,")
-    assert "binlog_format = ROW" in preparations([ORDERS], MYSQL)[0]
+    assert "binlog_format = ROW" in list_preparations([ORDERS], MYSQL)[0]
 
 
 @pytest.mark.parametrize(
     ("url", "name"), [(POSTGRES, '"shop"."dbz_signal"'), (MYSQL, "`shop`.`dbz_signal`")]
 )
 def test_a_signal_table_is_named_in_the_quotes_of_its_database(url: Any, name: str) -> None:
-    assert quoted(url.get_dialect()(), "shop.dbz_signal") == name
+    assert quote_table(url.get_dialect()(), "shop.dbz_signal") == name
 
 
 def test_tables_of_one_name_in_two_schemas_get_two_names() -> None:
-    assert list(names_of([CLICKS, CLICKS._replace(schema="old")])) == ["clicks", "old_clicks"]
+    assert list(name_tables([CLICKS, CLICKS._replace(schema="old")])) == ["clicks", "old_clicks"]
 
 
 def test_a_partitioned_table_is_one_table_for_the_connector_too() -> None:
@@ -173,7 +173,7 @@ def test_a_partitioned_table_is_one_table_for_the_connector_too() -> None:
     config = json.loads(connector_text([ORDERS, log], ConnectorDraft(POSTGRES, "shop")))["config"]
     assert config["table.include.list"] == "public.Orders,public.log,public.dbz_signal"
     assert config["publish.via.partition.root"] == "true"
-    told = preparations([ORDERS, log], POSTGRES)
+    told = list_preparations([ORDERS, log], POSTGRES)
     assert 'ALTER TABLE "old"."log_0" REPLICA IDENTITY FULL;' in told
     assert "publish_via_partition_root = true" in told[-2]
     assert partitioned_notes({"orders": ORDERS, "log": log}) == [
@@ -181,4 +181,4 @@ def test_a_partitioned_table_is_one_table_for_the_connector_too() -> None:
     ]
     plain = json.loads(connector_text([ORDERS], ConnectorDraft(POSTGRES, "shop")))["config"]
     assert "publish.via.partition.root" not in plain
-    assert len(preparations([ORDERS], POSTGRES)) == 2
+    assert len(list_preparations([ORDERS], POSTGRES)) == 2

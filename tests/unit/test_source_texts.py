@@ -4,8 +4,8 @@ from decimal import Decimal
 import pytest
 from sqlalchemy.dialects import mysql
 
-from gold.source_check.rows import bucket_of, digest, type_name
-from gold.source_check.texts import comparable, kind_of, same, text_of
+from gold.source_check.rows import bucket_of, digest_texts, type_name
+from gold.source_check.texts import is_comparable, is_equal, kind_of, text_of
 
 
 @pytest.mark.parametrize(
@@ -60,21 +60,21 @@ def test_equal_values_have_one_text(value: object, kind: str, text: str | None) 
 def test_rows_are_compared_again_by_value(
     ours: str | None, theirs: str | None, kind: str, equal: bool
 ) -> None:
-    assert same(ours, theirs, kind) is equal
+    assert is_equal(ours, theirs, kind) is equal
 
 
 def test_texts_that_join_to_the_same_have_other_digests() -> None:
     rows = [("a", "b"), ("ab", ""), (None, "ab"), ("", "ab"), ("1:a", "b")]
-    assert len({digest(row) for row in rows}) == len(rows)
+    assert len({digest_texts(row) for row in rows}) == len(rows)
 
 
 def test_a_bucket_is_told_by_the_key_alone() -> None:
-    assert 0 <= bucket_of(digest(("1",)), 16) < 16
+    assert 0 <= bucket_of(digest_texts(("1",)), 16) < 16
 
 
 def test_arrays_of_times_are_left_out() -> None:
-    assert comparable("text[]")
-    assert not comparable("timestamp without time zone[]")
+    assert is_comparable("text[]")
+    assert not is_comparable("timestamp without time zone[]")
 
 
 def test_the_names_of_mysql_s_types_tell_bits_and_floats() -> None:

@@ -1,5 +1,5 @@
 from gold.source_check.digests import Difference
-from gold.source_check.verdict import LogKnowledge, parted
+from gold.source_check.verdict import LogKnowledge, split_by_log
 
 
 def row(id: str, by: str | None, gold: bool = True, source: bool = True) -> Difference:
@@ -10,21 +10,21 @@ KNOWN = LogKnowledge(reached=500, writers=frozenset({"90"}), snapshot=50)
 
 
 def test_a_row_of_a_transaction_that_was_applied_is_really_different() -> None:
-    assert parted([row("a", "90")], KNOWN, 900) == ([row("a", "90")], [])
+    assert split_by_log([row("a", "90")], KNOWN, 900) == ([row("a", "90")], [])
 
 
 def test_a_row_of_a_transaction_before_the_snapshot_is_really_different() -> None:
-    assert parted([row("a", "49")], KNOWN, 900)[0] == [row("a", "49")]
+    assert split_by_log([row("a", "49")], KNOWN, 900)[0] == [row("a", "49")]
 
 
 def test_a_row_of_an_unknown_transaction_is_in_flight() -> None:
-    assert parted([row("a", "91")], KNOWN, 900) == ([], [row("a", "91")])
+    assert split_by_log([row("a", "91")], KNOWN, 900) == ([], [row("a", "91")])
 
 
 def test_a_row_that_is_gone_at_the_source_is_open_until_something_later_was_applied() -> None:
     gone = row("a", None, source=False)
-    assert parted([gone], KNOWN, 501) == ([], [gone])
-    assert parted([gone], KNOWN, 500) == ([gone], [])
+    assert split_by_log([gone], KNOWN, 501) == ([], [gone])
+    assert split_by_log([gone], KNOWN, 500) == ([gone], [])
 
 
 def test_a_difference_says_what_it_is() -> None:

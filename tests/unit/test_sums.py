@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from cdc_lakehouse.cli.work.continuous import settled
+from cdc_lakehouse.cli.work.continuous import apply_pending
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer
 from lakehouse.run import ledger
@@ -18,7 +18,7 @@ def table(name: str, **options: object) -> Table:
 
 def entry(name: str, **counts: int) -> Entry:
     began = datetime.now(timezone.utc)
-    return ledger.told("run", "silver", name, began).done(counts)
+    return ledger.make_entry("run", "silver", name, began).with_counts(counts)
 
 
 def test_what_waits_is_applied_at_the_end_unless_it_may_lag() -> None:
@@ -33,6 +33,6 @@ def test_what_waits_is_applied_at_the_end_unless_it_may_lag() -> None:
         asked.extend(one.table for one in some)
         return [entry("waits", updated=3, pending=-3)]
 
-    ended = {e.table: e.counts for e in settled(tables, told, do, said.append, memory)}
+    ended = {e.table: e.counts for e in apply_pending(tables, told, do, said.append, memory)}
     assert (asked, [e.table for e in said]) == (["waits", "fresh"], ["waits"])
     assert ended["waits"] == {"pending": 0, "updated": 3}

@@ -3,7 +3,7 @@
 import pytest
 
 from lakehouse.config.table import Table
-from lakehouse.config.table_rules import contradictions
+from lakehouse.config.table_rules import find_contradictions
 
 DEBEZIUM = {"format": "debezium", "path": "shop"}
 ROWS = {"format": "rows", "path": "shop"}
@@ -24,7 +24,7 @@ def table(**keys: object) -> Table:
 
 
 def problem_keys(**keys: object) -> list[str]:
-    return [problem.key for problem in contradictions(table(**keys))]
+    return [problem.key for problem in find_contradictions(table(**keys))]
 
 
 @pytest.mark.parametrize(
@@ -207,6 +207,6 @@ def test_a_column_that_gold_shows_under_another_name_may_be_declared(
 )
 def test_a_secret_is_never_written_in_yaml(option: str, value: str, wrong: bool) -> None:
     kafka = KAFKA | {"security": {option: value}}
-    found = list(contradictions(table(source={"format": "debezium", "kafka": kafka})))
+    found = list(find_contradictions(table(source={"format": "debezium", "kafka": kafka})))
     assert [p.key for p in found] == ([f"source.kafka.security.{option}"] if wrong else [])
     assert value not in "".join("".join(problem) for problem in found)

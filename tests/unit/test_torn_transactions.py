@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from bronze.loss.holes import numbered
+from bronze.loss.holes import collect_orders
 
 BLOCK = {"id": "571:9", "total_order": 1, "data_collection_order": 2}
 
@@ -19,7 +19,7 @@ BLOCK = {"id": "571:9", "total_order": 1, "data_collection_order": 2}
     ],
 )
 def test_debeziums_block_is_found_wherever_it_lies(record: dict[str, object]) -> None:
-    assert numbered(["t"], [json.dumps(record).encode()]) == {("t", "571"): {2}}
+    assert collect_orders(["t"], [json.dumps(record).encode()]) == {("t", "571"): {2}}
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_debeziums_block_is_found_wherever_it_lies(record: dict[str, object]) ->
 )
 def test_a_transaction_is_known_by_its_whole_id(id: str) -> None:
     record = {"transaction": {"id": id, "data_collection_order": 1}}
-    assert numbered(["t"], [json.dumps(record).encode()]) == {("t", id): {1}}
+    assert collect_orders(["t"], [json.dumps(record).encode()]) == {("t", id): {1}}
 
 
 def test_a_rows_own_values_are_no_block() -> None:
@@ -41,4 +41,4 @@ def test_a_rows_own_values_are_no_block() -> None:
     records = [json.dumps({"after": values, "op": "c"}).encode()]
     records += [b'{"transaction": {"id": "8", "data_collection_order": "x"}}']
     records += [b'"data_collection_order"', b'{"data_collection_order"', b"\xff{}", None]
-    assert numbered(["t"] * len(records), records) == {}
+    assert collect_orders(["t"] * len(records), records) == {}

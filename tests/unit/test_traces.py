@@ -7,13 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakehouse.storage.traces import pattern, traces
+from lakehouse.storage.traces import build_pattern, find_traces
 
 NAME = 'Zoë "Z" O\'Neil'
 
 
 def found(folder: Path, *values: str) -> list[tuple[str, int]]:
-    return [(Path(file).name, places) for file, places in traces(folder, values)]
+    return [(Path(file).name, places) for file, places in find_traces(folder, values)]
 
 
 def test_values_are_found_in_parquet_text_and_gzip_but_not_in_scratch(tmp_path: Path) -> None:
@@ -33,4 +33,4 @@ def test_values_are_found_in_parquet_text_and_gzip_but_not_in_scratch(tmp_path: 
     ("text", "there"), [("Anna", True), ("(Anna)", True), ("Annabel", False), ("Joanna", False)]
 )
 def test_a_value_counts_where_it_stands_as_a_whole(text: str, there: bool) -> None:
-    assert bool(re.search(pattern(["Anna"]), text)) is there
+    assert bool(re.search(build_pattern(["Anna"]), text)) is there

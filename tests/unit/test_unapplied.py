@@ -12,7 +12,7 @@ from silver.fold.order_key import make_order, order_literal, order_sql
 from silver.fold.rules import Cutoff
 from silver.merge.pending_view import changes_sql, held_sql, newest_sql
 from silver.run import SilverTable
-from silver.state.epochs import Sighting, TableChanges, sequence_sql
+from silver.state.epochs import SnapshotProgress, TableChanges, sequence_sql
 from silver.state.summary import Summary
 from silver.state.table_state import TableState
 
@@ -22,7 +22,7 @@ def table(**options: Any) -> Table:
     return Table.model_validate({"table": "t", "source": source, "keys": ["id"]} | options)
 
 
-def batch(config: Table, *cutoffs: Cutoff, sightings: Sequence[Sighting] = ()) -> Batch:
+def batch(config: Table, *cutoffs: Cutoff, sightings: Sequence[SnapshotProgress] = ()) -> Batch:
     """A batch whose rows are not asked for."""
     of = SilverTable(Lake(cast("Any", None), Target(root=".")), config)
     known = TableState(7, whole=TableChanges([*sightings], [*cutoffs]))
@@ -80,7 +80,7 @@ def test_the_newest_change_of_each_key_is_told_from_the_batches_that_wait() -> N
 
 
 def test_changes_of_one_epoch_need_not_be_asked_for_it() -> None:
-    known = batch(table(), sightings=[Sighting("s:16", "", "0", True, 0)])
+    known = batch(table(), sightings=[SnapshotProgress("s:16", "", "0", True, 0)])
     one, two = f"{3:016X}", f"{1:016X}"
     in_front = f"concat_ws('/', '{one}', _sequence)"
     assert f"{order_sql(in_front)} AS _order" in changes_sql(known, ["id"], _of(one, one))

@@ -7,7 +7,7 @@ import pytest
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from silver.expectations.problems import find_unknown_columns, problems
+from silver.expectations.problems import find_problems, find_unknown_columns
 from tests.unit.test_delta_log import commit, metadata
 
 
@@ -29,18 +29,18 @@ def table(columns: dict[str, str], **expectation: Any) -> Table:
     ],
 )
 def test_a_typo_is_never_answered_with_its_opposite(written: str, suggested: str) -> None:
-    (line,) = problems(table({}, type=written, column="id"))
+    (line,) = find_problems(table({}, type=written, column="id"))
     assert line == f"expectations[0].type: found {written!r}, expected {suggested}"
 
 
 def test_a_name_like_no_other_is_answered_with_an_example() -> None:
-    (line,) = problems(table({}, type="expect_it_all", column="id"))
+    (line,) = find_problems(table({}, type="expect_it_all", column="id"))
     assert "such as expect_column_values_to_not_be_null" in line
 
 
 def test_a_known_type_is_no_problem() -> None:
     rule = table({}, type="expect_column_values_to_be_null", column="id")
-    assert problems(rule) == []
+    assert find_problems(rule) == []
 
 
 NULL = "expect_column_values_to_not_be_null"

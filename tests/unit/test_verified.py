@@ -9,7 +9,7 @@ from gold.source_check.verified import (
     Verified,
     list_verified,
     read_verified,
-    sweeping,
+    sweep_tables,
     write_verified,
 )
 from lakehouse.config.target import Target
@@ -24,7 +24,7 @@ def target(tmp_path: Path) -> Target:
 
 def test_what_is_kept_is_read_again_and_shown(target: Target) -> None:
     going = Unfinished("a", 3, 26).with_part(2, 10, 11).with_part(0, 1, 1)
-    write_verified(target, "orders", PROVED.going(going))
+    write_verified(target, "orders", PROVED.with_open(going))
     kept = read_verified(target, "orders")
     assert kept.unfinished == Unfinished("a", 3, 26, (2, 0), 11, 12)
     assert list_verified(target, ["orders", "new"]) == {
@@ -42,30 +42,30 @@ def test_a_file_that_is_damaged_tells_nothing(target: Target) -> None:
 
 def test_only_a_comparison_of_the_same_goes_on() -> None:
     going = Unfinished("a", 3, 26).with_part(0, 1, 1)
-    kept = PROVED.going(going)
-    assert kept.resumed(Unfinished("a", 4, 30)) == going
-    assert kept.resumed(Unfinished("b", 4, 30)) == Unfinished("b", 4, 30)
-    assert PROVED.resumed(Unfinished("a", 4, 30)) == Unfinished("a", 4, 30)
+    kept = PROVED.with_open(going)
+    assert kept.resume(Unfinished("a", 4, 30)) == going
+    assert kept.resume(Unfinished("b", 4, 30)) == Unfinished("b", 4, 30)
+    assert PROVED.resume(Unfinished("a", 4, 30)) == Unfinished("a", 4, 30)
 
 
 def test_a_sweep_that_was_broken_off_leaves_out_what_it_found_equal(target: Target) -> None:
-    with pytest.raises(KeyboardInterrupt), sweeping(target, ["a", "b"], "url") as equal:
+    with pytest.raises(KeyboardInterrupt), sweep_tables(target, ["a", "b"], "url") as equal:
         assert equal == {}
         write_verified(target, "a", PROVED)
         raise KeyboardInterrupt
-    with pytest.raises(ValueError), sweeping(target, ["b", "a"], "url") as equal:
+    with pytest.raises(ValueError), sweep_tables(target, ["b", "a"], "url") as equal:
         assert equal == {"a": PROVED.at}
         raise ValueError
-    with sweeping(target, ["a", "b"], "url") as equal:
+    with sweep_tables(target, ["a", "b"], "url") as equal:
         assert equal == {"a": PROVED.at}
     write_verified(target, "a", Verified("0/1A", "2020-01-01T00:00:00Z", "shop.a"))
-    with sweeping(target, ["a", "b"], "url") as equal:
+    with sweep_tables(target, ["a", "b"], "url") as equal:
         assert equal == {}
 
 
 def test_a_sweep_of_another_source_begins_anew(target: Target) -> None:
-    with pytest.raises(KeyboardInterrupt), sweeping(target, ["a", "b"], "url"):
+    with pytest.raises(KeyboardInterrupt), sweep_tables(target, ["a", "b"], "url"):
         write_verified(target, "a", Verified("0/1A", "2020-01-01T00:00:00Z", "shop.a"))
         raise KeyboardInterrupt
-    with sweeping(target, ["a", "b"], "other") as equal:
+    with sweep_tables(target, ["a", "b"], "other") as equal:
         assert equal == {}

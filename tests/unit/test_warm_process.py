@@ -36,7 +36,7 @@ CLIENT = f"""
 import sys
 from cdc_lakehouse.cli import warm
 
-code = warm.ask()
+code = warm.ask_warm_process()
 sys.exit({NOBODY} if code is None else code)
 """
 

@@ -1,1 +1,1 @@
-"""Commands that tell: sql, status, report."""
+"""Commands that ask: sql, shell, status, report, serve, export."""

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, command, configured, start
+from cdc_lakehouse.cli.front import check_lake, command, load_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
-from lakehouse.config.loading import select
+from lakehouse.config.loading import select_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,13 +29,13 @@ def export(chosen: Chosen, table: Name, dest: Destination, format: Written = "de
 
     Pending changes are included. Delta and Parquet files need no special reader.
     """
-    target, tables = configured(chosen._replace(only=()))
+    target, tables = load_conf(chosen._replace(only=()))
     one = _of_view(tables, table)
     folder = _empty_folder(target, dest)
     check_lake(target)
-    spark = start(target, [one])
+    spark = start_spark(target, [one])
     rows = write_view(spark, target, table, (folder, format))
-    print(f"{table}: {counted(rows, 'row')} of gold.{table} written to {folder} as {format}")
+    print(f"{table}: {render_count(rows, 'row')} of gold.{table} written to {folder} as {format}")
 
 
 def write_view(spark: "SparkSession", target: Target, view: str, to: tuple[str, Kind]) -> int:
@@ -47,21 +47,21 @@ def write_view(spark: "SparkSession", target: Target, view: str, to: tuple[str, 
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    from cdc_lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import show_progress
     from gold.published import PLAIN, plain_rows
     from gold.views import catalog
 
     folder, format = to
-    found = catalog.read(spark, target, view)
-    if found is None:
+    shown = catalog.read_view(spark, target, view)
+    if shown is None:
         action = "run `lakehouse run` first"
         raise ConfigurationError("command line", "TABLE", view, "a table that gold has", action)
     seen = Observation()
-    rows = (_as_text(found) if format == "csv" else plain_rows(found)).observe(
+    rows = (_as_text(shown) if format == "csv" else plain_rows(shown)).observe(
         seen, F.count(F.lit(1)).alias("rows")
     )
     options = {"delta": PLAIN, "csv": {"header": "true", "escape": '"'}}.get(format, {})
-    with progress(f"writing {view}"):
+    with show_progress(f"writing {view}"):
         rows.write.format(format).mode("errorifexists").options(**options).save(folder)
     return int(seen.get["rows"])
 
@@ -93,7 +93,7 @@ def _of_view(tables: list[Table], view: str) -> Table:
     """
     with_history = {f"{t.table}{_HISTORY}" for t in tables if t.stored_as_scd_type == 2}
     name = view.removesuffix(_HISTORY) if view in with_history else view
-    return select(tables, [name])[0]
+    return select_tables(tables, [name])[0]
 
 
 def _empty_folder(target: Target, dest: str) -> str:
@@ -106,9 +106,9 @@ def _empty_folder(target: Target, dest: str) -> str:
         return dest
     folder = Path(dest).expanduser().absolute()
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        found = "a folder that is not empty" if folder.is_dir() else "a file"
+        kind = "a folder that is not empty" if folder.is_dir() else "a file"
         expected, action = "a new or empty folder", "name another one"
-        raise ConfigurationError("command line", "DEST", f"{dest}: {found}", expected, action)
+        raise ConfigurationError("command line", "DEST", f"{dest}: {kind}", expected, action)
     if folder.is_dir():
         folder.rmdir()
     return str(folder)

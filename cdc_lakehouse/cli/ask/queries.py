@@ -1,22 +1,23 @@
-"""`sql` and `status`: what the lakehouse holds and how it is."""
+"""`sql` and `status`: queries of the lake, and the state of its tables."""
 
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
+from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cdc_lakehouse.cli.ask.told import ask_status
-from cdc_lakehouse.cli.front import check_lake, command, configured, configured_whole, start
+from cdc_lakehouse.cli.ask.status_records import ask_status
+from cdc_lakehouse.cli.front import check_lake, command, load_conf, load_whole_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.config.unpacking import nearest
-from lakehouse.durations import spoken
+from lakehouse.config.unpacking import find_nearest
+from lakehouse.durations import render_duration
 from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 from lakehouse.storage.lake import AskedLake, Lake
 
 if TYPE_CHECKING:
@@ -72,10 +73,10 @@ AsOf = Annotated[str | None, typer.Option(help=AS_OF_HELP)]
 def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None) -> None:
     """Ask bronze, silver and gold."""
     if len(query) > 1:
-        found, action = f"{len(query)} words", 'put it in quotes: lakehouse sql "SELECT …"'
-        raise ConfigurationError("command line", "QUERY", found, "one quoted text", action)
-    moment = as_of and utc(as_of)
-    target, tables = configured(chosen)
+        problem, action = f"{len(query)} words", 'put it in quotes: lakehouse sql "SELECT …"'
+        raise ConfigurationError("command line", "QUERY", problem, "one quoted text", action)
+    moment = as_of and to_utc(as_of)
+    target, tables = load_conf(chosen)
     if moment and target.catalog:
         expected = "a lake without a catalog"
         action = "ask gold.T_as_of(TIMESTAMP '…'), or write T TIMESTAMP AS OF '…' in the query"
@@ -83,14 +84,14 @@ def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None
     check_lake(target)
     if moment is None and print_quickly(target, tables, query[0], shown):
         return
-    spark, began = start(target, tables, asks=moment is None), datetime.now(timezone.utc)
+    spark, began = start_spark(target, tables, asks=moment is None), datetime.now(timezone.utc)
 
-    from gold.status.reads import note
+    from gold.status.reads import record_query
 
     views = [f"gold.{name}" for t in tables for name in (t.table, f"{t.table}_history")]
     print_answer(spark, target, query[0], shown, moment, views)
     if moment is None:
-        note(spark, target, tables, query[0], began)
+        record_query(spark, target, tables, query[0], began)
 
 
 @command("status")
@@ -100,7 +101,7 @@ def status(
     shown: ShownMetrics = "table",
 ) -> None:
     """Show how every table does: trouble first, then rows, lag, pending changes, dead letters."""
-    target, tables, everything = configured_whole(chosen)
+    target, tables, everything = load_whole_conf(chosen)
     check_lake(target)
 
     def answer(lake: AskedLake) -> None:
@@ -110,11 +111,11 @@ def status(
             print_status(lake, tables, shown == "json", wide, everything)
 
     if not asked_quickly(target, answer):
-        answer(Lake(start(target, tables, asks=True), target))
+        answer(Lake(start_spark(target, tables, asks=True), target))
 
 
 def asked_quickly(target: Target, answer: Callable[["QuickLake"], object]) -> bool:
-    """Whether a lake that needs no Spark could answer; else nothing has been printed."""
+    """Answers without Spark from the lake's files; False, and no print, if that cannot be."""
     from gold.status.quick import quick_lake
     from lakehouse.quick.lake import NotQuick
 
@@ -126,18 +127,18 @@ def asked_quickly(target: Target, answer: Callable[["QuickLake"], object]) -> bo
 
 
 def print_quickly(target: Target, tables: list[Table], query: str, shown: str) -> bool:
-    """Whether a query was answered without Spark; else nothing has been printed."""
+    """Answers a query without Spark; False, and nothing printed, if that cannot be."""
     from cdc_lakehouse.terminal.console import show_grid
-    from gold.views.quick import answer
+    from gold.views.quick import answer_query
     from lakehouse.quick import texts
     from lakehouse.quick.lake import NotQuick
 
     try:
-        found = answer(target, tables, query)
+        result = answer_query(target, tables, query)
         if shown == "table":
-            show_grid(found.columns, texts.texts(found), ALL_SHOWN)
+            show_grid(result.columns, texts.render_texts(result), ALL_SHOWN)
         else:
-            lines = texts.json_lines(found) if shown == "json" else texts.csv_lines(found)
+            lines = texts.json_lines(result) if shown == "json" else texts.csv_lines(result)
             print("".join(f"{line}\n" for line in lines), end="")
     except NotQuick:
         return False
@@ -145,14 +146,14 @@ def print_quickly(target: Target, tables: list[Table], query: str, shown: str) -
 
 
 def print_metrics(lake: AskedLake, tables: list[Table]) -> None:
-    """The status as Prometheus reads it."""
-    from cdc_lakehouse.terminal.console import progress
+    """Prints the status as Prometheus reads it."""
+    from cdc_lakehouse.terminal.console import show_progress
     from gold.status import table_status
-    from gold.status.metrics import exposition
+    from gold.status.metrics import render_metrics
 
-    with progress("asking how the tables do"):
+    with show_progress("asking how the tables do"):
         records = table_status.status_of(lake, tables)
-    print(exposition(records, version("cdc-lakehouse")), end="")
+    print(render_metrics(records, version("cdc-lakehouse")), end="")
 
 
 def print_answer(
@@ -166,7 +167,7 @@ def print_answer(
     """The answer to a query over `bronze.T`, `silver.T` and `gold.T` on stdout.
 
     `shown` is `table`, `json`, `csv`, or `pages`: a table that is paged where it is long. `views`
-    are what a name that nothing has may have meant.
+    are names to suggest for a misspelt table.
 
     Raises:
         QueryRefused: Spark does not understand it, a table is not there, or it is no question.
@@ -175,19 +176,19 @@ def print_answer(
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-    from cdc_lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import show_progress
     from gold.job import open_catalog
 
     try:
-        with progress("asking"):
+        with show_progress("asking"):
             _refuse_commands(spark, query)
             open_catalog(spark, target, query, as_of=as_of)
             answer = spark.sql(query)
         _print_rows(answer, shown)
     except (AnalysisException, ParseException) as refused:
-        raise QueryRefused(_refusal(in_short(refused), views)) from refused
+        raise QueryRefused(_render_refusal(describe_failure(refused), views)) from refused
     except (PySparkException, Py4JJavaError) as failed:
-        raise QueryFailed(in_short(failed)) from failed
+        raise QueryFailed(describe_failure(failed)) from failed
 
 
 def print_status(
@@ -197,53 +198,63 @@ def print_status(
     wide: bool = False,
     everything: list[Table] | None = None,
 ) -> "list[dict[str, Any]]":
-    """What gold knows of every table: six columns, or all (`wide`), or JSON lines.
+    """Prints the status of every table: six columns, or all (`wide`), or JSON lines.
 
     `everything` are all tables that are configured, where `tables` are only some. Returns the
     records of `ask_status`.
     """
-    from cdc_lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import show_progress
 
-    with progress("asking how the tables do"):
-        told = ask_status(lake, tables, everything or tables)
-    show_status(told, as_json, wide)
-    return told.records
+    with show_progress("asking how the tables do"):
+        pipeline = ask_status(lake, tables, everything or tables)
+    show_status(pipeline, as_json, wide)
+    return pipeline.records
 
 
-def show_status(told: "PipelineStatus", as_json: bool, wide: bool) -> None:
-    """Prints status records; as a grid those in trouble come first, with what to do below.
+def show_status(pipeline: "PipelineStatus", as_json: bool, wide: bool) -> None:
+    """Prints status records; in a grid tables in trouble come first, with remedies below it.
 
-    Then what is about no table.
+    Lines that concern no table come last.
     """
-    from cdc_lakehouse.terminal.console import show_records, wrapped
+    from cdc_lakehouse.terminal.console import show_records, wrap_line
     from gold.status.trouble import list_lines, worst_first
 
     if as_json:
-        show_records(told.records, as_json=True)
+        show_records(pipeline.records, as_json=True)
         return
-    ordered = worst_first(told.records)
-    show_records([(essence if wide else in_six)(record) for record in ordered], as_json=False)
-    lines = list_lines(told)
-    _show_troubles([f"{table}: {text}" for table, text, _ in lines if table])
+    ordered = worst_first(pipeline.records)
+    to_row = to_wide_row if wide else to_narrow_row
+    show_records([to_row(record) for record in ordered], as_json=False)
+    lines = list_lines(pipeline)
+    _print_troubles([(table, text) for table, text, _ in lines if table])
     for text in (text for table, text, _ in lines if not table):
-        print("\n".join(wrapped(text)))
+        print("\n".join(wrap_line(text)))
 
 
-def _show_troubles(told: Sequence[str]) -> None:
-    """Prints them; on a terminal only as many as leave the grid in sight."""
-    from cdc_lakehouse.terminal.console import width, wrapped
+def _print_troubles(troubles: Sequence[tuple[str, str]]) -> None:
+    """Prints a sentence for each trouble of a table.
 
-    lines = 0
-    for at, text in enumerate(told):
-        part = wrapped(text)
-        lines += len(part)
-        if lines > MOST_TROUBLE_LINES and width() is not None:
-            print(f"… and {len(told) - at} more: --format json shows all")
-            break
-        print("\n".join(part))
+    On a terminal at most MOST_TROUBLE_LINES lines, so that the grid stays in sight; the first
+    trouble of each table goes before the others.
+    """
+    from cdc_lakehouse.terminal.console import get_width, wrap_line
+
+    wrapped = [wrap_line(f"{table}: {text}") for table, text in troubles]
+    shown: Sequence[int] = range(len(troubles))
+    if get_width() is not None:
+        tables = [table for table, _ in troubles]
+        by_turn = sorted(shown, key=lambda at: tables[:at].count(tables[at]) > 0)
+        needed = [*accumulate(len(wrapped[at]) for at in by_turn)]
+        shown = sorted(
+            at for at, lines in zip(by_turn, needed, strict=True) if lines <= MOST_TROUBLE_LINES
+        )
+    for at in shown:
+        print("\n".join(wrapped[at]))
+    if hidden := len(troubles) - len(shown):
+        print(f"… and {hidden} more: --format json shows all")
 
 
-def in_six(record: "Record") -> dict[str, object]:
+def to_narrow_row(record: "Record") -> dict[str, object]:
     """A status record in six columns."""
     from gold.status.trouble import name_state
 
@@ -251,21 +262,21 @@ def in_six(record: "Record") -> dict[str, object]:
         "table": record["table"],
         "state": name_state(record),
         "rows": record["rows"],
-        "lag": spoken(record["lag_seconds"]),
+        "lag": render_duration(record["lag_seconds"]),
         "pending": record["pending_changes"],
         "dead letters": record["dead_letters_total"],
     }
 
 
-def essence(record: "Record") -> dict[str, object]:
+def to_wide_row(record: "Record") -> dict[str, object]:
     """A status record in one line of a grid."""
     least = record["recommended_max_staleness_minutes"]
     return {
         "table": record["table"],
         "rows": record["rows"],
-        "lag": spoken(record["lag_seconds"]),
-        "staleness": spoken(record["staleness_seconds"]),
-        "promised": spoken(record["max_staleness_seconds"]) or "nothing",
+        "lag": render_duration(record["lag_seconds"]),
+        "staleness": render_duration(record["staleness_seconds"]),
+        "promised": render_duration(record["max_staleness_seconds"]) or "nothing",
         "stale": "STALE" if record["stale"] else "no",
         "pending": record["pending_changes"],
         "waiting": record["waiting_transactions"],
@@ -276,16 +287,16 @@ def essence(record: "Record") -> dict[str, object]:
         "order": record["order"],
         "files": record["files"],
         "vectors": record["deletion_vectors"],
-        "apply p95": spoken(record["apply_p95_seconds"]),
-        "recommended": spoken(least and 60 * least),
+        "apply p95": render_duration(record["apply_p95_seconds"]),
+        "recommended": render_duration(least and 60 * least),
         "verified through": record["verified_through"],
         "adds up": "yes" if record["accounted"] else "NO",
         "last failure": record["last_failure"],
     }
 
 
-def utc(text: str, option: str = "--as-of") -> str:
-    """A time as people write it, as Spark reads it in UTC; one without a zone is in UTC.
+def to_utc(text: str, option: str = "--as-of") -> str:
+    """An ISO 8601 time as Spark reads it in UTC; one without a zone is in UTC.
 
     Raises:
         ConfigurationError: it is not a time.
@@ -295,14 +306,14 @@ def utc(text: str, option: str = "--as-of") -> str:
     except ValueError as wrong:
         expected = "a time such as 2026-01-31T12:00:00Z"
         raise ConfigurationError("command line", option, text, expected, "correct it") from wrong
-    known = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-    return known.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return zoned.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
 def _refuse_commands(spark: "SparkSession", query: str) -> None:
-    """Refuses whatever is no question.
+    """Refuses statements that change anything.
 
-    A classic session's parser tells the kind of a statement. On Spark Connect its first words do.
+    A classic session's parser knows the kind of a statement. On Spark Connect its first words do.
     """
     session = getattr(spark, "_jsparkSession", None)
     if session is None:
@@ -311,10 +322,10 @@ def _refuse_commands(spark: "SparkSession", query: str) -> None:
         passes = _only_asks(session.sessionState().sqlParser().parsePlan(query))
     if passes:
         return
-    found = (_QUOTED.sub(" ", query).upper().split() or [""])[0]
+    first_word = (_QUOTED.sub(" ", query).upper().split() or [""])[0]
     raise QueryRefused(
-        f"the query\n  found:    a command, {found} …: `lakehouse sql` only asks\n"
-        f"  expected: {_ASKS}\n  do:       {_INSTEAD.get(found, _BY_YAML)}"
+        f"the query\n  found:    a command, {first_word} …: `lakehouse sql` only asks\n"
+        f"  expected: {_ASKS}\n  do:       {_INSTEAD.get(first_word, _BY_YAML)}"
     )
 
 
@@ -336,13 +347,13 @@ def _only_asks(plan: "JavaObject") -> bool:
     return all(_only_asks(children.apply(at)) for at in range(children.size()))
 
 
-def _refusal(message: str, views: Sequence[str]) -> str:
-    """What Spark says of a query; of a table that is not there, the one that was meant."""
+def _render_refusal(message: str, views: Sequence[str]) -> str:
+    """Spark's message; for a table that does not exist, one that suggests a name."""
     name = re.match(r"\[TABLE_OR_VIEW_NOT_FOUND\] .*?((?:`[^`]+`\.?)+)", message)
     if name is None:
         return message
     written = name[1].replace("`", "")
-    meant = nearest(written, views)
+    meant = find_nearest(written, views)
     action = 'see `lakehouse sql "SHOW TABLES IN gold"`'
     action = f"did you mean {meant}? Else {action}" if meant else action
     return f"the query\n  found:    {written}\n  expected: a table\n  do:       {action}"
@@ -350,15 +361,15 @@ def _refusal(message: str, views: Sequence[str]) -> str:
 
 def _print_rows(answer: "DataFrame", shown: str) -> None:
     from cdc_lakehouse.terminal import answers
-    from cdc_lakehouse.terminal.console import awaited, page_grid, say, show_grid
+    from cdc_lakehouse.terminal.console import page_grid, say, show_grid, wait_for_first
 
     if shown in ("table", "pages") and not answer.columns:
         say("done")
     elif shown == "pages":
-        page_grid(answer.columns, awaited("asking", answers.texts(answer)))
+        page_grid(answer.columns, wait_for_first("asking", answers.row_texts(answer)))
     elif shown == "table":
-        show_grid(answer.columns, awaited("asking", answers.texts(answer)), ALL_SHOWN)
+        show_grid(answer.columns, wait_for_first("asking", answers.row_texts(answer)), ALL_SHOWN)
     else:
         lines = answers.json_lines(answer) if shown == "json" else answers.csv_lines(answer)
-        for line in awaited("asking", lines):
+        for line in wait_for_first("asking", lines):
             print(line)

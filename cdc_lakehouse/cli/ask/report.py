@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from cdc_lakehouse.cli.ask.told import ask_status
-from cdc_lakehouse.cli.front import check_lake, command, configured_whole, start
+from cdc_lakehouse.cli.ask.status_records import ask_status
+from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from lakehouse.storage.lake import Lake
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 Output = Annotated[
     Path | None,
@@ -31,33 +31,33 @@ def report(chosen: Chosen, output: Output = None, docs: Docs = None) -> None:
     It shows every run with its duration and error, and every table with its columns and rules. It
     needs nothing from the network: open it, mail it, keep it.
     """
-    from cdc_lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import show_progress
 
-    target, tables, everything = configured_whole(chosen)
-    file = destination(target, output)
+    target, tables, everything = load_whole_conf(chosen)
+    file = find_report_file(target, output)
     check_lake(target)
-    spark = start(target, tables)
+    spark = start_spark(target, tables)
 
-    from gold.report.html import write
+    from gold.report.html import write_report
 
-    with progress("report") as tell:
-        tell(f"asking about {counted(len(tables), 'table')}")
-        told = ask_status(Lake(spark, target), tables, everything)
-        write(spark, target, tables, file, told, docs or docs_of(target))
-    print(f"report of {counted(len(tables), 'table')} in {file}")
+    with show_progress("report") as tell:
+        tell(f"asking about {render_count(len(tables), 'table')}")
+        pipeline = ask_status(Lake(spark, target), tables, everything)
+        write_report(spark, target, tables, file, pipeline, docs or docs_of(target))
+    print(f"report of {render_count(len(tables), 'table')} in {file}")
 
 
 def docs_of(target: Target) -> Path | None:
-    """Where `quality` writes unless it is told otherwise; nowhere in a catalog."""
+    """The default folder of `quality`'s Data Docs; None in a catalog."""
     return None if target.catalog else Path(target.lake, "_docs")
 
 
-def destination(target: Target, output: Path | None = None) -> Path:
-    """Where the report goes.
+def find_report_file(target: Target, output: Path | None = None) -> Path:
+    """The file of the report.
 
     Raises:
-        ConfigurationError: nothing was said, and the target keeps its tables in a catalog; or
-            a folder was named.
+        ConfigurationError: no file was given, and the target keeps its tables in a catalog; or
+            a folder was given.
     """
     if output is None and (target.catalog or "://" in target.lake):
         expected = "a file, such as /Volumes/catalog/gold/reports/report.html"

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdc_lakehouse.cli.front import app, check_lake, command, configured, enter
+from cdc_lakehouse.cli.front import app, check_lake, command, load_conf, run_command_line
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.warm import warm_process
 from cdc_lakehouse.cli.work.run import seconds_of
 from lakehouse.config.target import Target
-from lakehouse.durations import spoken
+from lakehouse.durations import render_duration
 from lakehouse.errors import ConfigurationError, SparkUnavailable
 from lakehouse.remedies import check_writable, java_ended
 from lakehouse.spark.server import Server, find_server, is_own, remove_server, write_server
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gold.views.catalog import ServedCatalog
 
 GLANCE_SECONDS, IDLE_SECONDS = 0.5, 5.0
-"""How often a server looks at the lake, and at what its clients do."""
+"""Seconds between two looks at the lake, and at what a server's clients do."""
 LONGEST_START, LONGEST_STOP = 300.0, 30.0
 
 Stop = Annotated[bool, typer.Option("--stop", help="End the lake's server.")]
@@ -52,12 +52,12 @@ def serve(
     notebooks, dbt and other clients: gold.T, silver.T and bronze.T are there as in `lakehouse sql`.
     It listens on this machine only; the URL holds the token without which it answers nobody.
     """
-    target, _ = configured(chosen)
+    target, _ = load_conf(chosen)
     longest = seconds_of(idle, "--idle")
     _check_kind(target)
     running = find_server(target)
     if stop:
-        print("no server runs for this lake" if running is None else _stopped(running))
+        print("no server runs for this lake" if running is None else _stop_server(running))
         return
     check_lake(target)
     check_writable(target)
@@ -66,16 +66,18 @@ def serve(
             if not asked:
                 _be_server(target, port, longest)
                 return
-        enter(app)
+        run_command_line(app)
         sys.exit()
     if running is None:
-        running = _started(target, chosen, ["--idle", idle, "--port", str(port)])
-        print(f"it ends once idle for {spoken(longest)}, or by serve --stop", file=sys.stderr)
+        running = _start_process(target, chosen, ["--idle", idle, "--port", str(port)])
+        print(
+            f"it ends once idle for {render_duration(longest)}, or by serve --stop", file=sys.stderr
+        )
     print(running.url)
 
 
 def _check_kind(target: Target) -> None:
-    """Whether the target has a Spark that could be kept warm.
+    """Refuses a target whose Spark cannot be kept warm.
 
     Raises:
         ConfigurationError: its Spark is elsewhere.
@@ -88,13 +90,13 @@ def _check_kind(target: Target) -> None:
     )
 
 
-def _started(target: Target, chosen: Chosen, options: list[str]) -> Server:
+def _start_process(target: Target, chosen: Chosen, options: list[str]) -> Server:
     """Starts the server as a process of its own and waits until it answers.
 
     Raises:
         SparkUnavailable: it ended instead; the message has the last of its log.
     """
-    from cdc_lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import show_progress
 
     given = ["--conf", str(chosen.conf), "--target", chosen.target]
     given += ["--root", chosen.root] if chosen.root is not None else []
@@ -102,7 +104,7 @@ def _started(target: Target, chosen: Chosen, options: list[str]) -> Server:
     command = [sys.executable, "-m", "lakehouse", "serve", "--foreground", *options, *given]
     log = Path(target.lake, "_logs", "serve.log")
     log.parent.mkdir(parents=True, exist_ok=True)
-    with progress("starting a server"), log.open("wb") as output:
+    with show_progress("starting a server"), log.open("wb") as output:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -121,7 +123,7 @@ def _started(target: Target, chosen: Chosen, options: list[str]) -> Server:
     raise SparkUnavailable(f"no server: {last[-2000:]}", f"read {log}")
 
 
-def _stopped(server: Server) -> str:
+def _stop_server(server: Server) -> str:
     """Ends the server; returns what to say of it."""
     os.kill(server.pid, signal.SIGTERM)
     until = time.monotonic() + LONGEST_STOP
@@ -133,7 +135,7 @@ def _stopped(server: Server) -> str:
 
 
 def _be_server(target: Target, port: int, longest: int) -> None:
-    """Serves until told to stop, idle, or not the lake's server any more.
+    """Serves until a signal, until idle, or until another server has taken its place.
 
     Raises:
         SparkUnavailable: Spark does not start, or its Java has ended.
@@ -149,7 +151,7 @@ def _be_server(target: Target, port: int, longest: int) -> None:
     catalog = ServedCatalog(spark, target)
     try:
         server, use = _brought_up_to_date(target, catalog, server), LastUse(spark)
-        while not stop.is_set() and use.age() <= longest:
+        while not stop.is_set() and use.idle_seconds() <= longest:
             stop.wait(GLANCE_SECONDS)
             if not is_own(target, server):
                 break
@@ -161,7 +163,7 @@ def _be_server(target: Target, port: int, longest: int) -> None:
 
 
 def _brought_up_to_date(target: Target, catalog: "ServedCatalog", server: Server) -> Server:
-    """The server once it shows the lake as it is now; the lake's file tells of that."""
+    """Refreshes the catalog if views have changed; the server as its file then records it."""
     from gold.views.catalog import digest_of_views
 
     shown = digest_of_views(target)
@@ -184,8 +186,8 @@ class LastUse:
         self._spark = spark
         self._used, self._looked = time.time(), time.monotonic()
 
-    def age(self) -> float:
-        """How long ago that was, in seconds.
+    def idle_seconds(self) -> float:
+        """Seconds since the last use.
 
         Raises:
             SparkUnavailable: Java has ended.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from cdc_lakehouse.cli.ask.queries import print_answer, print_status
-from cdc_lakehouse.cli.front import check_lake, command, configured_whole, start
+from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Target
@@ -51,7 +51,7 @@ class Asking(NamedTuple):
     everything: list[Table]
 
     @property
-    def views(self) -> list[str]:
+    def view_names(self) -> list[str]:
         """The names of gold's views."""
         return [f"gold.{n}" for t in self.tables for n in (t.table, f"{t.table}_history")]
 
@@ -64,20 +64,20 @@ def shell(chosen: Chosen) -> None:
     the shell only asks. Of a file or a pipe it reads queries without a prompt, and exits with 1
     when one of them failed.
     """
-    target, tables, everything = configured_whole(chosen)
+    target, tables, everything = load_whole_conf(chosen)
     check_lake(target)
-    given = Asking(start(target, tables, asks=True), target, tables, everything)
-    read = _reader(given)
+    given = Asking(start_spark(target, tables, asks=True), target, tables, everything)
+    read = _build_reader(given)
     failed = False
-    for statement in statements(read):
+    for statement in read_statements(read):
         if statement == "\\q":
             break
-        failed = not _answer(given, statement) or failed
+        failed = not _answer_statement(given, statement) or failed
     if failed and not sys.stdin.isatty():
         raise typer.Exit(1)
 
 
-def statements(read: Read) -> Iterator[str]:
+def read_statements(read: Read) -> Iterator[str]:
     """The queries and commands that are typed, each whole, until the input ends."""
     rest = ""
     while True:
@@ -110,15 +110,15 @@ def split_queries(text: str) -> tuple[list[str], str]:
     return [query for query in whole if query], text[begin:]
 
 
-def _answer(given: Asking, statement: str) -> bool:
+def _answer_statement(given: Asking, statement: str) -> bool:
     """Prints the answer to a query or command, or why there is none; whether there is one."""
     from cdc_lakehouse.terminal.console import show_error
 
     try:
         if statement.startswith("\\"):
-            _obey(given, statement)
+            _run_command(given, statement)
         else:
-            print_answer(given.spark, given.target, statement, "pages", views=given.views)
+            print_answer(given.spark, given.target, statement, "pages", views=given.view_names)
     except LakehouseError as failure:
         show_error(str(failure))
         return False
@@ -129,7 +129,7 @@ def _answer(given: Asking, statement: str) -> bool:
     return True
 
 
-def _obey(given: Asking, statement: str) -> None:
+def _run_command(given: Asking, statement: str) -> None:
     """Carries out a command that begins with a backslash.
 
     Raises:
@@ -139,10 +139,10 @@ def _obey(given: Asking, statement: str) -> None:
 
     word, _, name = statement.partition(" ")
     if word == "\\d" and name.strip():
-        query = f"DESCRIBE TABLE {_quoted(given.target, name.strip())}"
-        print_answer(given.spark, given.target, query, "pages", views=given.views)
+        query = f"DESCRIBE TABLE {_quote_name(given.target, name.strip())}"
+        print_answer(given.spark, given.target, query, "pages", views=given.view_names)
     elif word == "\\d":
-        show_grid(["layer", "table"], [[layer, table] for layer, table in tables_of(given)])
+        show_grid(["layer", "table"], [[layer, table] for layer, table in list_tables(given)])
     elif word == "\\status":
         print_status(
             Lake(given.spark, given.target), given.tables, False, everything=given.everything
@@ -154,36 +154,36 @@ def _obey(given: Asking, statement: str) -> None:
         raise QueryRefused(f"the shell\n  found:    {word}\n  expected: {expected}")
 
 
-def tables_of(given: Asking) -> list[tuple[str, str]]:
+def list_tables(given: Asking) -> list[tuple[str, str]]:
     """Layer and name of every table and view; gold first, without what the layers keep inside."""
-    from lakehouse.storage.views import stored
+    from lakehouse.storage.views import load_views
 
-    found = list[tuple[str, str]]()
+    tables = list[tuple[str, str]]()
     for layer in reversed(LAYERS):
-        listed = set(names.listed(given.spark, given.target, layer))
-        views = set() if given.target.catalog else set(stored(given.target, layer))
+        listed = set(names.list_tables(given.spark, given.target, layer))
+        views = set() if given.target.catalog else set(load_views(given.target, layer))
         shown = (name for name in listed | views if not name.startswith("_"))
-        found += [(layer, name) for name in sorted(shown)]
-    return found
+        tables += [(layer, name) for name in sorted(shown)]
+    return tables
 
 
-def columns_of(given: Asking, name: str) -> list[str]:
+def list_columns(given: Asking, name: str) -> list[str]:
     """The columns of `LAYER.TABLE`; none of what is not there."""
     from gold.job import open_catalog
     from lakehouse.spark.spark_failures import SPARK_FAILURES
 
     try:
         open_catalog(given.spark, given.target, name)
-        return given.spark.sql(f"SELECT * FROM {_quoted(given.target, name)}").columns
+        return given.spark.sql(f"SELECT * FROM {_quote_name(given.target, name)}").columns
     except (*SPARK_FAILURES, LakehouseError):
         return []
 
 
-def _quoted(target: Target, name: str) -> str:
+def _quote_name(target: Target, name: str) -> str:
     """`T` or `LAYER.T` as SQL; a name without a layer is gold's."""
     layer, dot, table = name.replace("`", "").rpartition(".")
     if target.catalog:
-        return name if dot else f"{names.schema(target, 'gold')}.{names.quote(name)}"
+        return name if dot else f"{names.schema_name(target, 'gold')}.{names.quote(name)}"
     return f"{names.quote(layer if dot else 'gold')}.{names.quote(table)}"
 
 
@@ -193,20 +193,20 @@ class Words:
     def __init__(self, given: Asking) -> None:
         """Take the tables as they are now; columns are looked up when they are wanted."""
         self._given = given
-        self._tables = [f"{layer}.{name}" for layer, name in tables_of(given)]
+        self._tables = [f"{layer}.{name}" for layer, name in list_tables(given)]
         self._columns: dict[str, list[str]] = {}
         self.typed = ""
 
-    def known(self, text: str) -> list[str]:
-        """The words that may stand in the text, which comes after what was typed before."""
+    def list_words(self, text: str) -> list[str]:
+        """The words that may complete the text; columns of tables in `typed` are among them."""
         for name in self._tables:
             if name in f"{self.typed} {text}" and name not in self._columns:
-                self._columns[name] = columns_of(self._given, name)
+                self._columns[name] = list_columns(self._given, name)
         columns = {column for each in self._columns.values() for column in each}
         return [*COMMANDS, *self._tables, *sorted(columns), *KEYWORDS]
 
 
-def _reader(given: Asking) -> Read:
+def _build_reader(given: Asking) -> Read:
     """What reads a line: at a terminal with history and completion, where that is installed."""
     if not sys.stdin.isatty():
         return lambda _: _next_line()
@@ -224,7 +224,7 @@ def _reader(given: Asking) -> Read:
         history=FileHistory(str(file)), complete_in_thread=True, complete_while_typing=False
     )
     session.completer = WordCompleter(
-        lambda: words.known(session.default_buffer.text), ignore_case=True, pattern=_WORD
+        lambda: words.list_words(session.default_buffer.text), ignore_case=True, pattern=_WORD
     )
 
     def read(prompt: str) -> str:

@@ -23,7 +23,7 @@ from cdc_lakehouse.project.upgrade import (
 )
 from lakehouse.config.table import IDENTIFIER
 from lakehouse.errors import ConfigurationError, UpgradeConflict
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 NewMode = Annotated[
     Mode | None, typer.Option("--mode", help="What keeps the tables up to date, on Databricks.")
@@ -47,7 +47,7 @@ def make_bundle(folder: Path, catalog: str, mode: Mode | None, wheel_volume: str
         return
     name = re.sub(r"\W+", "_", folder.absolute().name).strip("_")
     answers = ProjectAnswers(
-        name, version(PACKAGE), catalog, mode or MODES[0], _volume(wheel_volume)
+        name, version(PACKAGE), catalog, mode or MODES[0], _check_volume(wheel_volume)
     )
     for option, text in (("FOLDER", name), ("--catalog", catalog)):
         if not re.fullmatch(IDENTIFIER, text):
@@ -60,7 +60,7 @@ def make_bundle(folder: Path, catalog: str, mode: Mode | None, wheel_volume: str
     for path in wanted.keys() - set(there):
         apply_change(folder, FileChange(path, "added", None, wanted[path]))
     write_record(folder, ProjectRecord(answers, texts))
-    print(f"made {counted(len(wanted) - len(there), 'file')} in {folder}")
+    print(f"made {render_count(len(wanted) - len(there), 'file')} in {folder}")
     for path in there:
         print(f"{folder / path} is there already and was left alone")
     print("next: read README.md; lakehouse validate; pytest tests")
@@ -83,13 +83,13 @@ def upgrade(
     record = read_record(folder)
     answers = record.answers._replace(version=version(PACKAGE), mode=mode or record.answers.mode)
     if wheel_volume is not None:
-        answers = answers._replace(wheel_volume=_volume(wheel_volume))
+        answers = answers._replace(wheel_volume=_check_volume(wheel_volume))
     texts = render_project(answers)
     changes = find_changes(folder, record.files, texts)
     for change in changes:
         print(f"{change.effect:<8} {change.path}")
         if dry_run:
-            print(_difference(change), end="")
+            print(_render_diff(change), end="")
         else:
             apply_change(folder, change)
     if not dry_run:
@@ -98,15 +98,15 @@ def upgrade(
     if not changes:
         print(f"nothing to change: {now}")
     else:
-        print(f"{counted(len(changes), 'file')}, {before} to {now}" + (", not done" * dry_run))
-    _tell_conflicts(changes, dry_run)
+        print(f"{render_count(len(changes), 'file')}, {before} to {now}" + (", not done" * dry_run))
+    _print_conflicts(changes, dry_run)
 
 
-def _tell_conflicts(changes: Sequence[FileChange], dry_run: bool) -> None:
-    """Ends with exit code 1 where a person has to choose.
+def _print_conflicts(changes: Sequence[FileChange], dry_run: bool) -> None:
+    """Prints which files were kept.
 
     Raises:
-        UpgradeConflict: with the files.
+        UpgradeConflict: some files have conflicts, for a person to resolve.
     """
     conflicts = [change.path for change in changes if change.effect == "conflict"]
     for change in changes:
@@ -116,13 +116,13 @@ def _tell_conflicts(changes: Sequence[FileChange], dry_run: bool) -> None:
         raise UpgradeConflict(conflicts)
 
 
-def _difference(change: FileChange) -> str:
+def _render_diff(change: FileChange) -> str:
     before = (change.before or "").splitlines(keepends=True)
     after = (change.after or "").splitlines(keepends=True)
     return "".join(difflib.unified_diff(before, after, change.path, change.path))
 
 
-def _volume(given: str | None) -> str:
+def _check_volume(given: str | None) -> str:
     """The folder of the wheels without a slash at its end.
 
     Raises:

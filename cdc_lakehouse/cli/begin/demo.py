@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from cdc_lakehouse.cli.ask.queries import in_six
-from cdc_lakehouse.cli.ask.report import destination
-from cdc_lakehouse.cli.ask.told import ask_status
-from cdc_lakehouse.cli.front import command, configured, start
+from cdc_lakehouse.cli.ask.queries import to_narrow_row
+from cdc_lakehouse.cli.ask.report import find_report_file
+from cdc_lakehouse.cli.ask.status_records import ask_status
+from cdc_lakehouse.cli.front import command, load_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen, same_lake
 from cdc_lakehouse.cli.work.rounds import Round
 from cdc_lakehouse.cli.work.run import fail_at_the_end, one_round
@@ -35,36 +35,36 @@ def demo(chosen: Chosen) -> None:
     It takes about a minute on two processors. Everything it writes lies in lake/ and landing/ below
     the root, and in conf/ where there is none.
     """
-    from gold.report.html import write
+    from gold.report.html import write_report
 
-    chosen = chosen._replace(conf=shop.configuration(chosen.conf))
-    target, tables = configured(chosen)
-    tables = shop.of_the_shop(tables)
-    with _step(1, "the captured events are dropped into landing/shop"):
+    chosen = chosen._replace(conf=shop.copy_configuration(chosen.conf))
+    target, tables = load_conf(chosen)
+    tables = shop.select_shop_tables(tables)
+    with _time_step(1, "the captured events are dropped into landing/shop"):
         dropped = shop.place_events(target, tables)
-    with _step(2, "Spark is up"):
-        spark = start(target, tables, sends_functions=True)
-    with _step(3, "bronze, silver and gold are done"):
+    with _time_step(2, "Spark is up"):
+        spark = start_spark(target, tables, sends_functions=True)
+    with _time_step(3, "bronze, silver and gold are done"):
         entries = one_round(Round(spark, target), tables, list(LAYERS))
     with ThreadPoolExecutor(1) as beside:
-        asked = beside.submit(_answers, spark, target, tables)
-        with _step(4, "the report is written"):
-            told = ask_status(Lake(spark, target), tables, tables)
-            page, records = destination(target), told.records
-            write(spark, target, tables, page, told)
+        asked = beside.submit(_answer_questions, spark, target, tables)
+        with _time_step(4, "the report is written"):
+            pipeline = ask_status(Lake(spark, target), tables, tables)
+            page, records = find_report_file(target), pipeline.records
+            write_report(spark, target, tables, page, pipeline)
         fail_at_the_end(entries)
-        with _step(5, "gold has answered"):
+        with _time_step(5, "gold has answered"):
             answers, explained = asked.result()
     shown = [{**record, "rejected": record["dead_letters_total"]} for record in records]
-    statuses = [record | {"state": in_six(record)["state"]} for record in shown]
+    statuses = [record | {"state": to_narrow_row(record)["state"]} for record in shown]
     story = Story(dropped, statuses, explained, answers, page, same_lake(chosen))
     for line in story_lines(story):
         print(line)
 
 
 @contextmanager
-def _step(number: int, done: str) -> Iterator[None]:
-    """A line once the step is done, with its seconds."""
+def _time_step(number: int, done: str) -> Iterator[None]:
+    """Prints a line with the step's seconds once it is done."""
     from cdc_lakehouse.terminal.console import say
 
     began = time.monotonic()
@@ -72,24 +72,26 @@ def _step(number: int, done: str) -> Iterator[None]:
     say(f"[{number}/{STEPS}] {done}  ({time.monotonic() - began:.1f} s)")
 
 
-def _answers(
+def _answer_questions(
     spark: "SparkSession", target: Target, tables: Sequence[Table]
 ) -> "tuple[dict[str, list[Row]], list[Explained]]":
     """The rows of the demo's questions by name, and what was done with one customer's records."""
-    asked = shop.questions(tables).items()
-    answers = {name: _rows(spark, target, query) for name, query in asked}
-    return answers, _explained(spark, target, tables)
+    asked = shop.select_questions(tables).items()
+    answers = {name: _query_rows(spark, target, query) for name, query in asked}
+    return answers, _explain_customer(spark, target, tables)
 
 
-def _rows(spark: "SparkSession", target: Target, query: str) -> "list[Row]":
+def _query_rows(spark: "SparkSession", target: Target, query: str) -> "list[Row]":
     from cdc_lakehouse.terminal import answers
     from gold.job import open_catalog
 
     open_catalog(spark, target, query)
-    return list(answers.texts(spark.sql(query)))
+    return list(answers.row_texts(spark.sql(query)))
 
 
-def _explained(spark: "SparkSession", target: Target, tables: Sequence[Table]) -> "list[Explained]":
+def _explain_customer(
+    spark: "SparkSession", target: Target, tables: Sequence[Table]
+) -> "list[Explained]":
     """What was done with the records of the demo's customer; nothing without that table."""
     from silver.audit.explain import explain
 

@@ -12,7 +12,7 @@ from cdc_lakehouse.cli.front import command
 from cdc_lakehouse.cli.options import Chosen, same_lake
 from lakehouse.config.unpacking import table_schema
 from lakehouse.errors import ConfigurationError, LakeNotWritable
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from cdc_lakehouse.drafts.first_draft import Draft
@@ -74,15 +74,15 @@ def init(
     """
     if bundle:
         folder = Path(table or chosen.conf.parent)
-        with _writable(folder):
+        with _report_unwritable(folder):
             return make_bundle(folder, catalog, mode, wheel_volume)
-    _check(table, sample, source)
+    _check_options(table, sample, source)
     if is_project(chosen.conf) and not sample and source is None:
-        print(f"there is a project already: {_shown(chosen.conf)}")
-    with _writable(chosen.conf):
+        print(f"there is a project already: {_shorten_path(chosen.conf)}")
+    with _report_unwritable(chosen.conf):
         if not is_project(chosen.conf):
             for file in make_project(chosen.conf):
-                print(f"made {_shown(file)}")
+                print(f"made {_shorten_path(file)}")
         if sample:
             _from_files(chosen, table, sample)
         elif source is not None:
@@ -93,8 +93,8 @@ def init(
 
 
 @contextmanager
-def _writable(conf: Path) -> Iterator[None]:
-    """What the system refuses to write is named.
+def _report_unwritable(conf: Path) -> Iterator[None]:
+    """Within, an OSError becomes an error that names the place.
 
     Raises:
         LakeNotWritable: it has refused something.
@@ -102,11 +102,12 @@ def _writable(conf: Path) -> Iterator[None]:
     try:
         yield
     except OSError as refused:
-        place, found = _shown(Path(refused.filename or conf)), refused.strerror or str(refused)
-        raise LakeNotWritable(place, found, "make it writable, or go to another folder") from None
+        place = _shorten_path(Path(refused.filename or conf))
+        reason = refused.strerror or str(refused)
+        raise LakeNotWritable(place, reason, "make it writable, or go to another folder") from None
 
 
-def _check(table: str | None, sample: Sequence[Path] | None, source: str | None) -> None:
+def _check_options(table: str | None, sample: Sequence[Path] | None, source: str | None) -> None:
     if sample and source is not None:
         expected = "one of --from and --source"
         raise ConfigurationError("command line", "--source", "both", expected, "leave one out")
@@ -117,61 +118,61 @@ def _check(table: str | None, sample: Sequence[Path] | None, source: str | None)
 
 def _from_files(chosen: Chosen, table: str | None, given: Sequence[Path]) -> None:
     from cdc_lakehouse.drafts.first_draft import LandingPlace, write_draft, write_drafts
-    from cdc_lakehouse.drafts.sample import home_of
-    from cdc_lakehouse.terminal.console import wrapped
+    from cdc_lakehouse.drafts.sample import find_table_folder
+    from cdc_lakehouse.terminal.console import wrap_line
 
-    landing = _landing(chosen)
+    landing = _find_landing(chosen)
 
     def place_of(file: Path) -> LandingPlace:
-        home = home_of(file)
+        home = find_table_folder(file)
         inside = home.is_relative_to(landing)
         folder = str(home.relative_to(landing)) if inside else home.name
         named = folder if folder not in ("", ".") else file.name.partition(".")[0]
         return LandingPlace(named, inside and home != landing)
 
-    files = _files(given)
+    files = _list_files(given)
     if table is not None:
         drafts = [write_draft(table, files, chosen.conf, place_of)]
     else:
         drafts = write_drafts(files, chosen.conf, place_of)
-    _tell(drafts)
+    _print_drafts(drafts)
     more = same_lake(chosen)
     if all(draft.is_there for draft in drafts):
         print("nothing was written: remove a file to have it drafted again, or choose a name:")
         print(f"    lakehouse init TABLE --from {given[0]}{more}")
         return
-    moves = [step for draft in drafts for step in _moves(draft, landing)]
+    moves = [step for draft in drafts for step in _list_moves(draft, landing)]
     for step in moves[:MOST_MOVES]:
-        print("\n".join(wrapped(step)))
+        print("\n".join(wrap_line(step)))
     print(f"next: lakehouse validate{more}, then lakehouse run{more}")
 
 
-def _files(given: Sequence[Path]) -> list[Path]:
+def _list_files(given: Sequence[Path]) -> list[Path]:
     """The files, and those of the folders among them that are complete.
 
     Raises:
         ConfigurationError: a folder has none.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for place in given:
         below = [f for f in sorted(place.rglob("*")) if _is_sample(f.relative_to(place))]
         if place.is_dir() and not below:
             expected = f"a folder with {', '.join(sorted(ENDINGS))}"
             action = "name a folder that has some, such as landing"
             raise ConfigurationError("command line", f"--from {place}", "none", expected, action)
-        found += below if place.is_dir() else [place]
-    return found
+        files += below if place.is_dir() else [place]
+    return files
 
 
 def _is_sample(file: Path) -> bool:
     """Whether a file below a folder may hold changes; the project's own files do not."""
     hidden = any(part.startswith((".", "_")) for part in file.parts)
-    own = file.parts[0] in ("conf", "lake")
-    return not (hidden or own) and not ENDINGS.isdisjoint(file.suffixes)
+    of_project = file.parts[0] in ("conf", "lake")
+    return not (hidden or of_project) and not ENDINGS.isdisjoint(file.suffixes)
 
 
-def _moves(draft: "Draft", landing: Path) -> list[str]:
-    """What is to be done with the files of a new table that do not lie where it reads them."""
+def _list_moves(draft: "Draft", landing: Path) -> list[str]:
+    """Steps for a person: which files of a new table to move to where the table reads them."""
     from cdc_lakehouse.drafts.flat_rows import day_of_name, is_day_folder
 
     sample, place = draft.sample, draft.place
@@ -183,9 +184,9 @@ def _moves(draft: "Draft", landing: Path) -> list[str]:
         if sample.format == "snapshot" and day is None:
             into = folder / (day_of_name(file.name) or "YYYY-MM-DD")
             of = "" if into.name[0].isdigit() else ", the day that it shows"
-            steps.append(f"next: put {file.name} into {_shown(into)}{of}")
+            steps.append(f"next: put {file.name} into {_shorten_path(into)}{of}")
         elif not place.is_sure:
-            steps.append(f"next: put {file.name} into {_shown(folder / (day or ''))}")
+            steps.append(f"next: put {file.name} into {_shorten_path(folder / (day or ''))}")
     return steps
 
 
@@ -194,19 +195,21 @@ def _from_database(
 ) -> None:
     from cdc_lakehouse.drafts import source_draft as drafts
     from cdc_lakehouse.drafts.first_draft import write_text
-    from cdc_lakehouse.drafts.sample import identifier
-    from cdc_lakehouse.terminal.console import progress, wrapped
-    from gold.source_check.database import checked_url
+    from cdc_lakehouse.drafts.sample import to_identifier
+    from cdc_lakehouse.terminal.console import show_progress, wrap_line
+    from gold.source_check.database import check_url
 
-    given = checked_url(source)
-    with progress("reading the catalog of the database"):
-        url, found = drafts.read_tables(given)
-    connector = drafts.ConnectorDraft(url, prefix or identifier(url.database or "source"), brokers)
-    tables = drafts.names_of(found)
+    given = check_url(source)
+    with show_progress("reading the catalog of the database"):
+        url, listed = drafts.read_tables(given)
+    connector = drafts.ConnectorDraft(
+        url, prefix or to_identifier(url.database or "source"), brokers
+    )
+    tables = drafts.name_tables(listed)
     _check_named(table, list(tables))
     wanted = {name: of for name, of in tables.items() if table in (None, name)}
     files = chosen.conf / "tables"
-    _tell(
+    _print_drafts(
         [
             write_text(files / f"{name}.yml", drafts.source_draft(name, of, connector))
             for name, of in wanted.items()
@@ -217,12 +220,14 @@ def _from_database(
     file = chosen.conf / "connector.json"
     if not file.exists():
         file.write_text(drafts.connector_text(list(wanted.values()), connector), encoding="utf-8")
-        print(f"wrote {_shown(file)}, for Debezium in Kafka Connect")
+        print(f"wrote {_shorten_path(file)}, for Debezium in Kafka Connect")
         print("the worker needs: config.providers=env, and the variable DATABASE_PASSWORD")
-    for line in drafts.preparations(list(wanted.values()), url):
-        print("\n".join(wrapped(f"the database needs: {line}")))
+    for line in drafts.list_preparations(list(wanted.values()), url):
+        print("\n".join(wrap_line(f"the database needs: {line}")))
     if brokers is None:
-        print(f"the tables read files in {_shown(_landing(chosen) / connector.prefix)};")
+        print(
+            f"the tables read files in {_shorten_path(_find_landing(chosen) / connector.prefix)};"
+        )
         print("    to read them from Kafka, draft them with --kafka HOST:PORT")
     more = same_lake(chosen)
     print(f"next: start the connector, then lakehouse validate{more},", end=" ")
@@ -231,16 +236,16 @@ def _from_database(
 
 def _check_named(table: str | None, tables: Sequence[str]) -> None:
     """Refuses a table that the database does not have."""
-    from lakehouse.config.unpacking import nearest
+    from lakehouse.config.unpacking import find_nearest
 
     if table is not None and table not in tables:
-        meant = nearest(table, tables)
+        meant = find_nearest(table, tables)
         action = f"did you mean {meant}?" if meant else "name one of them, or none for all"
         expected = f"one of {', '.join(tables)}"
         raise ConfigurationError("command line", "TABLE", table, expected, action)
 
 
-def _landing(chosen: Chosen) -> Path:
+def _find_landing(chosen: Chosen) -> Path:
     """The landing root of the target; where there is no target, that of a new project."""
     from lakehouse.config.loading import load_target
 
@@ -248,18 +253,18 @@ def _landing(chosen: Chosen) -> Path:
     return Path(target.landing)
 
 
-def _tell(drafts: "Sequence[Draft]") -> None:
+def _print_drafts(drafts: "Sequence[Draft]") -> None:
     for draft in drafts:
         if draft.is_there:
-            print(f"{_shown(draft.file)} is there already and was left alone")
+            print(f"{_shorten_path(draft.file)} is there already and was left alone")
             continue
-        lines = counted(draft.checks, "line")
-        checks = f"; look at {lines} with 'check'" if draft.checks else ""
-        print(f"wrote {_shown(draft.file)}{checks}")
+        lines = render_count(draft.check_count, "line")
+        checks = f"; look at {lines} with 'check'" if draft.check_count else ""
+        print(f"wrote {_shorten_path(draft.file)}{checks}")
 
 
-def _shown(file: Path) -> str:
-    """A path from here, where it lies below."""
+def _shorten_path(file: Path) -> str:
+    """The path; relative to the working folder where it lies below it."""
     absolute = file.absolute()
     here = Path.cwd()
     return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)

@@ -1,4 +1,4 @@
-"""`plan`: what the YAML as it is now would change, told without Spark where that is possible."""
+"""`plan`: what the current YAML would change; without Spark where the lake has no catalog."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cdc_lakehouse.cli.front import command, configured_whole, start
+from cdc_lakehouse.cli.front import command, load_whole_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.silence import without_yaml
 from gold.status.plan import WORST, Held, Planned
-from gold.status.plan import plan as planned
+from gold.status.plan import plan_changes as planned
 from lakehouse.config.column_types import read_type
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -40,26 +40,26 @@ def plan(chosen: Chosen, shown: ShownPlan = "table") -> None:
 
     Nothing is written. A table that has to be rebuilt is refused by `run` until it is.
     """
-    from cdc_lakehouse.terminal.console import show_records, wrapped
+    from cdc_lakehouse.terminal.console import show_records, wrap_line
 
-    target, tables, everything = configured_whole(chosen)
-    found = [planned(table, held) for table, held in _held(target, tables)]
-    found.sort(key=lambda each: WORST.index(each.effect))
+    target, tables, everything = load_whole_conf(chosen)
+    plans = [planned(table, held) for table, held in _read_held_tables(target, tables)]
+    plans.sort(key=lambda each: WORST.index(each.effect))
     if shown == "markdown":
-        print("\n".join(_markdown(found)))
+        print("\n".join(_render_markdown(plans)))
         return
     as_json = shown == "json"
-    show_records([each._asdict() if as_json else _row(each) for each in found], as_json)
+    show_records([each._asdict() if as_json else _build_row(each) for each in plans], as_json)
     if not as_json:
-        changed = [each for each in found if each.effect not in ("new", "nothing")]
+        changed = [each for each in plans if each.effect not in ("new", "nothing")]
         reasons = [f"{each.table}: {why}" for each in changed for why in each.why]
         for text in [*reasons, *without_yaml(target, everything)]:
-            print("\n".join(wrapped(text)))
+            print("\n".join(wrap_line(text)))
 
 
-def _markdown(found: Sequence[Planned]) -> Iterator[str]:
+def _render_markdown(plans: Sequence[Planned]) -> Iterator[str]:
     """A table for a comment on a pull request, and why each table changes."""
-    rows = [_row(each) for each in found]
+    rows = [_build_row(each) for each in plans]
     head = ("table", "effect", "records", "rows", "do")
     yield f"| {' | '.join(head)} |"
     yield "|---|---|--:|--:|---|"
@@ -67,11 +67,11 @@ def _markdown(found: Sequence[Planned]) -> Iterator[str]:
         cells = ["" if row[name] is None else str(row[name]) for name in head]
         cells[-1] = f"`{cells[-1]}`" if cells[-1].startswith("lakehouse") else cells[-1]
         yield f"| {' | '.join(cells)} |"
-    reasons = [f"- `{each.table}`: {why}" for each in found for why in each.why]
+    reasons = [f"- `{each.table}`: {why}" for each in plans for why in each.why]
     yield from ["", *reasons] if reasons else []
 
 
-def _row(each: Planned) -> dict[str, object]:
+def _build_row(each: Planned) -> dict[str, object]:
     return {
         "table": each.table,
         "effect": each.effect,
@@ -81,29 +81,29 @@ def _row(each: Planned) -> dict[str, object]:
     }
 
 
-def _held(target: Target, tables: Sequence[Table]) -> list[tuple[Table, Held | None]]:
+def _read_held_tables(target: Target, tables: Sequence[Table]) -> list[tuple[Table, Held | None]]:
     """What the lake holds of each table: read from the files, or by Spark from a catalog."""
-    remembered = _remembered(target, tables)
-    return [(table, _of(target, tables, table, remembered)) for table in tables]
+    remembered = _read_fingerprints(target, tables)
+    return [(table, _read_held(target, tables, table, remembered)) for table in tables]
 
 
-def _of(
+def _read_held(
     target: Target,
     tables: Sequence[Table],
     table: Table,
     remembered: Mapping[str, Mapping[str, str]],
 ) -> Held | None:
-    from silver.state.fingerprint import differences
+    from silver.state.fingerprint import list_differences
 
-    different = list(differences(table, remembered.get(table.table, {})))
+    different = list(list_differences(table, remembered.get(table.table, {})))
     if target.catalog:
-        spark = start(target, tables)
-        if not names.exists(spark, target, "silver", f"{table.table}_changes"):
+        spark = start_spark(target, tables)
+        if not names.table_exists(spark, target, "silver", f"{table.table}_changes"):
             return None
-        log = spark.table(names.name(target, "silver", f"{table.table}_changes"))
+        log = spark.table(names.table_name(target, "silver", f"{table.table}_changes"))
         columns = {f.name: f.dataType.simpleString() for f in log.schema.fields}
         kinds = {name: str(read_type(kind)) for name, kind in columns.items()}
-        return Held(kinds, different, log.count(), None, _clustered(spark, target, table))
+        return Held(kinds, different, log.count(), None, _cluster_columns(spark, target, table))
     changes = read_table_log(target, "silver", f"{table.table}_changes")
     if changes is None:
         return None
@@ -114,20 +114,22 @@ def _of(
     return Held(changes.columns, different, changes.rows, rows, clustered)
 
 
-def _clustered(spark: "SparkSession", target: Target, table: Table) -> list[str]:
-    from lakehouse.storage.upkeep import facts
+def _cluster_columns(spark: "SparkSession", target: Target, table: Table) -> list[str]:
+    from lakehouse.storage.upkeep import read_facts
 
-    if not names.exists(spark, target, "silver", kept_name(table)):
+    if not names.table_exists(spark, target, "silver", kept_name(table)):
         return table.cluster_by
-    return [*facts(spark, names.name(target, "silver", kept_name(table))).layout.cluster_by]
+    return [
+        *read_facts(spark, names.table_name(target, "silver", kept_name(table))).layout.cluster_by
+    ]
 
 
-def _remembered(target: Target, tables: Sequence[Table]) -> Mapping[str, Mapping[str, str]]:
-    """What every table was built with, as its newest state in the ledger tells."""
+def _read_fingerprints(target: Target, tables: Sequence[Table]) -> Mapping[str, Mapping[str, str]]:
+    """The fingerprint of every table, from its newest state in the ledger."""
     from lakehouse.run import ledger
 
     if target.catalog:
-        states = ledger.read_states(start(target, tables), target)
+        states = ledger.read_states(start_spark(target, tables), target)
     else:
         states = ledger.read_local_states(target) or {}
     return {table: json.loads(state).get("built", {}) for table, state in states.items()}

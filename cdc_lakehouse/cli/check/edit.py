@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdc_lakehouse.cli.check.dead_letters import letters, replay_letters
-from cdc_lakehouse.cli.front import check_lake, command, configured_whole, start
+from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
-from cdc_lakehouse.cli.work.locking import locked
-from cdc_lakehouse.cli.work.run import failed, raise_all
-from lakehouse.config.loading import select
+from cdc_lakehouse.cli.work.locking import lock_tables
+from cdc_lakehouse.cli.work.run import list_failures, raise_all
+from lakehouse.config.loading import select_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
@@ -42,14 +42,14 @@ def edit(chosen: Chosen, place: Place, file: File = None) -> None:
     one stands beside it, and rebuilds and verify read that. Still wrong, it stays a dead letter;
     the next edit begins with the text as it was mended.
     """
-    given = None if file is None else _read(file)
-    target, tables, everything = configured_whole(chosen)
+    given = None if file is None else _read_text(file)
+    target, tables, everything = load_whole_conf(chosen)
     check_lake(target)
-    spark = start(target, tables, sends_functions=True)
-    letter = _find(spark, target, tables, place)
+    spark = start_spark(target, tables, sends_functions=True)
+    letter = _find_letter(spark, target, tables, place)
     table = _table_of(letter, tables, place)
     now = _text_now(spark, target, letter)
-    text = given if given is not None else _edited(now)
+    text = given if given is not None else _edit_text(now)
     if text in (None, now):
         print("nothing was changed")
         return
@@ -64,19 +64,21 @@ def _hand_back(
     text: str,
 ) -> None:
     """Keeps the mended text, and replays the letter; `tables` are its own and all configured."""
-    from bronze.mended import mend
+    from bronze.mended import mend_record
     from silver.changelog.dead_letter_list import Wanted
 
     (table, everything), run_id = tables, uuid.uuid4().hex
-    with locked(target, [table], ["silver"], run_id) as (free, failures):
+    with lock_tables(target, [table], ["silver"], run_id) as (free, failures):
         if free:
-            mend(spark, target, table, (letter["_feed"], letter["_arrival"]), text)
+            mend_record(spark, target, table, (letter["_feed"], letter["_arrival"]), text)
             wanted = Wanted(position=letter["position"])
-            failures += failed(replay_letters(spark, target, (free, everything), wanted, run_id))
+            failures += list_failures(
+                replay_letters(spark, target, (free, everything), wanted, run_id)
+            )
     raise_all(failures)
 
 
-def _find(spark: "SparkSession", target: Target, tables: list[Table], place: str) -> "Row":
+def _find_letter(spark: "SparkSession", target: Target, tables: list[Table], place: str) -> "Row":
     """The unresolved dead letter that lies there.
 
     Raises:
@@ -84,22 +86,22 @@ def _find(spark: "SparkSession", target: Target, tables: list[Table], place: str
     """
     from silver.changelog.dead_letter_list import Wanted, dead_letters
 
-    found = dead_letters(spark, target, tables, Wanted(position=place))
-    rows = [] if found is None else found.limit(2).collect()
+    frame = dead_letters(spark, target, tables, Wanted(position=place))
+    rows = [] if frame is None else frame.limit(2).collect()
     if len(rows) == 1:
         return rows[0]
     if rows:
-        raise _wrong(f"{place} of several tables", "one dead letter", "name its --table as well")
+        raise _to_error(f"{place} of several tables", "one dead letter", "name its --table as well")
     expected = "the position of an unresolved dead letter"
-    raise _wrong(place, expected, "see `lakehouse dead-letters list`")
+    raise _to_error(place, expected, "see `lakehouse dead-letters list`")
 
 
 def _text_now(spark: "SparkSession", target: Target, letter: "Row") -> str:
     """The record as it was mended last; as it came where nobody has mended it."""
     from lakehouse.storage.lake import Lake
-    from silver.changelog.bronze_rows import mended
+    from silver.changelog.bronze_rows import read_mended
 
-    rows = mended(Lake(spark, target), letter["_feed"])
+    rows = read_mended(Lake(spark, target), letter["_feed"])
     kept = None if rows is None else rows.where(rows["_arrival"] == letter["_arrival"]).first()
     return str(letter["raw"] if kept is None else kept["_raw"])
 
@@ -113,14 +115,14 @@ def _table_of(letter: "Row", tables: list[Table], place: str) -> Table:
     named = [table for table in tables if table.table == letter["table"]]
     if not named:
         expected = "a record of a table; this line names no topic"
-        raise _wrong(place, expected, "drop it, mended, in a new file")
-    (table,) = select(tables, [letter["table"]])
+        raise _to_error(place, expected, "drop it, mended, in a new file")
+    (table,) = select_tables(tables, [letter["table"]])
     if any(source.value_format == "avro" for source in table.feeds):
-        raise _wrong(place, "a record that is text, no Avro", "have the producer send it again")
+        raise _to_error(place, "a record that is text, no Avro", "have the producer send it again")
     return table
 
 
-def _edited(text: str) -> str | None:
+def _edit_text(text: str) -> str | None:
     """The text as the editor leaves it; None where nobody saved it.
 
     Raises:
@@ -142,7 +144,7 @@ def _edited(text: str) -> str | None:
         return file.read_text(encoding="utf-8").rstrip("\r\n") if saved else None
 
 
-def _read(file: str) -> str:
+def _read_text(file: str) -> str:
     """The mended text.
 
     Raises:
@@ -158,5 +160,5 @@ def _read(file: str) -> str:
         ) from wrong
 
 
-def _wrong(found: str, expected: str, action: str) -> ConfigurationError:
-    return ConfigurationError("command line", "POSITION", found, expected, action)
+def _to_error(problem: str, expected: str, action: str) -> ConfigurationError:
+    return ConfigurationError("command line", "POSITION", problem, expected, action)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
-from cdc_lakehouse.cli.front import check_lake, command, configured, start
-from cdc_lakehouse.cli.key_text import key_of
+from cdc_lakehouse.cli.front import check_lake, command, load_conf, start_spark
+from cdc_lakehouse.cli.key_text import parse_key
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.target import Target
 from lakehouse.storage.landing import from_landing
@@ -26,25 +26,25 @@ def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "tab
     applied, superseded (a newer one was known), duplicate, late (woven into the history), rejected
     (with the reason), waiting, delete_unknown (no row to delete). The last line is the row.
     """
-    from cdc_lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import show_progress
 
-    target, (one,) = configured(chosen._replace(only=[table]))
-    sought = key_of(key, one)
+    target, (one,) = load_conf(chosen._replace(only=[table]))
+    sought = parse_key(key, one)
     check_lake(target)
-    spark = start(target, [one], asks=True)
+    spark = start_spark(target, [one], asks=True)
 
     from silver.audit import explain as records
 
-    with progress(f"looking for the records of the key in {table}"):
+    with show_progress(f"looking for the records of the key in {table}"):
         lines = records.explain(spark, target, one, sought)
     if shown == "json":
         for line in lines:
-            print(_json(line))
+            print(_render_json(line))
     else:
         _print_grid(lines, target)
 
 
-def _json(line: "Explained") -> str:
+def _render_json(line: "Explained") -> str:
     """The values are JSON already and stay as they are written."""
     given = json.dumps(
         {k: v for k, v in line._asdict().items() if k != "values"}, ensure_ascii=False
@@ -53,7 +53,7 @@ def _json(line: "Explained") -> str:
 
 
 def _print_grid(lines: "list[Explained]", target: Target) -> None:
-    from cdc_lakehouse.terminal.console import show_grid, wrapped
+    from cdc_lakehouse.terminal.console import show_grid, wrap_line
 
     *records, row = lines
     if not records and row.values is None:
@@ -65,4 +65,4 @@ def _print_grid(lines: "list[Explained]", target: Target) -> None:
         [[from_landing(getattr(line, column), target) for column in columns] for line in records],
     )
     end = f"{row.outcome}: {row.values or from_landing(row.because, target)}"
-    print("\n".join(wrapped(end)))
+    print("\n".join(wrap_line(end)))

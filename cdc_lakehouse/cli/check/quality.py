@@ -11,12 +11,18 @@ import typer
 from pydantic import Field
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
-from cdc_lakehouse.cli.front import check_lake, command, configured, expectation_problems, start
+from cdc_lakehouse.cli.front import (
+    check_lake,
+    command,
+    expectation_problems,
+    load_conf,
+    start_spark,
+)
 from cdc_lakehouse.cli.options import Chosen
-from lakehouse.config.loading import read_yaml, select
+from lakehouse.config.loading import read_yaml, select_tables
 from lakehouse.config.table import Expectation, Strict, Table
 from lakehouse.config.target import Target
-from lakehouse.config.unpacking import Check, refuse_lines, unpack
+from lakehouse.config.unpacking import Check, refuse_lines, unpack_model
 from lakehouse.errors import ConfigurationError, ExpectationsFailed
 from lakehouse.remedies import install_extra
 
@@ -53,21 +59,21 @@ def quality(
     Builds the Data Docs (DOCS/docs/index.html), keeps the results in gold.pipeline_quality and
     says which rules changed since the last run. --try FILE counts what new rules would reject.
     """
-    target, tables = configured(chosen)
+    target, tables = load_conf(chosen)
     if attempt is not None:
         try_rules(target, tables, attempt, shown == "json")
         return
-    folder = _folder(target, docs)
+    folder = _find_folder(target, docs)
     _look_for_great_expectations()
     check_lake(target)
-    spark = start(target, tables)
+    spark = start_spark(target, tables)
 
     from gold.quality.run import critical_failures
 
     results = check_all(spark, target, tables, folder, checked, shown == "json")
     failed = critical_failures(results)
     if failed:
-        raise ExpectationsFailed([_named(result) for result in failed])
+        raise ExpectationsFailed([_name_expectation(result) for result in failed])
 
 
 def check_all(
@@ -79,50 +85,50 @@ def check_all(
     as_json: bool,
 ) -> "list[Result]":
     """Checks every table with expectations, keeps and prints the results; returns them all."""
-    from cdc_lakehouse.terminal.console import progress, show_records
+    from cdc_lakehouse.terminal.console import show_progress, show_records
     from gold.quality import results as kept
     from gold.quality.docs import QualityRun
 
     asked = [table for table in tables if table.expectations]
-    drifts = kept.drifts(spark, target, asked)
-    found: dict[str, list[Result] | None] = {}
+    drifts = kept.find_rule_changes(spark, target, asked)
+    by_table: dict[str, list[Result] | None] = {}
     run = QualityRun(uuid.uuid4().hex, datetime.now(timezone.utc), checked)
-    with progress("quality") as tell:
+    with show_progress("quality") as tell:
         for table in asked:
             tell(table.table)
-            found[table.table] = _check(spark, target, table, folder, run)
-    results = [result for of_table in found.values() for result in of_table or []]
-    records = [_shown(result, as_json) for result in results]
+            by_table[table.table] = _check_table(spark, target, table, folder, run)
+    results = [result for of_table in by_table.values() for result in of_table or []]
+    records = [_build_record(result, as_json) for result in results]
     if not as_json and not any(record["observed"] for record in records):
         records = [{n: v for n, v in record.items() if n != "observed"} for record in records]
     show_records(records, as_json)
     if not as_json:
         docs = [f"Data Docs: {folder}/docs/index.html"] if results else []
-        print("\n".join([*_notes(tables, found), *_changes(drifts), *docs]))
+        print("\n".join([*_list_unchecked(tables, by_table), *_describe_changes(drifts), *docs]))
     return results
 
 
-def _check(
+def _check_table(
     spark: "SparkSession", target: Target, table: Table, folder: str, run: "QualityRun"
 ) -> "list[Result] | None":
     """The results of one table, kept; None before there is anything to check."""
-    from gold.quality.results import append
-    from gold.quality.run import check, newest_batch
-    from gold.views.catalog import read
+    from gold.quality.results import append_results
+    from gold.quality.run import check_expectations, newest_batch
+    from gold.views.catalog import read_view
 
     rows = (
-        read(spark, target, table.table)
+        read_view(spark, target, table.table)
         if run.checked == "gold"
         else newest_batch(spark, target, table)
     )
     if rows is None:
         return None
-    results: list[Result] = check(table, rows, folder, run)
-    append(spark, target, table, results, run.id, run.checked)
+    results: list[Result] = check_expectations(table, rows, folder, run)
+    append_results(spark, target, table, results, run.id, run.checked)
     return results
 
 
-def _shown(result: "Result", as_json: bool) -> dict[str, object]:
+def _build_record(result: "Result", as_json: bool) -> dict[str, object]:
     if as_json:
         return result.model_dump()
     counted = f"{result.unexpected_count or 0:,} of {result.element_count or 0:,}"
@@ -137,26 +143,28 @@ def _shown(result: "Result", as_json: bool) -> dict[str, object]:
     }
 
 
-def _notes(tables: Sequence[Table], found: "dict[str, list[Result] | None]") -> Iterator[str]:
+def _list_unchecked(
+    tables: Sequence[Table], by_table: "dict[str, list[Result] | None]"
+) -> Iterator[str]:
     for table in tables:
         if not table.expectations:
             yield f"{table.table}: no expectations"
-        elif found[table.table] is None:
+        elif by_table[table.table] is None:
             yield f"{table.table}: nothing there yet, not checked"
 
 
-def _changes(drifts: "Sequence[RuleChanges]") -> Iterator[str]:
+def _describe_changes(drifts: "Sequence[RuleChanges]") -> Iterator[str]:
     for drift in drifts:
         yield f"{drift.table}: its rules are others than in the last run"
         yield from (f"  + {rule}" for rule in drift.added)
         yield from (f"  - {rule}" for rule in drift.removed)
 
 
-def _named(result: "Result") -> str:
+def _name_expectation(result: "Result") -> str:
     return f"{result.table} {result.expectation}({', '.join(result.columns)})"
 
 
-def _folder(target: Target, docs: Path | None) -> str:
+def _find_folder(target: Target, docs: Path | None) -> str:
     if docs is not None:
         return str(docs.absolute())
     if target.catalog or "://" in target.lake:
@@ -185,25 +193,25 @@ def try_rules(target: Target, tables: list[Table], file: Path, as_json: bool) ->
     from cdc_lakehouse.terminal.console import show_records
 
     rules = read_rules(file)
-    chosen = select(tables, [rules.table] if rules.table else [])
+    chosen = select_tables(tables, [rules.table] if rules.table else [])
     if len(chosen) != 1:
         action = "name it with --table, or as `table:` in the file"
-        found = f"{len(chosen)} tables"
-        raise ConfigurationError(str(file), "table", found, "the one that is meant", action)
+        problem = f"{len(chosen)} tables"
+        raise ConfigurationError(str(file), "table", problem, "the one that is meant", action)
     table = with_rules(chosen[0], rules, file, [expectation_problems])
     check_lake(target)
-    spark = start(target, [table])
+    spark = start_spark(target, [table])
 
     from gold.quality.results import rule_text
-    from gold.views.catalog import read
-    from silver.expectations.row_sql import trial
+    from gold.views.catalog import read_view
+    from silver.expectations.row_sql import try_expectation
 
-    rows = read(spark, target, table.table)
+    rows = read_view(spark, target, table.table)
     if rows is None:
         expected, action = "a table that gold shows", "run `lakehouse run` first"
         raise ConfigurationError(str(file), "table", table.table, expected, action)
     tried = [
-        {"table": table.table, **trial(rows, rule)._asdict(), "rule": rule_text(rule)}
+        {"table": table.table, **try_expectation(rows, rule)._asdict(), "rule": rule_text(rule)}
         for rule in table.expectations
     ]
     show_records(tried, as_json)
@@ -225,7 +233,7 @@ def read_rules(file: Path) -> Rules:
     """
     document = read_yaml(file)
     given = {"expectations": document} if isinstance(document, list) else document
-    return unpack(Rules, given, str(file))
+    return unpack_model(Rules, given, str(file))
 
 
 def with_rules(table: Table, rules: Rules, file: Path, checks: Sequence[Check]) -> Table:

@@ -1,4 +1,4 @@
-"""`verify`: the laws of a table, proved on what is stored, or gold against its source database."""
+"""`verify`: the laws of a table, checked on stored data, or gold against its source database."""
 
 import json
 from functools import partial
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
-from cdc_lakehouse.cli.front import check_lake, command, configured, start
+from cdc_lakehouse.cli.front import check_lake, command, load_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.run import raise_all
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import LawsBroken, SourceDiffers, TableFailed
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,13 +71,13 @@ def verify(
     than what is applied is in flight and shown apart. `status` shows up to which position a table
     was found equal. What was equal before an interruption is not compared again.
     """
-    target, tables = configured(chosen._replace(only=[table]) if table else chosen)
+    target, tables = load_conf(chosen._replace(only=[table]) if table else chosen)
     if source is not None:
-        from gold.source_check.database import checked
+        from gold.source_check.database import resolve_url
 
-        source = checked(source)
+        source = resolve_url(source)
     check_lake(target)
-    spark = start(target, tables, sends_functions=source is None)
+    spark = start_spark(target, tables, sends_functions=source is None)
     as_json = shown == "json"
     if source is None:
         keys = None if every_key else sample
@@ -86,13 +86,13 @@ def verify(
         return
     from gold.source_check.database import with_secret, without_password
     from gold.source_check.verdict import SourceDatabase
-    from gold.source_check.verified import sweeping
+    from gold.source_check.verified import sweep_tables
 
     given = SourceDatabase(with_secret(spark, source), source_table, at_rest)
     if len(tables) == 1:
         check_source(spark, target, tables[0], given, as_json)
         return
-    with sweeping(target, [one.table for one in tables], without_password(source)) as equal:
+    with sweep_tables(target, [one.table for one in tables], without_password(source)) as equal:
 
         def check(one: Table) -> None:
             check_source(spark, target, one, given, as_json, equal.get(one.table))
@@ -130,21 +130,21 @@ def _check_laws(
     Raises:
         LawsBroken: one of them is broken.
     """
-    from cdc_lakehouse.terminal.console import coloured, progress
+    from cdc_lakehouse.terminal.console import add_colours, show_progress
     from gold.views import agreement
     from silver.audit import verify as stored
 
-    with progress(f"verifying {table.table}"):
-        shows = agreement.laws(spark, target, table)
+    with show_progress(f"verifying {table.table}"):
+        shows = agreement.build_gold_laws(spark, target, table)
         laws = stored.verify(spark, target, table, shows, sample)
     for law in laws:
-        print(_json(table, law) if as_json else coloured(_line(law)))
+        print(_law_to_json(table, law) if as_json else add_colours(_render_law(law)))
     broken = [law.law for law in laws if not law.holds]
     if broken:
         raise LawsBroken(table.table, broken)
 
 
-def _line(law: "Law") -> str:
+def _render_law(law: "Law") -> str:
     """The verdict, the law, how many units were looked at, and the first that break it."""
     line = f"{'ok' if law.holds else 'FAILED':<7} {law.law:<51} {law.checked:>12,} checked"
     if law.holds:
@@ -152,7 +152,7 @@ def _line(law: "Law") -> str:
     return "\n".join([f"{line}, {law.broken:,} broken", *[f"        {unit}" for unit in law.first]])
 
 
-def _json(table: Table, law: "Law") -> str:
+def _law_to_json(table: Table, law: "Law") -> str:
     return json.dumps(
         {"table": table.table, **law._asdict(), "holds": law.holds}, ensure_ascii=False
     )
@@ -173,25 +173,29 @@ def check_source(
     Raises:
         SourceDiffers: some difference is real.
     """
-    from cdc_lakehouse.terminal.console import progress, wrapped
-    from gold.source_check.verdict import verdict
+    from cdc_lakehouse.terminal.console import show_progress, wrap_line
+    from gold.source_check.verdict import compare_with_source
     from gold.source_check.verified import read_verified
 
     if equal is not None:
-        known = read_verified(target, table.table)
-        told = {"table": table.table, "verified_through": known.through, "verified_at": known.at}
-        text = f"equal through {known.through}, compared at {equal[:16]}Z before an interruption"
-        print(json.dumps(told) if as_json else text)
+        prior = read_verified(target, table.table)
+        line = {
+            "table": table.table,
+            "verified_through": prior.through,
+            "verified_at": prior.at,
+        }
+        text = f"equal through {prior.through}, compared at {equal[:16]}Z before an interruption"
+        print(json.dumps(line) if as_json else text)
         return
-    with progress(f"comparing {table.table} with its source") as tell:
-        found = verdict(spark, target, table, given, tell=tell)
+    with show_progress(f"comparing {table.table} with its source") as tell:
+        result = compare_with_source(spark, target, table, given, tell=tell)
     show = _difference_json if as_json else _difference_text
-    for sort, rows in (("real", found.real), ("in flight", found.in_flight)):
+    for sort, rows in (("real", result.real), ("in flight", result.in_flight)):
         for row in rows[:MOST_NAMED]:
-            print(show(sort, row) if as_json else "\n".join(wrapped(show(sort, row))))
-    print(_summary(found, as_json))
-    if found.real:
-        raise SourceDiffers(table.table, len(found.real))
+            print(show(sort, row) if as_json else "\n".join(wrap_line(show(sort, row))))
+    print(_render_summary(result, as_json))
+    if result.real:
+        raise SourceDiffers(table.table, len(result.real))
 
 
 def _difference_text(sort: str, row: "Difference") -> str:
@@ -204,30 +208,35 @@ def _difference_text(sort: str, row: "Difference") -> str:
 
 
 def _difference_json(sort: str, row: "Difference") -> str:
-    told = {"difference": sort, "what": row.what, "key": row.key, "gold": row.gold}
-    return json.dumps(told | {"source": row.source}, ensure_ascii=False)
+    line = {"difference": sort, "what": row.what, "key": row.key, "gold": row.gold}
+    return json.dumps(line | {"source": row.source}, ensure_ascii=False)
 
 
-def _summary(found: "Verdict", as_json: bool) -> str:
+def _render_summary(verdict: "Verdict", as_json: bool) -> str:
     if as_json:
-        counts = {"real": len(found.real), "in_flight": len(found.in_flight)}
-        rows = {"gold_rows": found.gold_rows, "source_rows": found.source_rows}
-        told = {"source": found.source, **rows, **counts, "not_compared": found.left_out}
-        told |= {"verified_through": found.through, "resumed_parts": found.resumed}
-        return json.dumps(told, ensure_ascii=False)
+        counts = {"real": len(verdict.real), "in_flight": len(verdict.in_flight)}
+        rows = {"gold_rows": verdict.gold_rows, "source_rows": verdict.source_rows}
+        line = {
+            "source": verdict.source,
+            **rows,
+            **counts,
+            "not_compared": verdict.left_out,
+        }
+        line |= {"verified_through": verdict.through, "resumed_parts": verdict.resumed}
+        return json.dumps(line, ensure_ascii=False)
     lines = [
-        f"{found.gold_rows:,} rows in gold, {found.source_rows:,} in {found.source}: "
-        f"{len(found.real):,} real differences, {len(found.in_flight):,} in flight"
+        f"{verdict.gold_rows:,} rows in gold, {verdict.source_rows:,} in {verdict.source}: "
+        f"{len(verdict.real):,} real differences, {len(verdict.in_flight):,} in flight"
     ]
-    if found.through is not None:
-        lines.append(f"equal through {found.through}")
-    if found.resumed:
+    if verdict.through is not None:
+        lines.append(f"equal through {verdict.through}")
+    if verdict.resumed:
         lines.append(
-            f"{counted(found.resumed, 'part')} of the keys were equal before an interruption"
+            f"{render_count(verdict.resumed, 'part')} of the keys were equal before an interruption"
         )
-    if found.left_out:
-        lines.append(f"not compared: {', '.join(found.left_out)}")
-    if found.in_flight:
+    if verdict.left_out:
+        lines.append(f"not compared: {', '.join(verdict.left_out)}")
+    if verdict.in_flight:
         lines.append(
             "in flight: newer at the source than what is applied; run again, or with --at-rest "
             "when everything has been applied"

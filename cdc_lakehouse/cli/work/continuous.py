@@ -1,4 +1,4 @@
-"""`run --continuous`: every feed and every table at its own pace, until told to stop.
+"""`run --continuous`: every feed and every table at its own pace, until stopped.
 
 A tick ingests a feed, applies the tables it brought something for, and publishes those. Each is
 a piece of work of its own: a slow one holds back no other, and one that fails is tried again after
@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from cdc_lakehouse.cli.work.rounds import is_worth_telling
+from cdc_lakehouse.cli.work.rounds import has_news
 from cdc_lakehouse.terminal.verbosity import is_json
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer
-from lakehouse.durations import seconds
+from lakehouse.durations import to_seconds
 from lakehouse.run.memory import LULL_SECONDS, Memory
 
 if TYPE_CHECKING:
@@ -52,11 +52,11 @@ State: TypeAlias = dict[Work, float]
 
 
 class Schedule(NamedTuple):
-    """When each piece of work is due (or `later`, unless something comes), its failures in a row.
+    """When each piece of work is due (or `later`, if nothing comes), and its failures in a row.
 
-    And which are slow. `units` tells of each table which are of its consistency group; `waiting`
-    are those of which changes wait to be applied; `held` are feeds whose tables are being applied,
-    with the earliest time at which to look at them again.
+    `slow` work goes alone. `units` names of each table all tables of its consistency group;
+    `waiting` work has pending changes; `held` are feeds whose tables are being applied, with the
+    earliest time at which to look at them again.
     """
 
     due: State
@@ -67,12 +67,12 @@ class Schedule(NamedTuple):
     waiting: set[Work]
     held: State
 
-    def soon(self, layer: Layer, table: str) -> None:
-        """What a layer does of the table is due now, unless it is already."""
+    def make_due(self, layer: Layer, table: str) -> None:
+        """Makes a layer's work on the table due now, unless it is planned already."""
         self.due.setdefault(Work(layer, self.units[table]), time.monotonic())
 
 
-def go_on(
+def work_until_stopped(
     families: Sequence[Sequence[Table]],
     layers: Sequence[Layer],
     pause: float,
@@ -89,13 +89,13 @@ def go_on(
         layers: the layers to work on, in their order.
         pause: seconds between two looks at a feed.
         do: one layer's job over some tables.
-        tell: called with every entry that something came of.
+        tell: called with every entry that has news.
         stop: ends it.
     """
     tables = list(itertools.chain.from_iterable(families))
     named = {table.table: table for table in tables}
-    plan = Schedule({}, {}, {}, set(), _units(tables), set(), {})
-    _begin(plan, families, layers)
+    plan = Schedule({}, {}, {}, set(), _group_tables(tables), set(), {})
+    _plan_first_work(plan, families, layers)
     busy: dict[Future[list[Entry]], list[Work]] = {}
     begun: dict[Work, float] = {}
     sums: Sums = {}
@@ -105,13 +105,13 @@ def go_on(
         sum_and_tell(sums, entries, tell)
         for work in busy.pop(future):
             del begun[work]
-            own = [entry for entry in entries if entry.table in work.tables]
-            _go_on_with(plan, work, own, layers, pause)
-            _come_back(plan, work, own, named)
+            own_entries = [entry for entry in entries if entry.table in work.tables]
+            _go_on_with(plan, work, own_entries, layers, pause)
+            _come_back(plan, work, own_entries, named)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        while busy or _left(plan.due, stop):
-            for works in _ready(plan, begun, stop):
+        while busy or _has_work_left(plan.due, stop):
+            for works in _take_due_work(plan, begun, stop):
                 begun.update(dict.fromkeys(works, time.monotonic()))
                 some = [named[table] for work in works for table in work.tables]
                 busy[pool.submit(do, works[0].layer, some)] = works
@@ -124,23 +124,26 @@ def go_on(
 
 
 @contextmanager
-def until_told() -> Iterator[threading.Event]:
-    """An event that SIGINT or SIGTERM sets, ignored before or not; a second one is deadly."""
+def stop_on_signal() -> Iterator[threading.Event]:
+    """Yields an event that SIGINT or SIGTERM sets; a second signal ends the process."""
     from cdc_lakehouse.terminal.console import log_line
 
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    own = before[signal.SIGINT]
+    previous = before[signal.SIGINT]
 
-    def told(number: int, frame: FrameType | None) -> None:
+    def handle_signal(number: int, frame: FrameType | None) -> None:
         stop.set()
         said = log_line("info", STOPPING) if is_json() else STOPPING
         os.write(STDERR, f"{said}\n".encode())  # no print: it cannot be entered twice
-        signal.signal(signal.SIGINT, own if callable(own) else signal.default_int_handler)
+        signal.signal(
+            signal.SIGINT,
+            previous if callable(previous) else signal.default_int_handler,
+        )
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     for number in before:
-        signal.signal(number, told)
+        signal.signal(number, handle_signal)
     try:
         yield stop
     finally:
@@ -148,7 +151,7 @@ def until_told() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _units(tables: Sequence[Table]) -> dict[str, tuple[str, ...]]:
+def _group_tables(tables: Sequence[Table]) -> dict[str, tuple[str, ...]]:
     groups: dict[str, tuple[str, ...]] = {}
     for table in tables:
         group = table.consistency_group
@@ -157,8 +160,10 @@ def _units(tables: Sequence[Table]) -> dict[str, tuple[str, ...]]:
     return {t.table: groups.get(t.consistency_group or "", (t.table,)) for t in tables}
 
 
-def _begin(plan: Schedule, families: Sequence[Sequence[Table]], layers: Sequence[Layer]) -> None:
-    """What to begin with: every feed, and every table, as an earlier run may have left some."""
+def _plan_first_work(
+    plan: Schedule, families: Sequence[Sequence[Table]], layers: Sequence[Layer]
+) -> None:
+    """Plans every feed, and every table, as an earlier run may have left pending changes."""
     now = time.monotonic()
     if "bronze" in layers:
         for family in families:
@@ -166,29 +171,31 @@ def _begin(plan: Schedule, families: Sequence[Sequence[Table]], layers: Sequence
     for layer in LAYERS[1:]:
         if layer in layers:
             for table in plan.units:
-                plan.soon(layer, table)
+                plan.make_due(layer, table)
 
 
-def _left(due: State, stop: threading.Event) -> bool:
-    """Whether the loop has to go on: to the end of the tick once it is told to stop."""
+def _has_work_left(due: State, stop: threading.Event) -> bool:
+    """Whether the loop has to go on: after a stop, to the end of the tick."""
     now = time.monotonic()
     return not stop.is_set() or any(
         work.layer != "bronze" and at <= now for work, at in due.items()
     )
 
 
-def _ready(plan: Schedule, begun: Collection[Work], stop: threading.Event) -> list[list[Work]]:
-    """What is due and not being done, taken off the plan; what is done in one call together.
+def _take_due_work(
+    plan: Schedule, begun: Collection[Work], stop: threading.Event
+) -> list[list[Work]]:
+    """Takes work that is due and not being done off the plan, and groups it by calls.
 
-    Tables go together, which is cheaper, but for those that are slow or to be merged; each feed
-    goes alone.
+    Tables share a call, which is cheaper, but for those that are slow or to be merged; each feed
+    has its own.
     """
     now = time.monotonic()
-    for work in _due(plan.later, now):
+    for work in _list_due(plan.later, now):
         plan.due.setdefault(work, plan.later.pop(work))
         plan.slow.add(work)
     calls: dict[object, list[Work]] = {}
-    for work in _due(plan.due, now):
+    for work in _list_due(plan.due, now):
         if _may_begin(work, begun, stop):
             del plan.due[work]
             alone = work.layer == "bronze" or work in plan.slow
@@ -196,13 +203,13 @@ def _ready(plan: Schedule, begun: Collection[Work], stop: threading.Event) -> li
     return sorted(calls.values(), key=lambda works: LAYERS.index(works[0].layer))
 
 
-def _due(state: State, now: float) -> list[Work]:
-    """The work that is due now, what waited longest first."""
+def _list_due(state: State, now: float) -> list[Work]:
+    """The work that is due now, the longest due first."""
     return [work for at, work in sorted((at, work) for work, at in state.items()) if at <= now]
 
 
 def _may_begin(work: Work, begun: Collection[Work], stop: threading.Event) -> bool:
-    """No work begins twice, no feed once it is told to stop, and gold goes one call at a time."""
+    """No work begins twice, no feed begins after a stop, and gold goes one call at a time."""
     if work.layer == "bronze" and stop.is_set():
         return False
     publishing = work.layer == "gold" and any(other.layer == "gold" for other in begun)
@@ -216,7 +223,7 @@ def _go_on_with(
     layers: Sequence[Layer],
     pause: float,
 ) -> None:
-    """What follows from a piece of work that ended."""
+    """Plans what follows a piece of work that ended."""
     failed = any(entry.status == "failed" for entry in entries)
     changed = [entry for entry in entries if any(entry.counts.values())]
     plan.failures[work] = plan.failures.get(work, 0) + 1 if failed else 0
@@ -237,17 +244,17 @@ def _go_on_with(
 def _hand_on(
     plan: Schedule, layer: Layer, layers: Sequence[Layer], news: "Sequence[Entry]"
 ) -> None:
-    """The next layer has work with the tables of these entries."""
+    """Makes the next layer's work on the tables of these entries due."""
     following = LAYERS[LAYERS.index(layer) + 1 :][:1]
     if following and following[0] in layers:
         for entry in news:
-            plan.soon(following[0], entry.table)
+            plan.make_due(following[0], entry.table)
 
 
 def _look_again(
     plan: Schedule, work: Work, layers: Sequence[Layer], pause: float, changed: bool
 ) -> None:
-    """The first layer's work is due after a pause; a feed that brought something is held."""
+    """Plans the first layer's work after a pause; a feed that brought something is held."""
     if work.layer != layers[0] or work.layer == "gold":
         return
     now = time.monotonic()
@@ -257,25 +264,27 @@ def _look_again(
 
 
 def _let_go(plan: Schedule, work: Work) -> None:
-    """The feeds of tables that were applied are held no longer."""
+    """Releases the feeds whose tables were applied."""
     if work.layer != "silver":
         return
     for feed in [feed for feed in plan.held if not set(work.tables).isdisjoint(feed.tables)]:
         plan.due[feed] = plan.held.pop(feed)
 
 
-def _come_back(plan: Schedule, work: Work, own: "Sequence[Entry]", named: dict[str, Table]) -> None:
-    """What waits is looked at again after half the table's `max_staleness`.
+def _come_back(
+    plan: Schedule, work: Work, entries: "Sequence[Entry]", named: dict[str, Table]
+) -> None:
+    """Plans another look at pending changes after half the table's `max_staleness`.
 
-    Or, where readers see it, after the least time that it may wait, one table after the other.
+    Without a `max_staleness` it is after `LULL_SECONDS` or more, one table after the other.
     """
     spread = 1 + list(plan.units).index(work.tables[0]) / (2 * len(plan.units))
-    for entry in own:
+    for entry in entries:
         pending = entry.counts.get("pending", 0)
         if entry.layer == "silver" and (pending or "records" in entry.counts):
             (plan.waiting.add if pending > 0 else plan.waiting.discard)(work)
         if work in plan.waiting:
-            promise = seconds(named[entry.table].max_staleness or 0)
+            promise = to_seconds(named[entry.table].max_staleness or 0)
             plan.later.setdefault(work, time.monotonic() + (promise / 2 or LULL_SECONDS * spread))
 
 
@@ -285,42 +294,42 @@ def back_off(failures: int, pause: float, longest: float) -> float:
 
 
 def _look_ahead(plan: Schedule, begun: dict[Work, float], layers: Sequence[Layer]) -> None:
-    """While a feed has a long way to go, its tables are applied as far as it has come."""
+    """Plans silver for the tables of a feed that takes long, for what it has brought so far."""
     now = time.monotonic()
     for work, since in begun.items():
         if work.layer == "bronze" and "silver" in layers and now - since > LOOK_AHEAD_SECONDS:
             begun[work] = now
             for table in work.tables:
-                plan.soon("silver", table)
+                plan.make_due("silver", table)
 
 
-def settled(
+def apply_pending(
     tables: Sequence[Table],
-    told: "Sequence[Entry]",
+    entries: "Sequence[Entry]",
     do: Do,
     tell: Tell,
     memory: Memory | None,
 ) -> "list[Entry]":
-    """At the end of a run: applies what readers see and that waited to be applied."""
-    waits = {entry.table for entry in told if entry.counts.get("pending", 0) > 0}
-    left = [t for t in tables if t.table in waits and not seconds(t.max_staleness or 0)]
+    """At the end of a run: applies pending changes of tables without `max_staleness`."""
+    waits = {entry.table for entry in entries if entry.counts.get("pending", 0) > 0}
+    left = [t for t in tables if t.table in waits and not to_seconds(t.max_staleness or 0)]
     if memory is None or not left:
-        return list(told)
+        return list(entries)
     memory.among, memory.merge_all = None, True
-    sums: Sums = {(entry.layer, entry.table): entry for entry in told}
+    sums: Sums = {(entry.layer, entry.table): entry for entry in entries}
     sum_and_tell(sums, do("silver", left), tell)
     return list(sums.values())
 
 
 def sum_and_tell(sums: "Sums", entries: "Sequence[Entry]", tell: Tell) -> None:
-    """Adds entries to the sums, and tells of those that something came of."""
+    """Adds entries to the sums, and passes those with news to `tell`."""
     for entry in entries:
-        _add(sums, entry)
-        if is_worth_telling(entry):
+        _add_entry(sums, entry)
+        if has_news(entry):
             tell(entry)
 
 
-def _add(sums: "Sums", entry: "Entry") -> None:
+def _add_entry(sums: "Sums", entry: "Entry") -> None:
     """Counts and times summed, the rest as it is now."""
     before = sums.get((entry.layer, entry.table))
     if before is not None:

@@ -1,4 +1,4 @@
-"""`erase`: one key taken out of every layer, with a proof."""
+"""`erase`: one key removed from every layer, and the check that it is gone."""
 
 import hashlib
 import json
@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, command, configured, start
-from cdc_lakehouse.cli.key_text import key_of
+from cdc_lakehouse.cli.front import check_lake, command, load_conf, start_spark
+from cdc_lakehouse.cli.key_text import parse_key
 from cdc_lakehouse.cli.options import Chosen
-from cdc_lakehouse.cli.work.locking import alone
+from cdc_lakehouse.cli.work.locking import hold_all_layers
 from cdc_lakehouse.cli.work.rounds import Round, do_layer
 from cdc_lakehouse.cli.work.run import fail_at_the_end, whole_groups
-from lakehouse.config.loading import select
+from lakehouse.config.loading import select_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, EraseIncomplete
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakehouse.places.place import Place
-    from silver.maintenance.erase import Found
+    from silver.maintenance.erase import KeyTraces
     from silver.state.table_state import TableState
 
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table that has the key.")]
@@ -42,7 +42,7 @@ DryRun = Annotated[
 
 
 class Erasure(NamedTuple):
-    """What is erased and how: the key, whether its dropped files go too, and whom to tell.
+    """What is erased and how: the key, whether its dropped files go too, and what prints lines.
 
     `agrees` is asked before dropped files go, which hold other keys as well.
     """
@@ -60,7 +60,7 @@ class Erasure(NamedTuple):
         return f"erase-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
     def say(self, line: str) -> None:
-        """Tells a line about the table."""
+        """Prints a line about the table."""
         self.tell(f"{self.table.table}: {line}")
 
 
@@ -78,26 +78,26 @@ def erase(
     are asked first. The erasure stays incomplete, with exit code 1, until these files are gone. The
     command can be repeated at any time.
     """
-    from cdc_lakehouse.terminal.console import tell_of
+    from cdc_lakehouse.terminal.console import make_line_printer
 
     if any(name != table for name in chosen.only):
-        found, expected = f"--table {chosen.only[0]} beside {table}", "one table"
-        raise ConfigurationError("command line", "--table", found, expected, "leave one out")
-    target, tables = configured(chosen._replace(only=()))
-    (one,) = select(tables, [table])
-    wanted = Erasure(one, key_of(key, one), landing, tell_of(target), _agrees)
+        problem, expected = f"--table {chosen.only[0]} beside {table}", "one table"
+        raise ConfigurationError("command line", "--table", problem, expected, "leave one out")
+    target, tables = load_conf(chosen._replace(only=()))
+    (one,) = select_tables(tables, [table])
+    wanted = Erasure(one, parse_key(key, one), landing, make_line_printer(target), _ask_consent)
     check_lake(target)
     if dry_run:
-        foretell(start(target, [one]), target, wanted, tables)
+        preview_erasure(start_spark(target, [one]), target, wanted, tables)
         return
-    with alone(target, whole_groups([one], tables), wanted.run_id):
-        spark = start(target, [one], sends_functions=True)
+    with hold_all_layers(target, whole_groups([one], tables), wanted.run_id):
+        spark = start_spark(target, [one], sends_functions=True)
         proved = erase_key(spark, target, wanted, tables)
     if not proved:
         raise SystemExit(EraseIncomplete.exit_code)
 
 
-def _agrees(files: Sequence[str]) -> bool:
+def _ask_consent(files: Sequence[str]) -> bool:
     """Whether dropped files may go; a program is not asked."""
     if not (files and sys.stdin.isatty()):
         return True
@@ -105,20 +105,20 @@ def _agrees(files: Sequence[str]) -> bool:
     return typer.confirm(f"Delete with all other keys in them?{shown}\n")
 
 
-def foretell(
+def preview_erasure(
     spark: "SparkSession", target: Target, wanted: Erasure, tables: Iterable[Table]
 ) -> None:
-    """Tells what bronze, silver and the landing folders hold of the key now."""
-    from cdc_lakehouse.terminal.console import progress
+    """Prints what bronze, silver and the landing folders hold of the key now."""
+    from cdc_lakehouse.terminal.console import show_progress
     from silver.maintenance import erase
 
-    with progress("looking for the key"):
-        found = erase.find(spark, target, wanted.table, wanted.key)
-        files = _dropped(target, wanted, found.values if found else [])
-    if found is None:
+    with show_progress("looking for the key"):
+        hits = erase.find_records(spark, target, wanted.table, wanted.key)
+        files = _find_dropped_files(target, wanted, hits.values if hits else [])
+    if hits is None:
         wanted.say("holds nothing yet")
     else:
-        _announce(wanted, found, tables)
+        _print_hits(wanted, hits, tables)
     for file in files:
         would = "would be deleted, with all other keys in it" if wanted.landing else "holds the key"
         wanted.say(f"{file} {would}")
@@ -126,21 +126,21 @@ def foretell(
 
 
 def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table]) -> bool:
-    """Ingests and decodes what is new, removes the key layer by layer, publishes and proves.
+    """Ingests and decodes what is new, removes the key layer by layer, publishes and verifies.
 
     Returns whether nothing of the key was found afterwards.
 
     Of dropped files only those are deleted that bronze has taken in: they hold other keys as well.
-    A rebuild of the table that is not finished holds the key as well: it is dropped. The ledger is
-    told first that rows go, so that gold's published table is compared with silver's whatever is
-    killed; its change feed begins anew.
+    A rebuild of the table that is not finished holds the key as well: it is dropped. The ledger
+    records first that rows go, so that gold's published table is compared with silver's even after
+    a kill; its change feed begins anew.
 
     Raises:
         EraseIncomplete: something of the key is left.
         ManyTablesFailed: the table could not be brought up to bronze first.
         TableFailed: records of the key wait for their transaction.
     """
-    from cdc_lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import show_progress
     from lakehouse.run import ledger
     from lakehouse.storage.lake import Lake
     from silver.groups import group_repairs
@@ -150,32 +150,34 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
 
     table = wanted.table
     together = whole_groups([table], tables)
-    present = _present(target, table)
+    present = _list_dropped_files(target, table)
     _take_in(Round(spark, target, wanted.run_id), together, bool(present))
-    rebuild.abandon(spark, target, table)
-    with progress("looking for the key"):
-        found = erase.find(spark, target, table, wanted.key)
-    if found is None:
+    rebuild.abandon_rebuilds(spark, target, table)
+    with show_progress("looking for the key"):
+        hits = erase.find_records(spark, target, table, wanted.key)
+    if hits is None:
         wanted.say("holds nothing yet")
         return True
     silver_table, states = SilverTable(Lake(spark, target), table), read_states(spark, target)
     state = states.get(table.table, TableState()).replaces_rows()
-    group_repairs.refuse_what_waits(silver_table, state, found.arrivals)
-    _announce(wanted, found, tables)
-    dropped = _dropped(target, wanted, found.values) if wanted.landing else []
+    group_repairs.refuse_what_waits(silver_table, state, hits.arrivals)
+    _print_hits(wanted, hits, tables)
+    dropped = _find_dropped_files(target, wanted, hits.values) if wanted.landing else []
     if dropped and not wanted.agrees([str(file) for file in dropped]):
         raise typer.Abort
     if table.publish == "table":
-        ledger.append(spark, target, [state.begun(wanted.run_id, table.table)])
-    _remove(spark, target, wanted, found)
-    _delete(target, wanted, [str(file) for file in dropped if file in present and file.is_file()])
-    state = group_repairs.pinned(silver_table, states, state)
-    _record(spark, target, wanted, found.records, state)
-    _publish(spark, target, wanted, together, tables)
-    return prove(spark, target, wanted, found.values)
+        ledger.append_entries(spark, target, [state.begun(wanted.run_id, table.table)])
+    _remove_records(spark, target, wanted, hits)
+    _delete_files(
+        target, wanted, [str(file) for file in dropped if file in present and file.is_file()]
+    )
+    state = group_repairs.pin_now(silver_table, states, state)
+    _record_erasure(spark, target, wanted, hits.records, state)
+    _publish_gold(spark, target, wanted, together, tables)
+    return verify_erasure(spark, target, wanted, hits.values)
 
 
-def _publish(
+def _publish_gold(
     spark: "SparkSession",
     target: Target,
     wanted: Erasure,
@@ -183,30 +185,32 @@ def _publish(
     tables: list[Table],
 ) -> None:
     """Publishes gold of the table and its group; older versions of published tables go."""
-    from cdc_lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import show_progress
     from gold.job import publish
     from gold.published import published_names
 
-    with progress("publishing") as note:
+    with show_progress("publishing") as note:
         fail_at_the_end(publish(spark, target, together, wanted.run_id, note, tables))
     for name in published_names(spark, target, wanted.table):
         # The log of a published table holds no statistics, and says which batch is published.
-        _forget(spark, target, wanted, name, with_log=False)
+        _forget_past(spark, target, wanted, name, with_log=False)
 
 
 def _take_in(given: Round, tables: list[Table], dropped: bool) -> None:
     """Ingests new files where some lie there, and applies all that bronze has."""
-    from cdc_lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import show_progress
     from silver import job
 
-    with progress("taking in what is new") as note:
+    with show_progress("taking in what is new") as note:
         if dropped:
             fail_at_the_end(do_layer(given, tables, "bronze", note))
         run_id = given.run_id or uuid.uuid4().hex
         fail_at_the_end(job.apply_all(given.spark, given.target, tables, run_id, note))
 
 
-def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[str]) -> bool:
+def verify_erasure(
+    spark: "SparkSession", target: Target, wanted: Erasure, values: list[str]
+) -> bool:
     """Looks for the key in the tables, the files of the lake and the dropped files.
 
     Without --landing a dropped file that holds the key is no failure, but leaves the erasure
@@ -215,25 +219,26 @@ def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[s
     Raises:
         EraseIncomplete: naming where something is left.
     """
-    from cdc_lakehouse.terminal.console import progress
-    from lakehouse.places.place import place
-    from lakehouse.storage.traces import traces
+    from cdc_lakehouse.terminal.console import show_progress
+    from lakehouse.places.place import to_place
+    from lakehouse.storage.traces import find_traces
     from silver.maintenance import erase
 
-    with progress("looking for what is left"):
-        left = erase.left(spark, target, wanted.table, wanted.key)
+    with show_progress("looking for what is left"):
+        left = erase.list_leftovers(spark, target, wanted.table, wanted.key)
         if not target.catalog:
             left += [
-                f"{t.file} ({t.places} places)" for t in traces(place(target, target.lake), values)
+                f"{t.file} ({t.places} places)"
+                for t in find_traces(to_place(target, target.lake), values)
             ]
-        dropped = [str(file) for file in _dropped(target, wanted, values)]
+        dropped = [str(file) for file in _find_dropped_files(target, wanted, values)]
     if left or (dropped and wanted.landing):
         raise EraseIncomplete(wanted.table.table, [*left, *dropped])
     where = "the tables" if target.catalog else f"the tables and the files below {target.lake}"
     if dropped:
         for file in dropped:
             wanted.say(f"the key's records lie in {file}")
-        files = counted(len(dropped), "dropped file")
+        files = render_count(len(dropped), "dropped file")
         wanted.say(f"erased from {where}; incomplete: the key is still in {files}")
         wanted.say("do: repeat the command with --landing, which deletes these files,")
         wanted.say("with the records of all other keys that are in them")
@@ -242,37 +247,37 @@ def prove(spark: "SparkSession", target: Target, wanted: Erasure, values: list[s
     return True
 
 
-def _present(target: Target, table: Table) -> "set[Place]":
+def _list_dropped_files(target: Target, table: Table) -> "set[Place]":
     """The dropped files that are there now."""
-    from bronze.erasure.dropped_keys import folders
+    from bronze.erasure.dropped_keys import find_landing_folders
     from lakehouse.places.place import list_below
 
-    return {file for folder in folders(target, table) for file in list_below(folder)}
+    return {file for folder in find_landing_folders(target, table) for file in list_below(folder)}
 
 
-def _dropped(target: Target, wanted: Erasure, values: list[str]) -> "list[Place]":
+def _find_dropped_files(target: Target, wanted: Erasure, values: list[str]) -> "list[Place]":
     """The dropped files that hold a record of the key, or one of its own texts."""
-    from bronze.erasure.dropped_keys import files_with_key, folders
-    from lakehouse.places.place import place
-    from lakehouse.storage.traces import traces
+    from bronze.erasure.dropped_keys import files_with_key, find_landing_folders
+    from lakehouse.places.place import to_place
+    from lakehouse.storage.traces import find_traces
 
-    found = set(files_with_key(target, wanted.table, wanted.key))
-    for folder in folders(target, wanted.table):
-        found |= {place(target, trace.file) for trace in traces(folder, values)}
-    return sorted(found, key=str)
+    files = set(files_with_key(target, wanted.table, wanted.key))
+    for folder in find_landing_folders(target, wanted.table):
+        files |= {to_place(target, trace.file) for trace in find_traces(folder, values)}
+    return sorted(files, key=str)
 
 
-def _announce(wanted: Erasure, found: "Found", tables: Iterable[Table]) -> None:
-    wanted.say(f"{counted(found.records, 'record')} of the key")
-    if found.heirs:
-        wanted.say(f"{found.heirs} records show that their row had this key before: erase its new")
+def _print_hits(wanted: Erasure, hits: "KeyTraces", tables: Iterable[Table]) -> None:
+    wanted.say(f"{render_count(hits.records, 'record')} of the key")
+    if hits.heirs:
+        wanted.say(f"{hits.heirs} records show that their row had this key before: erase its new")
         wanted.say("key as well where it is the same person's")
-    sharing = [t.table for t in tables if _shares(wanted.table, t)]
+    sharing = [t.table for t in tables if _shares_records(wanted.table, t)]
     if sharing:
         wanted.say(f"{', '.join(sharing)} read the same records: erase the key there as well")
 
 
-def _shares(table: Table, other: Table) -> bool:
+def _shares_records(table: Table, other: Table) -> bool:
     """Whether another table reads the same records of the same feeds."""
     from bronze.contract import feed_name
 
@@ -282,36 +287,38 @@ def _shares(table: Table, other: Table) -> bool:
     return table.table != other.table and bool(records(table) & records(other))
 
 
-def _remove(spark: "SparkSession", target: Target, wanted: Erasure, found: "Found") -> None:
-    """Bronze, rows, versions, dead letters; then the log, which tells what is the key's."""
+def _remove_records(
+    spark: "SparkSession", target: Target, wanted: Erasure, hits: "KeyTraces"
+) -> None:
+    """Removes records, rows, versions, dead letters; last the log, which says what is the key's."""
     from bronze.erasure import erase as bronze
     from lakehouse.storage import names
-    from lakehouse.storage.traces import pattern
+    from lakehouse.storage.traces import build_pattern
     from lakehouse.storage.upkeep import forget_the_past
     from silver.maintenance import erase as silver
     from silver.maintenance.upkeep import of_table
 
     feeds = bronze.feeds_of(spark, target, wanted.table)
-    files = bronze.files(spark, target, feeds, found.arrivals)
+    files = bronze.find_dropped_files(spark, target, feeds, hits.arrivals)
     for file in files:
         wanted.say(f"{'deletes' if wanted.landing else 'its records also lie in'} {file}")
-    removed = bronze.remove(spark, target, feeds, found.arrivals)
-    if found.values:
-        removed += bronze.remove_unclaimed(spark, target, wanted.table, pattern(found.values))
-    rows = silver.remove(spark, target, wanted.table, wanted.key, found)
+    removed = bronze.remove_records(spark, target, feeds, hits.arrivals)
+    if hits.values:
+        removed += bronze.remove_unclaimed(spark, target, wanted.table, build_pattern(hits.values))
+    rows = silver.remove_rows(spark, target, wanted.table, wanted.key, hits)
     log = silver.log_name(target, wanted.table)
-    own = [name for name in of_table(spark, target, wanted.table) if name != log]
-    for name in (*[names.name(target, "bronze", feed) for feed in feeds], *own):
-        _forget(spark, target, wanted, name)
-    silver.remove_log(spark, target, wanted.table, found)
+    table_names = [name for name in of_table(spark, target, wanted.table) if name != log]
+    for name in (*[names.table_name(target, "bronze", feed) for feed in feeds], *table_names):
+        _forget_past(spark, target, wanted, name)
+    silver.remove_log(spark, target, wanted.table, hits)
     forget_the_past(spark, target, log)
-    bronze_records, others = counted(removed, "record"), counted(rows, "row")
+    bronze_records, others = render_count(removed, "record"), render_count(rows, "row")
     wanted.say(f"removed {bronze_records} of bronze, {others} and dead letters of silver")
     if wanted.landing:
-        _delete(target, wanted, files)
+        _delete_files(target, wanted, files)
 
 
-def _forget(
+def _forget_past(
     spark: "SparkSession", target: Target, wanted: Erasure, name: str, with_log: bool = True
 ) -> None:
     from lakehouse.storage.upkeep import forget_the_past
@@ -320,26 +327,26 @@ def _forget(
     forget_the_past(spark, target, name, with_log)
 
 
-def _delete(target: Target, wanted: Erasure, files: Iterable[str]) -> None:
-    from lakehouse.places.place import place
+def _delete_files(target: Target, wanted: Erasure, files: Iterable[str]) -> None:
+    from lakehouse.places.place import to_place
 
     for file in files:
-        path = place(target, file.removeprefix("file:"))
+        path = to_place(target, file.removeprefix("file:"))
         if path.is_file():
             path.unlink()
         else:
             wanted.say(f"not found from here, delete it where it lies: {file}")
 
 
-def _record(
-    spark: "SparkSession", target: Target, wanted: Erasure, found: int, state: "TableState"
+def _record_erasure(
+    spark: "SparkSession", target: Target, wanted: Erasure, record_count: int, state: "TableState"
 ) -> None:
-    """One ledger entry, without a value of the key; none when there is nothing to tell."""
+    """Writes one ledger entry, without a value of the key; none where nothing has changed."""
     from lakehouse.run import ledger
 
-    if found or state.group is not None:
+    if record_count or state.group is not None:
         now = datetime.now(timezone.utc)
-        entry = ledger.told(wanted.run_id, "silver", wanted.table.table, now)
-        counts = {"erased": found} if found else {}
-        done = entry.done(counts, state.batch, state.positions)
-        ledger.append(spark, target, [done.model_copy(update={"state": state.to_text()})])
+        entry = ledger.make_entry(wanted.run_id, "silver", wanted.table.table, now)
+        counts = {"erased": record_count} if record_count else {}
+        done = entry.with_counts(counts, state.batch, state.positions)
+        ledger.append_entries(spark, target, [done.model_copy(update={"state": state.to_text()})])

@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from bronze.feeds import feeds, folder
+from bronze.feeds import feed_folder, list_feeds
 from cdc_lakehouse.cli.work.rounds import Round
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -26,7 +26,7 @@ from lakehouse.storage.settled import (
     remove_mark,
     write_mark,
 )
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from lakehouse.run.ledger import Entry
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 _GLOBS = frozenset("*?[]{}\\")
 
 
-def look_at(target: Target, tables: Sequence[Table]) -> Inputs | None:
-    """What a run of all tables depends on; None where only Spark can tell whether it has work."""
-    own = feeds(tables)
-    folders = [folder(target, feed) for feed in own if feed.path is not None]
-    if not is_looked_at_here(target, folders) or len(folders) < len(own):
+def look_at_inputs(target: Target, tables: Sequence[Table]) -> Inputs | None:
+    """What a run of all tables depends on; None where only Spark knows if there is work."""
+    all_feeds = list_feeds(tables)
+    folders = [feed_folder(target, feed) for feed in all_feeds if feed.path is not None]
+    if not is_looked_at_here(target, folders) or len(folders) < len(all_feeds):
         return None
-    if any(feed.kafka or feed.once or feed.format == "snapshot" for feed in own):
+    if any(feed.kafka or feed.once or feed.format == "snapshot" for feed in all_feeds):
         return None
     try:
         return inputs_of(target, tables, folders)
@@ -57,39 +57,41 @@ def is_looked_at_here(target: Target, folders: Sequence[str] = ()) -> bool:
     return plain and all(is_reached(target, each) for each in (target.lake, *folders))
 
 
-def answer(target: Target, tables: Sequence[Table], inputs: Inputs, merges: bool) -> bool:
-    """Says that nothing is new and what waits; False, and nothing said, where there may be work.
+def answer_from_mark(target: Target, tables: Sequence[Table], inputs: Inputs, merges: bool) -> bool:
+    """Prints that nothing is new, and what is pending; False, and no print, if there may be work.
 
-    `merges` tells that the run is to merge what waits. The warnings of the run that left the mark
+    With `merges` the run is to merge pending changes. The warnings of the run that left the mark
     are repeated.
     """
     mark = read_mark(target)
-    if mark is None or not _holds(target, mark, inputs) or (merges and mark.waiting):
+    if mark is None or not _mark_holds(target, mark, inputs) or (merges and mark.waiting):
         return False
     from cdc_lakehouse.terminal.console import say, warn
 
-    say(f"nothing new: {counted(len(tables), 'table')}, all up to date")
+    say(f"nothing new: {render_count(len(tables), 'table')}, all up to date")
     for each in mark.waiting:
         until = f"{datetime.fromtimestamp(each.due_at, timezone.utc):%F %T} UTC"
-        say(f"{each.table}: {counted(each.records, 'change')} to be merged, not before {until}")
+        say(
+            f"{each.table}: {render_count(each.records, 'change')} to be merged, not before {until}"
+        )
     for table, text in mark.warnings:
         warn(f"{table}: {text}")
     return True
 
 
-def forget(target: Target) -> None:
+def forget_mark(target: Target) -> None:
     """Takes the mark away, as a run begins to work."""
     if is_looked_at_here(target):
         remove_mark(target)
 
 
-def settle(given: Round, seen: tuple[Inputs, Sequence["Entry"], list[tuple[str, str]]]) -> None:
+def leave_mark(given: Round, seen: tuple[Inputs, Sequence["Entry"], list[tuple[str, str]]]) -> None:
     """Leaves the mark after a run of all tables and layers, unless anything is left to be done.
 
     `seen` is what the run depended on, looked at before it began, its entries and its warnings.
     """
     inputs, entries, warnings = seen
-    waiting = _waiting(given)
+    waiting = _list_pending(given)
     if waiting is None or any(map(_leaves_work, entries)) or _is_open(given):
         return
     with suppress(OSError):
@@ -98,7 +100,7 @@ def settle(given: Round, seen: tuple[Inputs, Sequence["Entry"], list[tuple[str, 
         write_mark(given.target, mark)
 
 
-def _holds(target: Target, mark: Mark, inputs: Inputs) -> bool:
+def _mark_holds(target: Target, mark: Mark, inputs: Inputs) -> bool:
     with suppress(OSError):
         return mark.holds(inputs, digest_of_lake(target), time.time())
     return False
@@ -112,17 +114,17 @@ def _is_open(given: Round) -> bool:
     """Whether records are missing at the source, or a transaction is not complete."""
     from lakehouse.run import gaps
 
-    if gaps.still_open(given.spark, given.target):
+    if gaps.open_gaps(given.spark, given.target):
         return True
     states = given.memory.tables.values() if given.memory else ()
     return any(state.group is not None and state.group.waiting for state in states)
 
 
-def _waiting(given: Round) -> list[PendingTable] | None:
-    """What silver leaves to be merged later; None where nobody knows when that is due."""
+def _list_pending(given: Round) -> list[PendingTable] | None:
+    """The tables with pending changes; None where nobody knows when these are due."""
     from silver.freshness import due_at
 
-    found = list[PendingTable]()
+    pending = list[PendingTable]()
     for table in given.everything or ():
         state: TableState | None = given.memory.tables.get(table.table) if given.memory else None
         if state is None:
@@ -132,5 +134,5 @@ def _waiting(given: Round) -> list[PendingTable] | None:
             if due is None:
                 return None
             one = PendingTable(table=table.table, records=state.pending, since=since, due_at=due)
-            found.append(one)
-    return found
+            pending.append(one)
+    return pending

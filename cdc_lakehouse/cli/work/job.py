@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from cdc_lakehouse.cli.check.dead_letters import replay
-from cdc_lakehouse.cli.front import command, configured
+from cdc_lakehouse.cli.front import command, load_conf
 from cdc_lakehouse.cli.options import Chosen, reading_once
 from cdc_lakehouse.cli.work.maintain import maintain
 from cdc_lakehouse.cli.work.rebuild import rebuild
 from cdc_lakehouse.cli.work.run import raise_all, run
-from lakehouse.config.loading import select
+from lakehouse.config.loading import select_tables
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 
 StepText = Annotated[
@@ -29,7 +29,7 @@ def job(chosen: Chosen, step: StepText = "none") -> None:
     """
     failures: list[TableFailed] = []
     with reading_once():
-        for work in (_step(chosen, step.split()), run):
+        for work in (_find_step(chosen, step.split()), run):
             try:
                 work(**chosen._asdict())
             except TableFailed as failure:
@@ -39,7 +39,7 @@ def job(chosen: Chosen, step: StepText = "none") -> None:
     raise_all(failures)
 
 
-def _step(chosen: Chosen, words: list[str]) -> Callable[..., None]:
+def _find_step(chosen: Chosen, words: list[str]) -> Callable[..., None]:
     """The command that does a step.
 
     Raises:
@@ -53,8 +53,8 @@ def _step(chosen: Chosen, words: list[str]) -> Callable[..., None]:
         case ["maintain"]:
             return maintain
         case ["rebuild", table]:
-            _, tables = configured(chosen._replace(only=()))
-            select(tables, [table])
+            _, tables = load_conf(chosen._replace(only=()))
+            select_tables(tables, [table])
             return partial(rebuild, table=table)
     expected = "none, replay, maintain, or rebuild TABLE"
     action = "name the table: databricks bundle run rebuild --params table=orders"

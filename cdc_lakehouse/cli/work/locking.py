@@ -6,31 +6,31 @@ from contextlib import contextmanager
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer, Target
 from lakehouse.errors import ManyTablesFailed, TableFailed, TableLocked
-from lakehouse.storage.locks import Holder, held
+from lakehouse.storage.locks import Holder, hold_locks
 
 
 @contextmanager
-def locked(
+def lock_tables(
     target: Target, tables: Sequence[Table], layers: Sequence[Layer], run_id: str
 ) -> Iterator[tuple[list[Table], list[TableFailed]]]:
     """Lock what the layers write of the tables; gives those that could be had, and the refusals.
 
     Bronze locks feeds, so a table is refused as well when another run reads its folder or topics.
     """
-    locks = _locks(tables, layers)
-    with held(target, locks, run_id) as holders:
+    locks = _name_locks(tables, layers)
+    with hold_locks(target, locks, run_id) as holders:
         held_by = _with_groups(tables, _held_by(locks, holders))
         refused = [TableLocked(table, str(who)) for table, who in held_by.items()]
         yield [table for table in tables if table.table not in held_by], list(refused)
 
 
-def _locks(tables: Sequence[Table], layers: Sequence[Layer]) -> dict[str, tuple[str, ...]]:
+def _name_locks(tables: Sequence[Table], layers: Sequence[Layer]) -> dict[str, tuple[str, ...]]:
     """Names of locks, with the tables that cannot be worked on without them."""
-    from bronze.feeds import feeds
+    from bronze.feeds import list_feeds
 
     locks: dict[str, tuple[str, ...]] = {}
     if "bronze" in layers:
-        locks |= {f"bronze.{feed.name}": tuple(feed.tables) for feed in feeds(tables)}
+        locks |= {f"bronze.{feed.name}": tuple(feed.tables) for feed in list_feeds(tables)}
     if "silver" in layers:
         locks |= {f"silver.{table.table}": (table.table,) for table in tables}
     if "gold" in layers:
@@ -54,13 +54,13 @@ def _with_groups(tables: Sequence[Table], held_by: dict[str, Holder]) -> dict[st
 
 
 @contextmanager
-def alone(target: Target, tables: Sequence[Table], run_id: str) -> Iterator[None]:
+def hold_all_layers(target: Target, tables: Sequence[Table], run_id: str) -> Iterator[None]:
     """Hold all layers of these tables; for commands that rewrite what is there.
 
     Raises:
         ManyTablesFailed: another run holds some of them; nothing has been done.
     """
-    with locked(target, tables, LAYERS, run_id) as (_, refused):
+    with lock_tables(target, tables, LAYERS, run_id) as (_, refused):
         if refused:
             raise ManyTablesFailed(refused)
         yield

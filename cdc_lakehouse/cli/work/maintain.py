@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, command, configured, start
+from cdc_lakehouse.cli.front import check_lake, command, load_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
-from cdc_lakehouse.cli.work.locking import alone
+from cdc_lakehouse.cli.work.locking import hold_all_layers
 from cdc_lakehouse.cli.work.run import fail_at_the_end
-from cdc_lakehouse.terminal.verbosity import Level, level
+from cdc_lakehouse.terminal.verbosity import Level, current_level
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer, Target
-from lakehouse.words import counted
+from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ COUNTED = {
 
 
 class Upkeep(NamedTuple):
-    """One run of the command: where, which versions views are pinned to, and whom to tell."""
+    """One run of the command: where, which versions views are pinned to, and what prints lines."""
 
     spark: "SparkSession"
     target: Target
@@ -53,19 +53,21 @@ def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
     late. VACUUM keeps what the last 7 days or a pinned view need. Each step has its reason.
     Landing files go only where the target's clean_landing says so.
     """
-    from cdc_lakehouse.terminal.console import tell_of
+    from cdc_lakehouse.terminal.console import make_line_printer
 
-    target, tables = configured(chosen)
+    target, tables = load_conf(chosen)
     check_lake(target)
-    with alone(target, tables, uuid.uuid4().hex):
-        spark = start(target, tables)
-        entries = tend(spark, target, tables, dry_run, tell_of(target), shared=not chosen.only)
+    with hold_all_layers(target, tables, uuid.uuid4().hex):
+        spark = start_spark(target, tables)
+        entries = tend_tables(
+            spark, target, tables, dry_run, make_line_printer(target), shared=not chosen.only
+        )
     fail_at_the_end(entries)
     if not any(any(entry.counts.values()) for entry in entries):
         print("nothing is due")
 
 
-def tend(
+def tend_tables(
     spark: "SparkSession", target: Target, tables: Sequence[Table], dry_run: bool,
     tell: Callable[[str], None], shared: bool = True,
 ) -> "list[Entry]":  # fmt: skip
@@ -74,32 +76,32 @@ def tend(
     The entries count what was done or, with `dry_run`, what would be: these are not recorded.
     With `shared`, also for bronze and for the tables that all of silver shares.
     """
-    from bronze.storage import of_feeds
-    from cdc_lakehouse.terminal.console import progress
-    from gold.views.pins import pinned
+    from bronze.storage import list_feed_tables
+    from cdc_lakehouse.terminal.console import show_progress
+    from gold.views.pins import find_pinned_versions
     from lakehouse.run import ledger
     from lakehouse.storage.upkeep import NO_LAYOUT
     from silver.maintenance.upkeep import of_all
 
-    with progress("looking at what views need"):
-        kept = pinned(spark, target)
+    with show_progress("looking at what views need"):
+        kept = find_pinned_versions(spark, target)
     work = Upkeep(spark, target, uuid.uuid4().hex, kept, dry_run, tell)
-    merged = _merged(work, tables)
-    entries = [_entry(work, "silver", t.table, partial(_table, work, t)) for t in tables]
+    merged = _merge_pending(work, tables)
+    entries = [_tend_safely(work, "silver", t.table, partial(_tend_table, work, t)) for t in tables]
     if shared:
         common = of_all(spark, target)
-        feeds = dict.fromkeys(of_feeds(spark, target, tables), NO_LAYOUT)
-        entries.append(_entry(work, "silver", "*", partial(_shared, work, common)))
-        entries.append(_entry(work, "bronze", "*", partial(tend_bronze, work, feeds, tables)))
+        feeds = dict.fromkeys(list_feed_tables(spark, target, tables), NO_LAYOUT)
+        entries.append(_tend_safely(work, "silver", "*", partial(_tend_shared, work, common)))
+        entries.append(_tend_safely(work, "bronze", "*", partial(tend_bronze, work, feeds, tables)))
     if not dry_run:
         worth = [e for e in entries if e.status == "failed" or any(e.counts.values())]
-        ledger.append(spark, target, worth)
+        ledger.append_entries(spark, target, worth)
     return [*merged, *entries]
 
 
-def _merged(work: Upkeep, tables: Sequence[Table]) -> "list[Entry]":
-    """Merges what waits in the change logs; the entries of these tables."""
-    from cdc_lakehouse.terminal.console import progress
+def _merge_pending(work: Upkeep, tables: Sequence[Table]) -> "list[Entry]":
+    """Merges pending changes; returns the entries of their tables."""
+    from cdc_lakehouse.terminal.console import show_progress
     from silver.job import apply_all
     from silver.state.table_state import TableState, read_states
 
@@ -111,114 +113,116 @@ def _merged(work: Upkeep, tables: Sequence[Table]) -> "list[Entry]":
         work.tell(f"{table.table}: {number:,} pending changes {would}")
     if work.dry_run or not waiting:
         return []
-    with progress("merging pending changes") as note:
+    with show_progress("merging pending changes") as note:
         return apply_all(work.spark, work.target, waiting, work.run_id, note)
 
 
-def _entry(
+def _tend_safely(
     work: Upkeep, layer: Layer, table: str, tend_it: Callable[[], dict[str, int]]
 ) -> "Entry":
 
     from lakehouse.run import ledger
-    from lakehouse.spark.failures import in_short
+    from lakehouse.spark.failures import describe_failure
     from lakehouse.spark.spark_failures import TABLE_FAILURES
 
     started, counts, message = datetime.now(timezone.utc), dict[str, int](), None
     try:
         counts = tend_it()
     except TABLE_FAILURES as failure:
-        message = in_short(failure)
-    return ledger.told(work.run_id, layer, table, started, message).done(counts)
+        message = describe_failure(failure)
+    return ledger.make_entry(work.run_id, layer, table, started, message).with_counts(counts)
 
 
-def _table(work: Upkeep, table: Table) -> dict[str, int]:
+def _tend_table(work: Upkeep, table: Table) -> dict[str, int]:
     from gold.published import published_names
     from lakehouse.storage.upkeep import NO_LAYOUT
     from silver.maintenance.upkeep import of_table
 
-    counts = _purge(work, table)
+    counts = _purge_tombstones(work, table)
     published = dict.fromkeys(published_names(work.spark, work.target, table), NO_LAYOUT)
-    return counts | _files(work, of_table(work.spark, work.target, table) | published)
+    return counts | _tend_files(work, of_table(work.spark, work.target, table) | published)
 
 
-def _purge(work: Upkeep, table: Table) -> dict[str, int]:
-    from cdc_lakehouse.terminal.console import progress
+def _purge_tombstones(work: Upkeep, table: Table) -> dict[str, int]:
+    from cdc_lakehouse.terminal.console import show_progress
     from silver.maintenance import tombstones
 
-    with progress(f"looking for tombstones of {table.table}"):
-        found = tombstones.survey(work.spark, work.target, table)
-    if found is None:
+    with show_progress(f"looking for tombstones of {table.table}"):
+        survey = tombstones.survey_tombstones(work.spark, work.target, table)
+    if survey is None:
         return {}
-    work.tell(f"{table.table}: {found.told(work.dry_run)}")
-    if found.purged is None:
+    work.tell(f"{table.table}: {survey.describe(work.dry_run)}")
+    if survey.purged is None:
         return {}
     if not work.dry_run:
-        tombstones.purge(work.spark, work.target, table, found.purged, work.run_id)
-    return {"tombstones_purged": found.purged.tombstones}
+        tombstones.purge_tombstones(work.spark, work.target, table, survey.purged, work.run_id)
+    return {"tombstones_purged": survey.purged.tombstones}
 
 
-def _shared(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
-    """The files of tables to which other runs write: those wait meanwhile."""
-    from lakehouse.storage.locks import sharing
+def _tend_shared(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
+    """Tends the files of tables to which other runs write; these runs wait meanwhile."""
+    from lakehouse.storage.locks import hold_commit_lock
 
-    with sharing(work.target):
-        return _files(work, tables)
+    with hold_commit_lock(work.target):
+        return _tend_files(work, tables)
 
 
 def tend_bronze(
     work: Upkeep, names: "Mapping[str, Layout]", tables: Sequence[Table]
 ) -> dict[str, int]:
-    """The files of bronze's tables, and the landing files that bronze has held for long."""
+    """Tends the files of bronze's tables, and cleans landing files that bronze holds for long."""
     from bronze.files.cleaning import clean_files, held_files
 
-    counts, clean = _files(work, names), work.target.clean_landing
+    counts, clean = _tend_files(work, names), work.target.clean_landing
     if clean is None:
         return counts
-    found = held_files(work.target, tables, clean, datetime.now(timezone.utc).timestamp())
+    files = held_files(work.target, tables, clean, datetime.now(timezone.utc).timestamp())
     deed = f"moved to {clean.move_to}" if clean.move_to else "deleted"
     would = "would be" if work.dry_run else "are"
-    number = counted(len(found), "file")
+    number = render_count(len(files), "file")
     work.tell(f"landing: {number} of bronze, older than {clean.after}, {would} {deed}")
-    gone = 0 if work.dry_run else clean_files(work.target, found, clean.move_to)
-    return counts | {"landing_files_cleaned": len(found) if work.dry_run else gone}
+    gone = 0 if work.dry_run else clean_files(work.target, files, clean.move_to)
+    return counts | {"landing_files_cleaned": len(files) if work.dry_run else gone}
 
 
-def _files(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
-    from cdc_lakehouse.terminal.console import progress
+def _tend_files(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
+    from cdc_lakehouse.terminal.console import show_progress
     from lakehouse.storage import upkeep
 
     counts: dict[str, int] = {}
     for name, wanted in tables.items():
-        with progress("looking at the files of tables"):
-            known = upkeep.facts(work.spark, name)
-        facts = f"{counted(known.files, 'file')}, {counted(known.vectors, 'deletion vector')}"
-        if level() is Level.VERBOSE:
+        with show_progress("looking at the files of tables"):
+            seen = upkeep.read_facts(work.spark, name)
+        facts = (
+            f"{render_count(seen.files, 'file')}, {render_count(seen.vectors, 'deletion vector')}"
+        )
+        if current_level() is Level.VERBOSE:
             work.tell(f"{name}: {facts}")
             facts = ""
-        for step in _due(work, name, known, wanted):
+        for step in _due_steps(work, name, seen, wanted):
             if facts:
                 work.tell(f"{name}: {facts}")
                 facts = ""
             work.tell(f"  {'would ' if work.dry_run else ''}{step.action}: {step.reason}")
             if not work.dry_run:
-                with progress(step.action):
+                with show_progress(step.action):
                     upkeep.carry_out(work.spark, step)
             counts[COUNTED[step.action]] = counts.get(COUNTED[step.action], 0) + 1
     return counts
 
 
-def _due(work: Upkeep, name: str, known: "FileFacts", wanted: "Layout") -> "Iterable[Step]":
+def _due_steps(work: Upkeep, name: str, seen: "FileFacts", wanted: "Layout") -> "Iterable[Step]":
     """The steps one after the other, so that VACUUM is looked at after the compaction."""
     from lakehouse.storage import upkeep
 
-    yield from upkeep.laying(name, known, wanted)
-    yield from upkeep.rewriting(name, known, wanted)
-    hours = upkeep.hours_kept(known, work.pinned.get(name, ()), datetime.now(timezone.utc))
+    yield from upkeep.plan_layout(name, seen, wanted)
+    yield from upkeep.plan_rewrite(name, seen, wanted)
+    hours = upkeep.hours_kept(seen, work.pinned.get(name, ()), datetime.now(timezone.utc))
     if hours is None:
         work.tell(
             f"{name}: no vacuum: a view is pinned to a version older than the log goes back to"
         )
         return
-    clean = upkeep.vacuum(name, upkeep.unused(work.spark, name, hours), hours)
+    clean = upkeep.plan_vacuum(name, upkeep.count_unused_files(work.spark, name, hours), hours)
     if clean is not None:
         yield clean

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdc_lakehouse.cli.front import command, configured
+from cdc_lakehouse.cli.front import command, load_conf
 from cdc_lakehouse.cli.options import Chosen
-from lakehouse.config.loading import select
+from lakehouse.config.loading import select_tables
 from lakehouse.errors import ConfigurationError, SourceUnreachable
 
 if TYPE_CHECKING:
@@ -39,40 +39,40 @@ def rebootstrap(
     Once its last row has arrived, rows that the source lacks are removed, and the table's gaps are
     closed. Nothing has to be stopped.
     """
-    _, tables = configured(chosen)
-    (config,) = select(tables, [table])
+    _, tables = load_conf(chosen)
+    (config,) = select_tables(tables, [table])
     feed = config.feeds[0]
     topic = feed.topic or (feed.kafka.topic if feed.kafka else None)
-    named = collection or _collection(topic)
+    named = collection or _parse_collection(topic)
     if config.format != "debezium" or named is None:
-        found = f"format {config.format}" if config.format != "debezium" else "no topic"
+        problem = f"format {config.format}" if config.format != "debezium" else "no topic"
         expected = "a Debezium table whose topic ends in SCHEMA.TABLE"
         raise ConfigurationError(
-            f"table {table}", "source", found, expected,
+            f"table {table}", "source", problem, expected,
             "name --collection, or deliver the table's rows anew as its source allows",
         )  # fmt: skip
-    signal(source, signals, named)
+    send_signal(source, signals, named)
     print(f"{table}: asked for a new snapshot of {named}; the next runs take it in")
 
 
-def signal(source: str, signals: str, collection: str) -> None:
-    """Write the signal for a blocking snapshot, one that shows what is gone as well.
+def send_signal(source: str, signals: str, collection: str) -> None:
+    """Write the signal for a blocking snapshot, which also shows which rows are gone.
 
     Raises:
-        ConfigurationError: the URL is none, or its driver or password is not here.
+        ConfigurationError: the URL is not valid, or its driver or password is not here.
         SourceUnreachable: the database cannot be reached, or has no such signal table.
     """
     from sqlalchemy import create_engine, text
     from sqlalchemy.exc import SQLAlchemyError
 
-    from gold.source_check.database import checked_url
+    from gold.source_check.database import check_url
 
     wish = {"data-collections": [collection], "type": "blocking"}
     row = {"id": str(uuid.uuid4()), "type": "execute-snapshot", "data": json.dumps(wish)}
-    url = checked_url(source)
+    url = check_url(source)
     try:
         engine = create_engine(url)
-        named = quoted(engine.dialect, signals)
+        named = quote_table(engine.dialect, signals)
         statement = text(f"INSERT INTO {named} (id, type, data) VALUES (:id, :type, :data)")
         with engine.begin() as connection:
             connection.execute(statement, row)
@@ -81,12 +81,12 @@ def signal(source: str, signals: str, collection: str) -> None:
         raise SourceUnreachable(signals, str(failure).splitlines()[0], CHECK) from failure
 
 
-def quoted(dialect: "Dialect", name: str) -> str:
+def quote_table(dialect: "Dialect", name: str) -> str:
     """SCHEMA.TABLE in the quotes of the database: MySQL takes double ones for a text."""
     return ".".join(map(dialect.identifier_preparer.quote_identifier, name.split(".")))
 
 
-def _collection(topic: str | None) -> str | None:
+def _parse_collection(topic: str | None) -> str | None:
     """SCHEMA.TABLE, the end of Debezium's PREFIX.SCHEMA.TABLE; None for several topics."""
     parts = (topic or "").split(".")
     return ".".join(parts[-2:]) if len(parts) > 2 and topic and "," not in topic else None

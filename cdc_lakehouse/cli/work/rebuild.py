@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, command, configured, start
+from cdc_lakehouse.cli.front import check_lake, command, load_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
-from cdc_lakehouse.cli.work.locking import alone
+from cdc_lakehouse.cli.work.locking import hold_all_layers
 from cdc_lakehouse.cli.work.rounds import Round
 from cdc_lakehouse.cli.work.run import fail_at_the_end, whole_groups
-from lakehouse.config.loading import select
+from lakehouse.config.loading import select_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ManyTablesFailed, TableFailed
@@ -31,14 +31,14 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     one; in a catalog this holds for each view by itself. Killed at any point it goes on where it
     was when it is started again.
     """
-    from cdc_lakehouse.terminal.console import tell_of
+    from cdc_lakehouse.terminal.console import make_line_printer
 
-    target, tables = configured(chosen._replace(only=()))
-    (one,) = select(tables, [table])
+    target, tables = load_conf(chosen._replace(only=()))
+    (one,) = select_tables(tables, [table])
     check_lake(target)
-    with alone(target, whole_groups([one], tables), uuid.uuid4().hex):
-        spark = start(target, [one], sends_functions=True)
-        rebuild_table(spark, target, one, tell_of(target, news=True), tables)
+    with hold_all_layers(target, whole_groups([one], tables), uuid.uuid4().hex):
+        spark = start_spark(target, [one], sends_functions=True)
+        rebuild_table(spark, target, one, make_line_printer(target, news=True), tables)
 
 
 def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
@@ -47,7 +47,7 @@ def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
     Returns the failures: such a table is as it was.
     """
     from cdc_lakehouse.terminal.console import say
-    from lakehouse.spark.failures import in_short
+    from lakehouse.spark.failures import describe_failure
     from lakehouse.spark.spark_failures import TABLE_FAILURES
     from silver.run import be_silent
     from silver.state.fingerprint import new_names
@@ -57,10 +57,10 @@ def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
     renamed = [table for table in tables if table.renamed]
     states = read_states(given.spark, given.target) if renamed else {}
     for table in renamed:
-        found = new_names(table, states.get(table.table, TableState()).built)
-        if not found:
+        renames = new_names(table, states.get(table.table, TableState()).built)
+        if not renames:
             continue
-        say(f"{table.table}: {'; '.join(found)}; the table is built anew from bronze")
+        say(f"{table.table}: {'; '.join(renames)}; the table is built anew from bronze")
         try:
             rebuild_table(given.spark, given.target, table, be_silent, given.everything or [table])
         except ManyTablesFailed as several:
@@ -68,7 +68,7 @@ def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
         except TableFailed as failed:
             failures.append(failed)
         except TABLE_FAILURES as failure:
-            failures.append(TableFailed(f"silver {table.table}", in_short(failure)))
+            failures.append(TableFailed(f"silver {table.table}", describe_failure(failure)))
     return failures
 
 
@@ -87,27 +87,27 @@ def rebuild_table(
         TableFailed: the table cannot be built; the live one is as it was.
     """
     from cdc_lakehouse.cli.work.run_lines import run_lines
-    from cdc_lakehouse.terminal.console import progress, width
+    from cdc_lakehouse.terminal.console import get_width, show_progress
     from gold.job import publish
     from gold.views.pins import pin_table
     from silver.maintenance import rebuild, swap
 
     run_id = uuid.uuid4().hex
-    with progress("looking at earlier rebuilds"):
+    with show_progress("looking at earlier rebuilds"):
         ended = swap.end_all(spark, target, configured)
-        known = rebuild.begin(spark, target, table, run_id)
+        begun = rebuild.begin_rebuild(spark, target, table, run_id)
     for name in ended:
         tell(f"{name}: ended a swap that was killed")
-    tell(f"{table.table}: building rebuild {known.id} beside the live table")
-    with progress("building") as note:
-        entry = rebuild.build(spark, target, table, known, run_id, note)
-    for line in run_lines([entry], width()):
+    tell(f"{table.table}: building rebuild {begun.id} beside the live table")
+    with show_progress("building") as note:
+        entry = rebuild.build_tables(spark, target, table, begun, run_id, note)
+    for line in run_lines([entry], get_width()):
         tell(line)
     pin_table(spark, target, table)
     tell(f"{table.table}: swapping it in")
     together = whole_groups([table], configured)
-    with progress("swapping") as note:
-        swap.swap(spark, target, known, table)
+    with show_progress("swapping") as note:
+        swap.swap_tables(spark, target, begun, table)
         entries = publish(spark, target, together, run_id, note, configured)
     fail_at_the_end(entries)
     tell(f"{table.table}: done")

@@ -12,7 +12,7 @@ from lakehouse.config.target import Layer, Target
 from lakehouse.interrupts import stop_if_pressed
 from lakehouse.remedies import session_ended
 from lakehouse.run.memory import Memory
-from lakehouse.spark.failures import in_short
+from lakehouse.spark.failures import describe_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,10 +32,10 @@ class Round(NamedTuple):
     Attributes:
         spark: the session.
         target: where the lake lies.
-        run_id: the name of the run in the ledger; one of its own for each piece of work else.
+        run_id: the name of the run in the ledger; without it each piece of work has its own.
         everything: all tables that are configured, be they worked on or not.
-        memory: what the run knows from earlier rounds, by who holds the locks of the tables.
-        merge: whether silver merges everything that waits, whatever pays.
+        memory: what the run knows from earlier rounds; nobody else writes, as it holds the locks.
+        merge: whether silver merges all pending changes, even where waiting is cheaper.
     """
 
     spark: "SparkSession"
@@ -60,14 +60,14 @@ def do_layer(
     memory.merge_all = given.merge
     given = given._replace(memory=memory)
     run = given.run_id or uuid.uuid4().hex
-    do = job(layer, given.everything, memory)
+    do = build_layer_job(layer, given.everything, memory)
     entries = try_conflicts_again(do, given, tables, run, tell)
     if layer == "bronze":
         memory.count(entries)
     if watched:
-        entries = _watched(given, tables, layer, entries, tell)
+        entries = _check_sources(given, tables, layer, entries, tell)
     if layer in RECORDED_HERE:
-        _record(given, layer, to_keep(given, entries, memory), memory)
+        _write_entries(given, layer, to_keep(given, entries, memory), memory)
     return entries
 
 
@@ -88,47 +88,51 @@ def try_conflicts_again(
     return list(done.values())
 
 
-def _watched(
+def _check_sources(
     given: Round, tables: Sequence[Table], layer: Layer, entries: "list[Entry]", tell: "Progress"
 ) -> "list[Entry]":
     """The entries, failed where records are gone at the source."""
-    from bronze.loss.watch import watch
+    from bronze.loss.watch import watch_for_loss
     from silver.maintenance import closed_gaps
 
     if layer == "bronze":
-        return watch(given.spark, given.target, tables, entries, given.memory or Memory(), tell)
+        return watch_for_loss(
+            given.spark, given.target, tables, entries, given.memory or Memory(), tell
+        )
     if layer == "silver":
-        return closed_gaps.watch(given.spark, given.target, tables, entries)
+        return closed_gaps.check_gaps(given.spark, given.target, tables, entries)
     return entries
 
 
-def _record(given: Round, layer: Layer, told: "list[Entry]", memory: Memory) -> None:
+def _write_entries(given: Round, layer: Layer, entries: "list[Entry]", memory: Memory) -> None:
     """Writes entries into the ledger; those of bronze that silver follows wait for silver's."""
     from lakehouse.run import ledger
 
-    followed = memory.defers and layer == "bronze" and any(map(_is_followed, told))
-    waits = [entry for entry in told if followed and entry.status == "ok"]
+    followed = memory.defers and layer == "bronze" and any(map(_is_followed, entries))
+    waits = [entry for entry in entries if followed and entry.status == "ok"]
     memory.waiting.extend(waits)
-    ledger.append(given.spark, given.target, [entry for entry in told if entry not in waits])
+    ledger.append_entries(
+        given.spark, given.target, [entry for entry in entries if entry not in waits]
+    )
 
 
 def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[Entry]":
-    """The entries for the ledger: those of which anything came, and the first after a failure."""
+    """The entries for the ledger: those with news, and the first after a failure."""
     from lakehouse.run import ledger
 
-    if memory.failing is None and not all(map(is_worth_telling, entries)):
-        memory.failing = ledger.failing(given.spark, given.target)
+    if memory.failing is None and not all(map(has_news, entries)):
+        memory.failing = ledger.find_failing(given.spark, given.target)
     failing = memory.failing or set()
-    kept = [e for e in entries if is_worth_telling(e) or _place(e) in failing]
+    kept = [e for e in entries if has_news(e) or _identify_entry(e) in failing]
     if memory.failing is not None:
         for entry in kept:
             note = failing.discard if entry.status == "ok" else failing.add
-            note(_place(entry))
+            note(_identify_entry(entry))
         memory.failing = failing
     return kept
 
 
-def _place(entry: "Entry") -> tuple[str, str]:
+def _identify_entry(entry: "Entry") -> tuple[str, str]:
     return entry.layer, entry.table
 
 
@@ -149,8 +153,8 @@ def try_layer(
     try:
         done = do_layer(given, tables, layer, tell, watched)
     except TABLE_FAILURES as failure:
-        run, said = given.run_id or "none", in_short(failure)
-        done = [ledger.told(run, layer, table.table, began, said) for table in tables]
+        run, said = given.run_id or "none", describe_failure(failure)
+        done = [ledger.make_entry(run, layer, table.table, began, said) for table in tables]
     stop_if_pressed()
     if any(entry.status == "failed" for entry in done) and has_ended(given.spark):
         raise session_ended(given.target)
@@ -158,20 +162,20 @@ def try_layer(
 
 
 @contextmanager
-def telling_together(
+def write_entries_together(
     spark: "SparkSession", target: Target, layers: Sequence[Layer], memory: Memory | None
 ) -> Iterator[None]:
-    """Meanwhile bronze's entries go into the ledger with silver's, one commit for both.
+    """Within, bronze's entries go into the ledger with silver's, one commit for both.
 
-    What waits at the end is written then, unless the work broke off. A run that goes on has a
-    session for little work besides.
+    Entries that are left at the end are written then, unless the work broke off. A continuous run
+    also has a session for small work.
     """
     from lakehouse.run import ledger
-    from lakehouse.spark.session import interpreted
+    from lakehouse.spark.session import interpreting_session
 
     memory = memory or Memory()
     if memory.among is not None and target.kind == "local":
-        memory.brief = interpreted(spark)
+        memory.brief = interpreting_session(spark)
     memory.defers = {"bronze", "silver"} <= set(layers)
     yield
     memory.defers = False
@@ -183,12 +187,12 @@ def _is_followed(entry: "Entry") -> bool:
     return entry.status == "ok" and entry.counts.get("records", 0) > 0
 
 
-def is_worth_telling(entry: "Entry") -> bool:
-    """Whether anything came of it."""
+def has_news(entry: "Entry") -> bool:
+    """Whether the work failed or counted anything."""
     return entry.status == "failed" or any(entry.counts.values())
 
 
-def job(layer: Layer, everything: list[Table] | None, memory: Memory) -> "Job":
+def build_layer_job(layer: Layer, everything: list[Table] | None, memory: Memory) -> "Job":
     """The layer's function of `job.py`; gold and bronze know the tables that are not worked on."""
     if layer == "gold":
         from gold.job import publish

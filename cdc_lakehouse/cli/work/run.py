@@ -9,32 +9,32 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from cdc_lakehouse.cli.front import (
-    application,
     command,
-    configured,
-    configured_whole,
-    enter,
-    interruptible,
-    start,
+    handle_interrupt,
+    load_conf,
+    load_whole_conf,
+    make_application,
+    run_command_line,
+    start_spark,
 )
-from cdc_lakehouse.cli.help import examples
+from cdc_lakehouse.cli.help import render_examples
 from cdc_lakehouse.cli.options import Chosen, with_common_options
 from cdc_lakehouse.cli.silence import Warner, warn_of_open_checks
 from cdc_lakehouse.cli.work import continuous as ticks
 from cdc_lakehouse.cli.work import idle
-from cdc_lakehouse.cli.work.locking import locked
-from cdc_lakehouse.cli.work.rounds import Round, is_worth_telling, telling_together, try_layer
+from cdc_lakehouse.cli.work.locking import lock_tables
+from cdc_lakehouse.cli.work.rounds import Round, has_news, try_layer, write_entries_together
 from cdc_lakehouse.cli.work.run_lines import show_entries
 from cdc_lakehouse.cli.work.watcher import Watcher
-from cdc_lakehouse.terminal.verbosity import Form, Level, level, set_form
+from cdc_lakehouse.terminal.verbosity import Form, Level, current_level, set_form
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer, Target
-from lakehouse.durations import seconds
+from lakehouse.durations import to_seconds
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 from lakehouse.remedies import check_writable, is_unreachable, with_remedy
 from lakehouse.run.memory import Memory
-from lakehouse.storage.landing import land_extract, rename_landed
-from lakehouse.words import counted
+from lakehouse.storage.landing import land_snapshot, rename_landed
+from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,7 +95,7 @@ def run(
     if again:
         _read_again(chosen, again)
     if extract is not None or effective_date is not None:
-        _land(chosen, extract, effective_date)
+        _land_snapshot(chosen, extract, effective_date)
     layers = [layer] if layer else list(LAYERS)
     pause = seconds_of(interval)
     run_layers(chosen, Asked(layers, pause, continuous, run_id, merge, metrics=metrics))
@@ -108,9 +108,9 @@ class Asked(NamedTuple):
         layers: the layers to work on, in their order.
         pause: seconds between two looks at a feed, of a run that goes on.
         continuous: whether it goes on until interrupted.
-        run_id: the name of the run in the ledger; one of its own for each piece of work else.
-        merge: whether it merges all that waits.
-        metrics: the port, or HOST:PORT, at which a run that goes on tells its metrics.
+        run_id: the name of the run in the ledger; without it each piece of work has its own.
+        merge: whether it merges all pending changes.
+        metrics: the port, or HOST:PORT, at which a run that goes on serves its metrics.
     """
 
     layers: Sequence[Layer]
@@ -130,30 +130,31 @@ def run_layers(chosen: Chosen, asked: Asked) -> None:
     Raises:
         ManyTablesFailed: at the end, every table that failed (continuous: and still does).
     """
-    target, chosen_tables, everything = configured_whole(chosen)
+    target, chosen_tables, everything = load_whole_conf(chosen)
     tables = whole_groups(chosen_tables, everything)
     check_writable(target)
     warn_of_open_checks(chosen.conf, tables)
-    with locked(target, tables, asked.layers, asked.run_id or uuid.uuid4().hex) as (free, failures):
+    run_id = asked.run_id or uuid.uuid4().hex
+    with lock_tables(target, tables, asked.layers, run_id) as (free, failures):
         whole = free == everything and tuple(asked.layers) == LAYERS and not asked.continuous
-        inputs = idle.look_at(target, everything) if whole else None
-        if inputs is not None and idle.answer(target, everything, inputs, asked.merge):
+        inputs = idle.look_at_inputs(target, everything) if whole else None
+        if inputs is not None and idle.answer_from_mark(target, everything, inputs, asked.merge):
             return
-        idle.forget(target)
+        idle.forget_mark(target)
         if free:
-            failures += _work(target, (free, everything), asked, inputs)
+            failures += _work_on_tables(target, (free, everything), asked, inputs)
     raise_all(failures)
 
 
-def _work(
+def _work_on_tables(
     target: Target,
     tables: tuple[list[Table], list[Table]],
     asked: Asked,
     inputs: "Inputs | None",
 ) -> list[TableFailed]:
-    """Starts Spark and does what is asked of the first tables; the second are all there are.
+    """Starts Spark and works on the first of `tables`; the second are all that are configured.
 
-    `inputs` is what the run depends on, where its end may leave the mark of a settled lake.
+    `inputs` is what the run depends on, where its end may leave the mark of an idle lake.
     """
     from bronze.kafka.ingest import reads_kafka
     from cdc_lakehouse.cli.work.rebuild import rebuild_renamed
@@ -161,23 +162,23 @@ def _work(
 
     free, everything = tables
     open_ended, functions = asked.continuous or reads_kafka(free), list(asked.layers) != ["gold"]
-    spark = start(target, free, open_ended, sends_functions=functions)
+    spark = start_spark(target, free, open_ended, sends_functions=functions)
     memory = None if target.catalog else Memory(len(free) if asked.continuous else None)
     given = Round(spark, target, asked.run_id, everything, memory, asked.merge)
     warner, watcher = Warner(target, free), Watcher(given, free, asked.metrics)
     lineage = Lineage(target, free)
     failures = rebuild_renamed(given, free) if tuple(asked.layers) == LAYERS else []
-    with telling_together(spark, target, asked.layers, memory):
+    with write_entries_together(spark, target, asked.layers, memory):
         if asked.continuous:
-            return failures + _until_told(given, free, asked, (watcher, lineage))
+            return failures + _work_until_stopped(given, free, asked, (watcher, lineage))
         with lineage.running():
             entries = one_round(given, free, asked.layers, warner)
-            lineage.tell(entries)
-        watcher.look()
+            lineage.report(entries)
+        watcher.look_at_tables()
         _warn_of(lineage)
     if inputs is not None and memory is not None:
-        idle.settle(given, (inputs, entries, warner.told))
-    return failures + failed(entries)
+        idle.leave_mark(given, (inputs, entries, warner.warned))
+    return failures + list_failures(entries)
 
 
 def whole_groups(tables: Sequence[Table], everything: Sequence[Table]) -> list[Table]:
@@ -191,20 +192,24 @@ def one_round(
 ) -> "list[Entry]":
     """Every layer once over all tables, a line per table at the end; returns all entries.
 
-    `warner` tells what bronze's feeds and the tables' columns are to be looked at for.
+    Where Ctrl-C breaks it off, only tables with news have a line: of others nothing is known.
+    `warner` prints the warnings about bronze's feeds and the tables' columns.
     """
-    from cdc_lakehouse.terminal.console import progress
+    from cdc_lakehouse.terminal.console import show_progress
 
     entries: list[Entry] = []
+    shown: list[Entry] = []
     try:
         for layer in layers:
-            with progress(layer) as tell:
+            with show_progress(layer) as tell:
                 entries += try_layer(given, tables, layer, tell)
+            shown = [*filter(has_news, entries)]
+        shown = entries
     finally:
-        show_entries(entries)
+        show_entries(shown)
     warn_of_dead_letters(given.spark, given.target, tables, entries)
     if "bronze" in layers:
-        (warner or Warner(given.target, tables)).tell()
+        (warner or Warner(given.target, tables)).warn_of_news()
     return entries
 
 
@@ -215,23 +220,23 @@ def warn_of_dead_letters(
     from cdc_lakehouse.terminal.console import warn
     from silver.changelog.dead_letters import count_too_many
 
-    own = [entry for entry in entries if entry.layer == "silver"]
-    for name, rule in _first_rejections(spark, target, own):
+    silver_entries = [entry for entry in entries if entry.layer == "silver"]
+    for name, rule in _first_rejections(spark, target, silver_entries):
         warn(
             f"{name}: the rule {rule} rejects rows for the first time; "
             f"do: `lakehouse dead-letters list --table {name} --reason rule`"
         )
-    if any(name.startswith("dead_letter:") for entry in own for name in entry.counts):
-        for table, count in count_too_many(spark, target, tables, own):
+    if any(name.startswith("dead_letter:") for entry in silver_entries for name in entry.counts):
+        for table, count in count_too_many(spark, target, tables, silver_entries):
             warn(
-                f"{table.table} has {counted(count, 'unresolved dead letter')}, more than its "
+                f"{table.table} has {render_count(count, 'unresolved dead letter')}, more than its "
                 f"max_dead_letters {table.max_dead_letters:,}: "
                 f"lakehouse dead-letters list --table {table.table}"
             )
 
 
 def _warn_of(lineage: "Lineage") -> None:
-    """Tells what of the lineage could not be told, once."""
+    """Warns, once each, of lineage events that could not be sent."""
     from cdc_lakehouse.terminal.console import warn
 
     while lineage.problems:
@@ -248,33 +253,33 @@ def _first_rejections(
     if not now:
         return []
     runs = [entry.run_id for entry in entries]
-    earlier = ledger.read(spark, target).where("layer = 'silver'")
+    earlier = ledger.read_entries(spark, target).where("layer = 'silver'")
     earlier = earlier.where(~earlier["run_id"].isin(runs))
     named = earlier.selectExpr("`table`", "explode(map_keys(counts)) AS name").distinct()
     before = {(row["table"], row["name"]) for row in named.collect()}
     return [(table, rule) for (table, name), rule in now.items() if (table, name) not in before]
 
 
-def _until_told(
+def _work_until_stopped(
     given: Round, tables: list[Table], asked: Asked, tell_others: "tuple[Watcher, Lineage]"
 ) -> list[TableFailed]:
-    """Works until SIGINT or SIGTERM, shows what came of it all; what failed last of each table.
+    """Works until SIGINT or SIGTERM, prints the sums; returns the last failure of each table.
 
     Raises:
         SparkUnavailable: the session is gone, so that nothing could be tried again.
     """
-    from bronze.feeds import families
+    from bronze.feeds import group_tables
     from cdc_lakehouse.terminal.console import say, show_error
 
     (watcher, lineage), layers = tell_others, asked.layers
-    told_of: Layer = "silver" if "silver" in layers else layers[0]
+    shown_layer: Layer = "silver" if "silver" in layers else layers[0]
 
     def tell(entry: "Entry") -> None:
-        if entry.layer == told_of or level() is Level.VERBOSE:
+        if entry.layer == shown_layer or current_level() is Level.VERBOSE:
             show_entries([entry])
-        if entry.layer == told_of or entry.status == "failed":
-            lineage.tell([entry])
-        for failure in failed([entry]):
+        if entry.layer == shown_layer or entry.status == "failed":
+            lineage.report([entry])
+        for failure in list_failures([entry]):
             show_error(str(failure))
 
     watched: dict[tuple[Layer, str], float] = {}
@@ -284,39 +289,41 @@ def _until_told(
         now, work = time.monotonic(), (layer, some[0].table)
         watch = now - watched.get(work, -WATCH_SECONDS) >= WATCH_SECONDS
         watched[work] = now if watch else watched[work]
-        done = try_layer(given, some, layer, _quiet, watch)
+        done = try_layer(given, some, layer, _show_nothing, watch)
         if watch and layer == layers[-1]:
-            warner.tell()
-        watcher.note(done)
+            warner.warn_of_news()
+        watcher.note_entries(done)
         return done
 
-    with ticks.until_told() as stop, watcher.serving():
-        watcher.look()
-        say(f"working on {counted(len(tables), 'table')} until interrupted")
-        told = ticks.go_on(families(tables), layers, asked.pause, do, tell, stop)
-        told = ticks.settled(tables, told, do, tell, given.memory)
-    show_sum(told)
-    warner.tell()
-    watcher.look()
+    with ticks.stop_on_signal() as stop, watcher.serve_metrics():
+        watcher.look_at_tables()
+        say(f"working on {render_count(len(tables), 'table')} until interrupted")
+        entries = ticks.work_until_stopped(
+            group_tables(tables), layers, asked.pause, do, tell, stop
+        )
+        entries = ticks.apply_pending(tables, entries, do, tell, given.memory)
+    show_sum(entries)
+    warner.warn_of_news()
+    watcher.look_at_tables()
     _warn_of(lineage)
-    return failed(told)
+    return list_failures(entries)
 
 
-def show_sum(told: "Sequence[Entry]") -> None:
-    """What came of a run that went on, or that nothing did."""
+def show_sum(entries: "Sequence[Entry]") -> None:
+    """Prints the sums of a run that went on."""
     from cdc_lakehouse.terminal.console import say
 
-    shown = [entry for entry in told if is_worth_telling(entry)]
+    shown = [entry for entry in entries if has_news(entry)]
     say("stopped; in all:" if shown else "stopped; nothing was new")
     show_entries(shown)
 
 
-def _quiet(_: str) -> None:
+def _show_nothing(_: str) -> None:
     """No progress to show: several pieces of work go on at once."""
 
 
-def failed(entries: "Sequence[Entry]") -> list[TableFailed]:
-    """A failure for every entry that is one, with what to do about it where that is known."""
+def list_failures(entries: "Sequence[Entry]") -> list[TableFailed]:
+    """A failure for every entry that failed, with its remedy where that is known."""
     return [
         TableFailed(
             f"{entry.layer} {entry.table}",
@@ -334,30 +341,30 @@ def raise_all(failures: Sequence[TableFailed]) -> None:
         raise ManyTablesFailed(failures)
 
 
-def _land(chosen: Chosen, extract: Path | None, day: str | None) -> None:
-    """Drops the extract into the landing folder of its table; a second time nothing is new."""
+def _land_snapshot(chosen: Chosen, extract: Path | None, day: str | None) -> None:
+    """Drops snapshot files into their table's landing folder; a second time nothing is new."""
     if extract is None or day is None:
         missing = "--extract" if extract is None else "--effective-date"
         expected = "--extract and --effective-date together"
         raise ConfigurationError("command line", missing, "nothing", expected, "add it")
     from cdc_lakehouse.terminal.console import say_aside
 
-    target, tables = configured(chosen)
-    landed = land_extract(target, tables, extract, day)
+    target, tables = load_conf(chosen)
+    landed = land_snapshot(target, tables, extract, day)
     say_aside(f"{len(landed)} new snapshot files of {day}")
 
 
 def _read_again(chosen: Chosen, files: Sequence[Path]) -> None:
     from cdc_lakehouse.terminal.console import say_aside
 
-    target, _ = configured(chosen)
+    target, _ = load_conf(chosen)
     for file in files:
         say_aside(f"{file} is read again as {rename_landed(target, file).name}")
 
 
 def fail_at_the_end(entries: "Sequence[Entry]") -> None:
     """Raise ManyTablesFailed when any table failed in any layer."""
-    raise_all(failed(entries))
+    raise_all(list_failures(entries))
 
 
 def seconds_of(given: str, option: str = "--interval") -> int:
@@ -367,7 +374,7 @@ def seconds_of(given: str, option: str = "--interval") -> int:
         ConfigurationError: it is no duration.
     """
     try:
-        return seconds(given)
+        return to_seconds(given)
     except ValueError as wrong:
         raise ConfigurationError("command line", option, given, str(wrong), "correct it") from wrong
 
@@ -383,7 +390,7 @@ def run_layer(layer: Layer, arguments: Sequence[str] | None = None) -> None:
     ) -> None:
         run_layers(chosen, Asked([layer], seconds_of(interval), continuous, run_id))
 
-    single = application(f"Run the {layer} layer.")
-    command = interruptible(with_common_options(one_layer))
-    single.command(layer, epilog=examples(layer))(command)
-    enter(single, arguments, layer)
+    single = make_application(f"Run the {layer} layer.")
+    command = handle_interrupt(with_common_options(one_layer))
+    single.command(layer, epilog=render_examples(layer))(command)
+    run_command_line(single, arguments, layer)

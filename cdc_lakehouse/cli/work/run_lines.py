@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cdc_lakehouse.terminal.verbosity import Level, is_json, level
-from lakehouse.words import counted
+from cdc_lakehouse.terminal.verbosity import Level, current_level, is_json
+from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from lakehouse.run.ledger import Entry
@@ -45,22 +45,22 @@ def show_entries(entries: "Sequence[Entry]") -> None:
     With --verbose one line per table and layer comes before. In a log of JSON lines there is one
     object per table and layer.
     """
-    from cdc_lakehouse.terminal.console import fitted, say, summary, width, wrapped
+    from cdc_lakehouse.terminal.console import entry_line, fit_line, get_width, say, wrap_line
     from lakehouse.run.unread import is_of_feed, unread_of
 
     if is_json():
         _log_entries(entries)
-    elif level() is Level.VERBOSE:
+    elif current_level() is Level.VERBOSE:
         for entry in entries:
-            print(fitted(summary(entry)), flush=True)
+            print(fit_line(entry_line(entry)), flush=True)
     shown = [] if is_json() else [e for e in entries if not is_of_feed(e)]
-    for line in run_lines(shown, width()):
+    for line in run_lines(shown, get_width()):
         say(line)
     for sentence in column_news(entries):
-        say("\n".join(wrapped(sentence)))
+        say("\n".join(wrap_line(sentence)))
     for of_feed in unread_of(entries):
         for sentence in of_feed.sentences():
-            say("\n".join(wrapped(sentence)))
+            say("\n".join(wrap_line(sentence)))
 
 
 def _log_entries(entries: "Sequence[Entry]") -> None:
@@ -69,22 +69,22 @@ def _log_entries(entries: "Sequence[Entry]") -> None:
 
     for entry in entries:
         kind = "error" if entry.status == "failed" else "info"
-        told = entry.model_dump(mode="json", include={"run_id", "layer", "table", "status"})
-        told["seconds"] = entry.duration_ms / 1000
-        told["counts"] = {name: count for name, count in entry.counts.items() if count}
-        print(log_line(kind, entry.message, **told), flush=True)
+        fields = entry.model_dump(mode="json", include={"run_id", "layer", "table", "status"})
+        fields["seconds"] = entry.duration_ms / 1000
+        fields["counts"] = {name: count for name, count in entry.counts.items() if count}
+        print(log_line(kind, entry.message, **fields), flush=True)
 
 
 def column_news(entries: "Iterable[Entry]") -> list[str]:
     """A sentence for each table whose columns changed in these runs."""
-    found = []
+    sentences = []
     for entry in entries:
         state = json.loads(entry.state) if entry.layer == "silver" and entry.state else {}
-        own = [c for c in state.get("schema_changes", []) if c["run_id"] == entry.run_id]
-        if own:
-            told = ", ".join(CHANGES[change["kind"]].format(**change) for change in own)
-            found.append(f"{entry.table}: {told}")
-    return found
+        changes = [c for c in state.get("schema_changes", []) if c["run_id"] == entry.run_id]
+        if changes:
+            text = ", ".join(CHANGES[change["kind"]].format(**change) for change in changes)
+            sentences.append(f"{entry.table}: {text}")
+    return sentences
 
 
 def run_lines(entries: "Sequence[Entry]", width: int | None) -> list[str]:
@@ -99,13 +99,15 @@ def run_lines(entries: "Sequence[Entry]", width: int | None) -> list[str]:
     return [
         line
         for table, of_table in by_table.items()
-        for line in _lines(table, of_table, room, width)
+        for line in _build_table_lines(table, of_table, room, width)
     ]
 
 
-def _lines(table: str, entries: "Sequence[Entry]", room: int, width: int | None) -> list[str]:
+def _build_table_lines(
+    table: str, entries: "Sequence[Entry]", room: int, width: int | None
+) -> list[str]:
     seconds = f"{sum(entry.duration_ms for entry in entries) / 1000:.1f} s"
-    parts = _parts(entries) or ["nothing new"]
+    parts = _list_parts(entries) or ["nothing new"]
     name = f"{table if len(table) <= room else table[: room - 1] + '…':<{room}}"
     lines = [name]
     for part in [*parts, seconds]:
@@ -115,14 +117,14 @@ def _lines(table: str, entries: "Sequence[Entry]", room: int, width: int | None)
     return lines
 
 
-def _parts(entries: "Sequence[Entry]") -> list[str]:
-    """What became of a table: layers that failed, its records, and these by class."""
+def _list_parts(entries: "Sequence[Entry]") -> list[str]:
+    """What became of a table: layers that failed, its records, and these by outcome."""
     failed = [entry.layer for entry in entries if entry.status == "failed"]
-    records = _records(entries)
+    records = _count_records(entries)
     return [
         *([f"FAILED in {', '.join(failed)}"] if failed else []),
-        *([counted(records, "record")] if records else []),
-        *(_sized(count, word) for word, count in _classes(entries).items()),
+        *([render_count(records, "record")] if records else []),
+        *(_render_count(count, word) for word, count in _count_classes(entries).items()),
         *(["published anew, in another form"] if _is_rewritten(entries) else []),
     ]
 
@@ -132,18 +134,18 @@ def _is_rewritten(entries: "Iterable[Entry]") -> bool:
     return any(entry.counts.get("rewritten") for entry in entries if entry.layer == "gold")
 
 
-def _sized(count: int, word: str) -> str:
+def _render_count(count: int, word: str) -> str:
     return f"{count:,} {ONE.get(word, word) if count == 1 else word}"
 
 
-def _records(entries: "Iterable[Entry]") -> int:
+def _count_records(entries: "Iterable[Entry]") -> int:
     """Records that silver worked on; those that bronze took in where silver did not run."""
     layers = {entry.layer: entry.counts.get("records", 0) for entry in entries}
     return layers.get("silver", layers.get("bronze", 0))
 
 
-def _classes(entries: "Iterable[Entry]") -> Mapping[str, int]:
-    """What became of silver's records, by words for a person; notes beside them are left out."""
+def _count_classes(entries: "Iterable[Entry]") -> Mapping[str, int]:
+    """Silver's records by outcome, in words for a person; counts of other things are left out."""
     from silver.contract import ACCOUNT_NOTES, EXTRACT_NOTES
 
     classes: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What a run tells other programs: metrics by HTTP, and alarms to the target's webhook."""
+"""What a run sends other programs: metrics by HTTP, and alarms to the target's webhook."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ PATH, LOOPBACK = "/metrics", "127.0.0.1"
 
 
 class Watcher:
-    """What a run knows of how its tables do, and tells.
+    """The status of a run's tables, for metrics and alarms.
 
     The status is asked every half minute, if anybody wants it. In between, failures and their ends
     are known from the work itself, and ages grow by the clock.
@@ -37,56 +37,56 @@ class Watcher:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether anybody is told."""
+        """Whether metrics or alarms are configured."""
         return self._place is not None or self._given.target.alarms is not None
 
-    def note(self, entries: "Sequence[Entry]") -> None:
-        """Takes in what came of a piece of work; looks at the tables again where it is time."""
+    def note_entries(self, entries: "Sequence[Entry]") -> None:
+        """Records which tables fail; looks at the tables again where it is time."""
         for entry in entries:
             place = entry.layer, entry.table
             if entry.status == "failed":
                 self._failures[place] = entry.message or "no reason given"
             else:
                 self._failures.pop(place, None)
-        self.look(LOOK_SECONDS)
+        self.look_at_tables(LOOK_SECONDS)
 
-    def look(self, pause: float = 0.0) -> None:
-        """Asks how the tables do, unless that was less than a pause ago; tells of alarms."""
+    def look_at_tables(self, pause: float = 0.0) -> None:
+        """Asks for the status, unless that was less than `pause` seconds ago; raises alarms."""
         if not self.is_wanted or time.monotonic() - self._looked < pause:
             return
         if not self._lock.acquire(blocking=False):
             return
         try:
-            self._ask()
+            self._ask_status()
         finally:
             self._looked = time.monotonic()
             self._lock.release()
 
-    def _ask(self) -> None:
+    def _ask_status(self) -> None:
         from cdc_lakehouse.terminal.console import warn
         from gold.status import table_status
         from gold.status.alarms import raise_alarms
-        from lakehouse.spark.failures import in_short
+        from lakehouse.spark.failures import describe_failure
         from lakehouse.spark.spark_failures import SPARK_FAILURES
 
         spark, target = self._given.spark, self._given.target
         try:
-            self._records = table_status.status(spark, target, self._tables)
+            self._records = table_status.read_status(spark, target, self._tables)
         except SPARK_FAILURES as failure:
-            warn(f"how the tables do cannot be asked: {in_short(failure)}")
+            warn(f"how the tables do cannot be asked: {describe_failure(failure)}")
             return
-        for line in raise_alarms(target, self._known()):
+        for line in raise_alarms(target, self._current_records()):
             warn(line)
 
-    def text(self) -> str:
+    def render_metrics(self) -> str:
         """The metrics as of now."""
-        from gold.status.metrics import aged, exposition
+        from gold.status.metrics import render_metrics, update_ages
 
         now = time.time()
-        records = [aged(record, now) for record in self._known()]
-        return exposition(records, version("cdc-lakehouse"))
+        records = [update_ages(record, now) for record in self._current_records()]
+        return render_metrics(records, version("cdc-lakehouse"))
 
-    def _known(self) -> list[dict[str, Any]]:
+    def _current_records(self) -> list[dict[str, Any]]:
         """The status as it was asked, with failures that have come since."""
         failing = {table: message for (_, table), message in dict(self._failures).items()}
         return [
@@ -95,8 +95,8 @@ class Watcher:
         ]
 
     @contextmanager
-    def serving(self) -> Iterator[None]:
-        """Meanwhile answers over HTTP, where that is asked for.
+    def serve_metrics(self) -> Iterator[None]:
+        """Within, answers over HTTP, where that is asked for.
 
         Raises:
             ConfigurationError: it cannot listen there.
@@ -106,7 +106,7 @@ class Watcher:
             return
         from cdc_lakehouse.terminal.console import say
 
-        server = _listening(self._place, self)
+        server = _start_listening(self._place, self)
         host, port = server.server_address[:2]
         say(f"metrics at http://{host!s}:{port}{PATH}")
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -117,7 +117,7 @@ class Watcher:
             server.server_close()
 
 
-def _listening(place: str, watcher: Watcher) -> ThreadingHTTPServer:
+def _start_listening(place: str, watcher: Watcher) -> ThreadingHTTPServer:
     class MetricsHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             """Answers `GET /metrics`."""
@@ -126,7 +126,7 @@ def _listening(place: str, watcher: Watcher) -> ThreadingHTTPServer:
             if self.path.partition("?")[0] != PATH:
                 self.send_error(404, f"the metrics are at {PATH}")
                 return
-            body = watcher.text().encode()
+            body = watcher.render_metrics().encode()
             self.send_response(200)
             self.send_header("Content-Type", CONTENT_TYPE)
             self.send_header("Content-Length", str(len(body)))

@@ -31,14 +31,14 @@ ROWS_OF_ENVELOPES = ("before", "after")
 def read_ahead(records: Sequence[Record], schemas: Mapping[str, str], envelopes: bool) -> None:
     """Sets `value` of the records that are Avro and can be read together.
 
-    What cannot is left to be read record by record. With `envelopes`, those of Debezium become
-    `Envelope`, and dictionaries else.
+    Other records are read one by one. Debezium's become `Envelope` with `envelopes`; all others
+    become dictionaries.
     """
     raws = [record.raw for record in records]
     alike = alike_records(raws, [record.headers for record in records])
-    for found, places in alike.items():
-        if found[0] in schemas:
-            _read(schemas[found[0]], found[1], [records[at] for at in places], envelopes)
+    for (id, start), places in alike.items():
+        if id in schemas:
+            _read_values(schemas[id], start, [records[at] for at in places], envelopes)
 
 
 def alike_records(
@@ -46,7 +46,7 @@ def alike_records(
 ) -> dict[tuple[str, int], list[int]]:
     """The places of records that name a schema, by its id and where their values begin."""
     alike: dict[tuple[str, int] | None, list[int]] = {}
-    known: dict[tuple[bytes, bytes | None], list[int]] = {}
+    groups: dict[tuple[bytes, bytes | None], list[int]] = {}
     newest: bytes | tuple[()] = ()
     group: list[int] = []
     for at, (raw, header) in enumerate(zip(raws, headers, strict=True)):
@@ -57,12 +57,12 @@ def alike_records(
         if header is not None or not raw.startswith(newest):
             head = raw[:SHORT_ID] if raw[1:SHORT_ID] != _LONG else raw[:SCHEMA_ID_BYTES]
             newest = head if header is None else ()
-            if (head, header) not in known:
-                found = avro_schema_id(head, headers=header)
-                known[head, header] = alike.setdefault(found, [])
-            group = known[head, header]
+            if (head, header) not in groups:
+                schema = avro_schema_id(head, headers=header)
+                groups[head, header] = alike.setdefault(schema, [])
+            group = groups[head, header]
         group.append(at)
-    return {found: places for found, places in alike.items() if found is not None}
+    return {named: places for named, places in alike.items() if named is not None}
 
 
 def read_envelopes(
@@ -87,7 +87,7 @@ def read_envelopes(
     return (columns, broken) if isinstance(columns, dict) else None
 
 
-def _read(text: str, start: int, records: list[Record], envelopes: bool) -> None:
+def _read_values(text: str, start: int, records: list[Record], envelopes: bool) -> None:
     try:
         writer = writer_of(text)
         is_envelope = envelopes and writer.is_envelope and not writer.has_documents

@@ -1,7 +1,7 @@
 """Avro's binary encoding, read by the writer's schema.
 
 Logical types are left as they are encoded (days, ticks, two's complement):
-`silver.decode.avro.schemas` tells what they stand for.
+`silver.decode.avro.schemas` says what they stand for.
 """
 
 import io
@@ -36,7 +36,7 @@ def parse_schema(schema: object) -> Schema:
     """
     recursive: list[str] = []
     try:
-        bare: Any = _bare(schema, (), recursive)
+        bare: Any = _strip_schema(schema, (), recursive)
         parsed = fastavro.parse_schema(bare)
     except (*_NO_SCHEMA, RecursionError) as error:
         raise NotAvro(f"the schema cannot be read: {error}") from None
@@ -62,27 +62,27 @@ def read_value(schema: Schema, data: bytes, start: int) -> object:
     return value
 
 
-def _bare(schema: object, within: tuple[str, ...], recursive: list[str]) -> object:
-    """The schema with what tells of its bytes only: no logical types, defaults and properties.
+def _strip_schema(schema: object, within: tuple[str, ...], recursive: list[str]) -> object:
+    """The schema as far as it shapes the bytes: no logical types, defaults and properties.
 
-    Names of types in `within`, of the records around it, are noted in `recursive`.
+    `within` names the records around it; a reference to one of them is added to `recursive`.
     """
     if isinstance(schema, list):
-        return [_bare(branch, within, recursive) for branch in schema]
+        return [_strip_schema(branch, within, recursive) for branch in schema]
     if not isinstance(schema, dict):
         if str(schema).rpartition(".")[2] in within:
             recursive.append(str(schema))
         return schema
     if schema["type"] not in _COMPLEX:
-        return _bare(schema["type"], within, recursive)
-    found = {name: schema[name] for name in _KEPT if name in schema}
+        return _strip_schema(schema["type"], within, recursive)
+    stripped = {name: schema[name] for name in _KEPT if name in schema}
     for part in ("items", "values"):
         if part in schema:
-            found[part] = _bare(schema[part], within, recursive)
+            stripped[part] = _strip_schema(schema[part], within, recursive)
     if "fields" in schema:
         inside = (*within, str(schema["name"]).rpartition(".")[2])
-        found["fields"] = [
-            {"name": field["name"], "type": _bare(field["type"], inside, recursive)}
+        stripped["fields"] = [
+            {"name": field["name"], "type": _strip_schema(field["type"], inside, recursive)}
             for field in schema["fields"]
         ]
-    return found
+    return stripped

@@ -1,8 +1,7 @@
 """Avro's binary encoding, read for many records of one schema at once.
 
 Each field is read of all records before the next one, by a few operations of numpy, which costs
-less than a tenth of reading record by record. Records stand apart: the bytes of a broken one move
-no place in another.
+less than a tenth of reading record by record. A broken record does not affect the others.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -47,10 +46,10 @@ class RecordType:
         self.inner = inner or {}
 
 
-def dictionaries(
+def build_dictionaries(
     columns: Mapping[str, Values], count: int, make: Callable[[dict[str, object]], Row]
 ) -> list[Row]:
-    """So many records as dictionaries, or as what `make` makes of empty ones."""
+    """`count` records as dictionaries; `make` copies the dictionary without values for each."""
     empty: dict[str, object] = dict.fromkeys(columns)
     rows = [make(empty) for _ in range(count)]
     for name, values in columns.items():
@@ -62,16 +61,16 @@ def dictionaries(
 def object_type(
     make: Callable[..., object], fields: Sequence[str], **inner: RecordType
 ) -> RecordType:
-    """Records as objects, which `make` takes these fields for; one that is missing is None."""
+    """Records become objects: `make` gets the values of `fields`, None for a missing one."""
 
     def objects(columns: Mapping[str, Values], count: int) -> Values:
-        own = [columns.get(name, repeat(None, count)) for name in fields]
-        return list(map(make, *own))
+        values = [columns.get(name, repeat(None, count)) for name in fields]
+        return list(map(make, *values))
 
     return RecordType(objects, fields, inner)
 
 
-ROW = RecordType(partial(dictionaries, make=dict))
+ROW = RecordType(partial(build_dictionaries, make=dict))
 
 
 def read_records(
@@ -128,44 +127,44 @@ class _Reader:
         if isinstance(schema, str) and schema in self.named:
             schema = self.named[schema]
         if isinstance(schema, list):
-            return self._optional(schema, type, wanted)
+            return self._read_optional(schema, type, wanted)
         kind = schema["type"] if isinstance(schema, dict) else schema
         if isinstance(schema, dict) and kind == "record":
-            return self._record(schema, type, wanted)
+            return self._read_record(schema, type, wanted)
         if isinstance(schema, dict) and kind in ("enum", "fixed"):
             self.named[schema["name"]] = schema
         if kind in ("string", "bytes", "fixed"):
             size = schema["size"] if isinstance(schema, dict) and kind == "fixed" else None
-            return self._texts(kind == "string", size, wanted)
+            return self._read_texts(kind == "string", size, wanted)
         if kind in ("int", "long"):
-            numbers = self._numbers()
-            return _listed(numbers) if wanted else ()
+            numbers = self._read_numbers()
+            return _to_list(numbers) if wanted else ()
         if kind in _FLOATS:
-            return self._floats(_FLOATS[kind])
+            return self._read_floats(_FLOATS[kind])
         if kind == "boolean":
-            found = self.bytes[self.at] != 0
+            flags = self.bytes[self.at] != 0
             self._move(1)
-            return _listed(found)
+            return _to_list(flags)
         if kind == "enum" and isinstance(schema, dict):
-            return self._symbols(schema["symbols"])
+            return self._read_symbols(schema["symbols"])
         if kind == "null":
             return [None] * len(self.at)
         raise Unsupported(str(kind))
 
-    def _record(self, schema: Mapping[str, object], type: RecordType, wanted: bool) -> Values:
+    def _read_record(self, schema: Mapping[str, object], type: RecordType, wanted: bool) -> Values:
         fields = schema["fields"]
-        found: dict[str, Values] = {}
+        kept_values: dict[str, Values] = {}
         for field in fields if isinstance(fields, list) else []:
             name = field["name"]
             kept = wanted and (type.fields is None or name in type.fields)
             values = self.read(field["type"], type.inner.get(name, ROW), kept)
             if kept:
-                found[name] = values
+                kept_values[name] = values
         # A record is known by its name only behind its end: nothing is within itself.
         self.named[str(schema["name"])] = schema
-        return type.make(found, len(self.at)) if wanted else ()
+        return type.make(kept_values, len(self.at)) if wanted else ()
 
-    def _optional(self, branches: Sequence[object], type: RecordType, wanted: bool) -> Values:
+    def _read_optional(self, branches: Sequence[object], type: RecordType, wanted: bool) -> Values:
         """The values of a union of null and another type."""
         if len(branches) != 2 or "null" not in branches:
             raise Unsupported("union")
@@ -184,17 +183,17 @@ class _Reader:
         self.broken[places] |= part.broken
         if not wanted:
             return ()
-        found = np.empty(len(self.at), np.object_)  # of None
-        found[places] = values
-        return _listed(found)
+        merged = np.empty(len(self.at), np.object_)  # of None
+        merged[places] = values
+        return _to_list(merged)
 
-    def _numbers(self) -> Places:
+    def _read_numbers(self) -> Places:
         """Zigzag numbers of up to ten bytes with seven bits each."""
-        found = np.zeros(len(self.at), np.uint64)
+        encoded = np.zeros(len(self.at), np.uint64)
         more: slice | Places = slice(None)
         for nth in range(_LONGEST_NUMBER):
             byte = self.bytes[self.at[more]]
-            found[more] |= (byte & 127).astype(np.uint64) << np.uint64(7 * nth)
+            encoded[more] |= (byte & 127).astype(np.uint64) << np.uint64(7 * nth)
             self.at[more] += 1
             continued = byte > 127
             if not continued.any():
@@ -204,12 +203,12 @@ class _Reader:
         else:
             self.broken[more] = True
         self._move(0)
-        signs = (found & np.uint64(1)).astype(np.int64)
-        numbers: Places = (found >> np.uint64(1)).astype(np.int64) ^ -signs
+        signs = (encoded & np.uint64(1)).astype(np.int64)
+        numbers: Places = (encoded >> np.uint64(1)).astype(np.int64) ^ -signs
         return numbers
 
-    def _texts(self, text: bool, size: int | None, wanted: bool) -> Values:
-        sizes = self._numbers() if size is None else np.full(len(self.at), size, np.int64)
+    def _read_texts(self, text: bool, size: int | None, wanted: bool) -> Values:
+        sizes = self._read_numbers() if size is None else np.full(len(self.at), size, np.int64)
         self.broken |= (sizes < 0) | (sizes > len(self.data))
         starts = self.at.copy()
         self._move(np.where(self.broken, 0, sizes))
@@ -235,14 +234,14 @@ class _Reader:
             return False
         return bool((self.bytes[starts[:, None] + letters] == first).all())
 
-    def _floats(self, kind: str) -> Values:
+    def _read_floats(self, kind: str) -> Values:
         size = np.dtype(kind).itemsize
         each = self.bytes[self.at[:, None] + np.arange(size)]
         self._move(size)
-        return _listed(each.view(kind).ravel())
+        return _to_list(each.view(kind).ravel())
 
-    def _symbols(self, symbols: Sequence[str]) -> Values:
-        places = self._numbers()
+    def _read_symbols(self, symbols: Sequence[str]) -> Values:
+        places = self._read_numbers()
         self.broken |= (places < 0) | (places >= len(symbols))
         return [symbols[place] for place in np.where(self.broken, 0, places).tolist()]
 
@@ -252,6 +251,6 @@ class _Reader:
         np.minimum(self.at, len(self.data) - _PADDING + 1, out=self.at)
 
 
-def _listed(values: npt.NDArray[Any]) -> list[object]:
-    found: list[object] = values.tolist()
-    return found
+def _to_list(values: npt.NDArray[Any]) -> list[object]:
+    items: list[object] = values.tolist()
+    return items

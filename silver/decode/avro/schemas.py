@@ -32,11 +32,11 @@ _MOST_SCHEMAS = 1_024
 
 
 class Writer(NamedTuple):
-    """What wrote a record.
+    """The schema that wrote a record.
 
     Attributes:
         text: the schema's JSON.
-        schema: what that says.
+        schema: the parsed schema.
         is_envelope: whether the value is a Debezium envelope.
         has_documents: whether the rows in that envelope are JSON text, as MongoDB's documents are.
     """
@@ -70,10 +70,10 @@ def decode_avro(
     Raises:
         NotAvro: the bytes are in no wire format, of an unknown schema, or not of their schema.
     """
-    found = avro_schema_id(data, part, headers)
-    if found is None:
+    id_and_start = avro_schema_id(data, part, headers)
+    if id_and_start is None:
         raise NotAvro("found bytes without the id of a schema in front")
-    id, start = found
+    id, start = id_and_start
     if id not in schemas:
         raise NotAvro(f"found schema {id}, which bronze does not keep")
     writer = writer_of(schemas[id])
@@ -95,8 +95,8 @@ def writer_of(text: str) -> Writer:
     except (ValueError, RecursionError):
         raise NotAvro("the schema is no JSON") from None
     named: dict[str, object] = {}
-    _collect(schema, named)
-    kinds = {name: _field(type, named).get("type") for name, type in _members(schema)}
+    _collect_types(schema, named)
+    kinds = {name: _connect_field(type, named).get("type") for name, type in _list_fields(schema)}
     rows = {kind for name, kind in kinds.items() if name in ("before", "after")}
     others = {kind for name, kind in kinds.items() if name in ("source", "transaction")}
     is_envelope = "op" in kinds and len(rows) == 1 and others <= {"struct"}
@@ -116,15 +116,15 @@ def is_avro(block: object) -> bool:
 def connect_block(schema: object) -> Mapping[str, object]:
     """An Avro schema of a record as Kafka Connect's schema block has it."""
     named: dict[str, object] = {}
-    _collect(schema, named)
-    return _field(schema, named)
+    _collect_types(schema, named)
+    return _connect_field(schema, named)
 
 
-def _collect(schema: object, named: dict[str, object]) -> None:
-    """Notes the named types in a schema, by their names with and without a namespace."""
+def _collect_types(schema: object, named: dict[str, object]) -> None:
+    """Adds the named types in a schema to `named`, with and without their namespaces."""
     if isinstance(schema, list):
         for branch in schema:
-            _collect(branch, named)
+            _collect_types(branch, named)
     elif isinstance(schema, dict):
         if schema.get("type") in ("record", "enum", "fixed"):
             name, space = str(schema.get("name")), schema.get("namespace")
@@ -132,12 +132,12 @@ def _collect(schema: object, named: dict[str, object]) -> None:
             named.setdefault(f"{space}.{name}", schema)
             named.setdefault(name.rpartition(".")[2], schema)
         inner = [schema.get("items"), schema.get("values"), schema.get("type")]
-        for part in [*inner, *(type for _, type in _members(schema))]:
+        for part in [*inner, *(type for _, type in _list_fields(schema))]:
             if isinstance(part, dict | list):
-                _collect(part, named)
+                _collect_types(part, named)
 
 
-def _members(schema: object) -> Iterator[tuple[str, object]]:
+def _list_fields(schema: object) -> Iterator[tuple[str, object]]:
     """The fields of a record's schema: names and schemas."""
     fields = schema.get("fields") if isinstance(schema, dict) else None
     for field in fields if isinstance(fields, list) else []:
@@ -145,31 +145,34 @@ def _members(schema: object) -> Iterator[tuple[str, object]]:
             yield str(field.get("name")), field.get("type")
 
 
-def _field(schema: object, named: Mapping[str, object], depth: int = 0) -> dict[str, object]:
+def _connect_field(
+    schema: object, named: Mapping[str, object], depth: int = 0
+) -> dict[str, object]:
     if isinstance(schema, list):
         others = [branch for branch in schema if branch != "null"]
-        return _field(others[0], named, depth) if len(others) == 1 else {"type": "string"}
+        return _connect_field(others[0], named, depth) if len(others) == 1 else {"type": "string"}
     if isinstance(schema, str):
         if schema in named:
-            return _field(named[schema], named, depth)
+            return _connect_field(named[schema], named, depth)
         return {"type": _TYPES.get(schema, schema)}
     if not isinstance(schema, dict):
         return {}
     kind = schema.get("type")
     if isinstance(kind, dict | list):
-        return _field(kind, named, depth)
-    found: dict[str, object] = {"type": schema.get("connect.type") or _TYPES.get(str(kind), kind)}
+        return _connect_field(kind, named, depth)
+    block: dict[str, object] = {"type": schema.get("connect.type") or _TYPES.get(str(kind), kind)}
     name = schema.get("connect.name") or _LOGICAL.get(str(schema.get("logicalType")))
     if name:
-        found["name"] = name
+        block["name"] = name
     if schema.get("logicalType") == "decimal":
         precision = str(schema.get("precision", 38))
         scale = str(schema.get("scale", 0))
-        found["parameters"] = {"scale": scale, "connect.decimal.precision": precision}
+        block["parameters"] = {"scale": scale, "connect.decimal.precision": precision}
     if kind == "array":
-        found["items"] = _field(schema.get("items"), named, depth + 1)
+        block["items"] = _connect_field(schema.get("items"), named, depth + 1)
     if kind == "record" and depth < 2:
-        found["fields"] = [
-            {"field": name, **_field(type, named, depth + 1)} for name, type in _members(schema)
+        block["fields"] = [
+            {"field": name, **_connect_field(type, named, depth + 1)}
+            for name, type in _list_fields(schema)
         ]
-    return found
+    return block

@@ -28,7 +28,7 @@ def avro_converter_of(encoding: Encoding, type: T.DataType) -> Converter:
     if isinstance(type, T.DoubleType):
         return lambda value: value if isinstance(value, float) else from_json(as_json(value))
     if encoding.kind == "decimal" and isinstance(type, T.DecimalType):
-        return _decimal(encoding.scale, type, from_json)
+        return _decimal_converter(encoding.scale, type, from_json)
     if encoding.kind in _SAME_KINDS and not isinstance(encoding.type, T.FractionalType):
         return from_json
     return lambda value: from_json(as_json(value))
@@ -49,11 +49,11 @@ def as_json(value: object) -> object:
     return [as_json(one) for one in value] if isinstance(value, list) else value
 
 
-def _decimal(scale: int, type: T.DecimalType, from_json: Converter) -> Converter:
-    """Two's complement of a number whose scale the schema tells."""
+def _decimal_converter(scale: int, type: T.DecimalType, from_json: Converter) -> Converter:
+    """Reads two's complement with the scale that the schema gives."""
     limit = 10 ** (type.precision - type.scale + scale)
     exact = 0 <= scale <= type.scale
-    to_decimal = numbers.scaler(scale)
+    to_decimal = numbers.make_scaler(scale)
 
     def convert(value: object) -> object:
         if exact and isinstance(value, bytes) and 0 < len(value) <= numbers.LONGEST:

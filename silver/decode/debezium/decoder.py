@@ -100,11 +100,11 @@ class DebeziumDecoder:
         self._reader = self._readers[self._newest] = RowReader(layout, *self._newest)
         self._slices: SliceReader | None = None
         if self._reads_slices():
-            own = (self._traits, self.follower, self.reader_of)
-            self._slices = SliceReader(layout, self.opener, *own)
+            parts = (self._traits, self.follower, self.reader_of)
+            self._slices = SliceReader(layout, self.opener, *parts)
 
     def read(self, records: Slice) -> ReadPart | None:
-        """Reads what needs no thought of a slice; all other records are decoded one by one."""
+        """Reads the plain records of a slice by columns; all others are decoded one by one."""
         return None if self._slices is None else self._slices.read(records)
 
     def follow(self, records: Slice, part: ReadPart, start: int, end: int) -> None:
@@ -113,11 +113,11 @@ class DebeziumDecoder:
             self._slices.follow(records, part, start, end)
 
     def segments(self) -> str | None:
-        """What the records decoded so far tell of the source's log."""
+        """The segments of the source's log that the records so far make, as JSON."""
         return self.follower.segments()
 
     def _reads_slices(self) -> bool:
-        """Whether changes of the table may need no thought."""
+        """Whether slices of the table can be read by columns."""
         layout = self.layout
         if not layout.keys or self._nullable or layout.origins or self._arrives_in_order:
             return False
@@ -134,7 +134,7 @@ class DebeziumDecoder:
         envelope = opened.envelope
         if envelope is None:
             return Change(NONE, snapshot_last=False)
-        change, reader = self._ordered(record, envelope, opened)
+        change, reader = self._order_change(record, envelope, opened)
         event, operation = Event(record, envelope, change), change.operation
         if operation == NONE:
             change.sequence = None
@@ -144,10 +144,10 @@ class DebeziumDecoder:
             self._read_row(event, reader)
         elif operation is None:
             reject(change, UNKNOWN_OPERATION, unknown_operation(record, envelope))
-        self._check(event, opened)
+        self._check_event(event, opened)
         return change
 
-    def _check(self, event: Event, opened: Opened) -> None:
+    def _check_event(self, event: Event, opened: Opened) -> None:
         """Rejects a change that cannot be applied, whatever its row is."""
         record, envelope, change = event
         if opened.document is not None:
@@ -182,7 +182,7 @@ class DebeziumDecoder:
             self._reader = reader
         return self._reader
 
-    def _ordered(
+    def _order_change(
         self, record: Record, envelope: Envelope, opened: Opened
     ) -> tuple[Change, RowReader]:
         """The change without values yet, with its place in order; and what reads its rows."""
@@ -205,12 +205,12 @@ class DebeziumDecoder:
 
     def _order_by_arrival(self, record: Record, envelope: Envelope, change: Change) -> None:
         """Gives a change without a position its place, unless others of its feed have positions."""
-        known = self.layout.known
+        columns = self.layout.known
         if change.sequence is not None:
             change.unlike |= self._arrives_in_order
-        elif known.order in (None, BY_ARRIVAL) and not has_position(envelope.source):
+        elif columns.order in (None, BY_ARRIVAL) and not has_position(envelope.source):
             change.sequence = arrival_order(record)
-            change.unlike |= known.order is None and not known.settled
+            change.unlike |= columns.order is None and not columns.settled
 
     def _read_row(self, event: Event, reader: RowReader) -> None:
         """Reads the row of an upsert, or of a delete as much as the table keeps of it."""
@@ -236,17 +236,17 @@ class DebeziumDecoder:
         old_key = old_key_row(headers)
         if plan.large and may_hold_placeholders(record, envelope, old_key is not None):
             row = self._without_placeholders(row, plan, change)
-        values, misfits = self._converted(event, plan, row)
+        values, misfits = self._convert_row(event, plan, row)
         missing = self._missing_keys(values, misfits)
         nulls = _NO_NULLS
         if missing:
-            nulls = self._nulls(event, reader, row)
+            nulls = self._find_null_keys(event, reader, row)
             self._fill_keys(event, reader, values, misfits, missing)
         change.values = values
         if old_key is not None:
             misfits = self._read_old_key(change, old_key, reader) | misfits
         if missing or misfits or plan.is_odd:
-            self._judge(change, plan, row, misfits, nulls)
+            self._judge_row(change, plan, row, misfits, nulls)
         check_key(event, plan.keys, self.layout)
 
     def _read_keyless(self, event: Event, reader: RowReader) -> None:
@@ -258,22 +258,22 @@ class DebeziumDecoder:
             reject(change, NO_KEY, no_key("the old row in before (REPLICA IDENTITY FULL)"))
             return
         plan = reader.plan(row)
-        change.values, misfits = self._converted(event, plan, row)
+        change.values, misfits = self._convert_row(event, plan, row)
         change.handled_at = handled_at(record, envelope)
         if before is not None:
-            old, misfits_before = self._converted(event, reader.plan(before), before)
+            old, misfits_before = self._convert_row(event, reader.plan(before), before)
             change.old_key = self.layout.json_of(old, range(len(old)))
             misfits = misfits_before | misfits
-        self._judge(change, plan, row, misfits, _NO_NULLS)
+        self._judge_row(change, plan, row, misfits, _NO_NULLS)
 
-    def _converted(self, event: Event, plan: RowPlan, row: Row) -> tuple[Values, Misfits]:
+    def _convert_row(self, event: Event, plan: RowPlan, row: Row) -> tuple[Values, Misfits]:
         values, misfits = convert_row(plan.readings, row, len(self.layout.columns))
         if self.layout.origins:
             misfits |= self.layout.read_origins(values, event.envelope, event.record)
         return values, misfits
 
     def _without_placeholders(self, row: Row, plan: RowPlan, change: Change) -> Row:
-        """The row with null for the values that the record does not carry, which are noted."""
+        """The row with null for values that the record does not carry; sets `change.absent`."""
         match = self.layout.placeholders.match
         absent = {one.field: one.at for one in plan.large if match(row[one.field])}
         if not absent:
@@ -313,7 +313,7 @@ class DebeziumDecoder:
             yield envelope.before or {}
         yield bare_key_row(record, envelope, self.layout.table) or {}
 
-    def _nulls(self, event: Event, reader: RowReader, row: Row) -> frozenset[int]:
+    def _find_null_keys(self, event: Event, reader: RowReader, row: Row) -> frozenset[int]:
         """The keys that may be null and of which a row has a null."""
         if not self._nullable:
             return _NO_NULLS
@@ -323,14 +323,14 @@ class DebeziumDecoder:
         return self._nullable & {key.at for row in rows if row for key in reader.plan(row).keys}
 
     def _read_old_key(self, change: Change, row: Row, reader: RowReader) -> Misfits:
-        """Reads the key that a row had before; a part that is no field is as it is now."""
+        """Reads the key that a row had before; a key that is no field keeps its new value."""
         values, misfits = convert_row(reader.plan(row).keys, row, len(change.values))
         for at in self.layout.taken:
             values[at] = change.values[at]
         change.old_key = self.layout.json_of(values, self.layout.keys)
         return misfits
 
-    def _judge(
+    def _judge_row(
         self, change: Change, plan: RowPlan, row: Row, misfits: Misfits, nulls: frozenset[int]
     ) -> None:
         """Rejects a row that cannot be applied; marks one that the columns do not fit.
@@ -350,7 +350,7 @@ class DebeziumDecoder:
             change.values = [None if at in layout.keys else v for at, v in enumerate(values)]
 
     def _is_unfit(self, change: Change, plan: RowPlan, row: Row) -> bool:
-        """Whether a new row has a field that can have no column; one that can have one is noted."""
+        """Whether a new row has a field that can have no column; sets `unlike` for one that can."""
         layout = self.layout
         shows_more = any(row[field] is not None for field in plan.unknown)
         grows = shows_more and layout.grows and len(row) <= layout.room

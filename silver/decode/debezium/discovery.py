@@ -20,8 +20,8 @@ from silver.decode.columns import (
     DecodedColumn,
     Shape,
     adds_columns,
+    column_limit,
     is_wanted,
-    room,
     settle_names,
 )
 from silver.decode.debezium.events.envelope import Envelope, Row, key_row
@@ -34,7 +34,7 @@ from silver.decode.debezium.events.opening import (
 )
 from silver.decode.debezium.traits import Traits
 from silver.decode.renames import by_column
-from silver.decode.types import wider
+from silver.decode.types import wider_type
 from silver.decode.values.encodings import Encoding, block_fields, row_block_fields
 from silver.decode.values.inference import SeenValues, inferred_type
 from silver.decode.values.json_values import NotJson
@@ -43,7 +43,7 @@ _Key = TypeVar("_Key")
 
 
 class _Mark(NamedTuple):
-    """What tells columns.
+    """A sign of columns in records.
 
     It is the schema block of an envelope or of a flattened row, a field that some document has, or
     the sorted names of the fields of a row that came without a block.
@@ -54,7 +54,7 @@ class _Mark(NamedTuple):
 
     @property
     def fields(self) -> Mapping[str, Encoding | None]:
-        """The fields with their encodings, where a schema block tells these."""
+        """The fields with their encodings, where a schema block has them."""
         if not isinstance(self.content, bytes):
             return dict.fromkeys(self.content)
         fields_of = block_fields if self.kind == "envelope" else row_block_fields
@@ -83,7 +83,7 @@ class _Shown:
     def types_of(self, name: str) -> list[T.DataType]:
         """The types that schema blocks give a field, in lower case, in order of arrival."""
         fields = [item for mark in self.marks for item in mark.fields.items()]
-        return [told.type for field, told in fields if told is not None and field.lower() == name]
+        return [one.type for field, one in fields if one is not None and field.lower() == name]
 
 
 class DebeziumDiscovery:
@@ -93,15 +93,15 @@ class DebeziumDiscovery:
     one form: the declared one, the one that is known, or that of the first event.
     """
 
-    def __init__(self, table: Table, known: Columns) -> None:
+    def __init__(self, table: Table, columns: Columns) -> None:
         self.table = table
-        self.known = known
+        self.known = columns
         self.keys = {name.lower() for name in table.keys}
-        self.typed = {c.name.lower() for c in known.columns if not c.provisional}
+        self.typed = {c.name.lower() for c in columns.columns if not c.provisional}
         self.forms: dict[str, _First] = {}
         self.shown = {FULL: _Shown(), FLATTENED: _Shown()}
-        self._opener = record_opener(table, known)
-        self.traits = Traits(table, known, self._opener.open_key)
+        self._opener = record_opener(table, columns)
+        self.traits = Traits(table, columns, self._opener.open_key)
         self._marks: dict[tuple[str, ...], _Mark] = {}
 
     def look(self, record: Record, position: str) -> None:
@@ -116,23 +116,23 @@ class DebeziumDiscovery:
         shown = self.shown[FULL if event is None else FLATTENED]
         form = form_of(opened) if self.known.envelope is None else None
         if form is not None:
-            _note(self.forms, form, first)
+            _keep_first(self.forms, form, first)
         block = _block_of(opened)
         if block is not None:
-            _note(shown.firsts, block, first)
+            _keep_first(shown.firsts, block, first)
         elif envelope is not None:
             for mark in self._marks_of(envelope, opened.document is not None):
-                _note(shown.firsts, mark, first)
+                _keep_first(shown.firsts, mark, first)
             self._look_at_row(envelope, record, shown)
 
     def merge(self, other: "DebeziumDiscovery") -> None:
         """Takes in what another discovery of the same table has seen."""
         for form, first in other.forms.items():
-            _note(self.forms, form, first)
+            _keep_first(self.forms, form, first)
         for form, theirs in other.shown.items():
             ours = self.shown[form]
             for mark, first in theirs.firsts.items():
-                _note(ours.firsts, mark, first)
+                _keep_first(ours.firsts, mark, first)
             for name, seen in theirs.values.items():
                 ours.values[name].merge(seen)
         self.traits.merge(other.traits)
@@ -142,20 +142,20 @@ class DebeziumDiscovery:
 
         `whole` says that all records of the batch were looked at: the columns are settled then.
         """
-        form = self._form()
+        form = self._find_form()
         shown = self.shown[FULL if form in (None, FULL) else FLATTENED]
         marks = shown.marks
-        known = [c if c.declared else self._grown(c, shown) for c in self.known.columns]
+        present = [c if c.declared else self._grow_column(c, shown) for c in self.known.columns]
         names = self._new_names(marks)
         typed = [(name, self._type_of(name, None, shown)) for name in names]
         new = [
             DecodedColumn(name, type, provisional=True) for name, type in typed if type is not None
         ]
-        found = self.traits.settle(self.known)
-        columns = replace(found, columns=(*known, *new), settled=whole, envelope=form)
-        return columns, [self._shape(mark, shown.firsts[mark], names) for mark in marks]
+        settled = self.traits.settle(self.known)
+        columns = replace(settled, columns=(*present, *new), settled=whole, envelope=form)
+        return columns, [self._make_shape(mark, shown.firsts[mark], names) for mark in marks]
 
-    def _form(self) -> str | None:
+    def _find_form(self) -> str | None:
         """The form of the feed's events: the known or declared one, else that of the first."""
         form = self._opener.form
         if form is None or (form == FLATTENED and self.known.envelope is None):
@@ -164,7 +164,7 @@ class DebeziumDiscovery:
         return form
 
     def _marks_of(self, envelope: Envelope, is_document: bool) -> list[_Mark]:
-        """What tells columns in a record without a schema block; `before` in one without keys."""
+        """The signs of columns in a record without a block; of `before` in a table without keys."""
         after = envelope.after
         row = (after if after is not None or self.keys else envelope.before) or {}
         if is_document:
@@ -191,36 +191,38 @@ class DebeziumDiscovery:
     def _new_names(self, marks: Iterable[_Mark]) -> list[str]:
         """New columns by name, called as the field that came first.
 
-        They are so many at most as the table has room for, the first that came.
+        At most as many as the table has room for: those that came first.
         """
-        own = [column.name for column in self.known.columns]
+        names = [column.name for column in self.known.columns]
         if not adds_columns(self.table):
             return []
-        taken = {name.lower() for name in own}
-        sound = [fields for mark in marks if len(fields := sorted(mark.fields)) <= room(own)]
+        taken = {name.lower() for name in names}
+        sound = [
+            fields for mark in marks if len(fields := sorted(mark.fields)) <= column_limit(names)
+        ]
         arrived: dict[str, str] = {}
         for name in [name for fields in sound for name in fields]:
             if name.lower() not in taken and is_wanted(self.table, name):
                 arrived.setdefault(name.lower(), name)
-        return sorted(settle_names(arrived.values(), own).usable)
+        return sorted(settle_names(arrived.values(), names).usable)
 
-    def _grown(self, column: DecodedColumn, shown: _Shown) -> DecodedColumn:
+    def _grow_column(self, column: DecodedColumn, shown: _Shown) -> DecodedColumn:
         start = None if column.provisional else column.type
         return replace(column, type=self._type_of(column.name, start, shown) or column.type)
 
     def _type_of(self, name: str, start: T.DataType | None, shown: _Shown) -> T.DataType | None:
-        """The type that the schema blocks make of a column's, else that of its values."""
+        """A column's type as schema blocks widen it, else the one inferred from its values."""
         grows = self.table.schema_changes.widen == "apply" or start is None
         type, lower = start, name.lower()
         for one in shown.types_of(lower):
-            both = one if type is None else wider(type, one)
+            both = one if type is None else wider_type(type, one)
             if both is not None and (grows or type is None):
                 type = both
         if type is None and lower in shown.values:
             type = inferred_type(shown.values[lower], zeros_are_whole=False)
         return type
 
-    def _shape(self, mark: _Mark, first: _First, new: Iterable[str]) -> Shape:
+    def _make_shape(self, mark: _Mark, first: _First, new: Iterable[str]) -> Shape:
         """The shape with the columns' names for its fields, without what becomes no column.
 
         A field that the table ignores keeps its name.
@@ -243,7 +245,7 @@ def _block_of(opened: Opened) -> _Mark | None:
     return mark if mark.fields else None
 
 
-def _note(firsts: dict[_Key, _First], shown: _Key, first: _First) -> None:
+def _keep_first(firsts: dict[_Key, _First], shown: _Key, first: _First) -> None:
     held = firsts.get(shown)
     if held is None or first.arrival < held.arrival:
         firsts[shown] = first

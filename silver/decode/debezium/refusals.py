@@ -99,9 +99,9 @@ def reject(change: Change, reason: str, message: str) -> None:
 def are_plain(
     ops: Sequence[object], sources: Sequence[SourceBlock | None], flattened: bool
 ) -> list[bool]:
-    """Which events are of a row and of a connector that needs no thought.
+    """Which events are of a row, and of a connector without special rules.
 
-    The names that tell one log from another are texts, if they are there.
+    The names that distinguish one log from another are texts, if they are there.
     """
     kinds = [None if source is None else _kind_of(source) for source in sources]
     plain = {kind: _is_plain(kind, flattened) for kind in {*kinds}}
@@ -128,9 +128,9 @@ def not_json(record: Record) -> Change:
     if avro_schema_id(raw):
         message = UNDECLARED_AVRO
     else:
-        found = raw[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
-        message = f"found {found}, expected one JSON object with a Debezium change"
-        message = other_form(raw) or _of_other_program(_members(record)) or message
+        shown = raw[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
+        message = f"found {shown}, expected one JSON object with a Debezium change"
+        message = other_form(raw) or _of_other_program(_read_members(record)) or message
     return Change(None, snapshot_last=False, reason=NOT_JSON, message=message)
 
 
@@ -138,7 +138,7 @@ def unknown_operation(record: Record, envelope: Envelope) -> str:
     """The message of an object with an operation that Debezium does not have, or without one."""
     if envelope.op is not None:
         return f"found op {text_of(envelope.op)[:_SHOWN]}, {_OPERATIONS}"
-    members = _members(record)
+    members = _read_members(record)
     named = ", ".join([*members][:_MOST_MEMBERS])[: 2 * _SHOWN]
     message = f"found no op among the members {named or '(none)'}, {_OPERATIONS} in op"
     return _of_other_program(members) or message
@@ -186,9 +186,9 @@ def shows_old_key(op: object, source: SourceBlock | None, layout: TableLayout) -
 def _with_old_key(
     keys: Sequence[Reading], before: Row, after: Row, news: Sequence[object], layout: TableLayout
 ) -> Sequence[object]:
-    """The new values with the old key, or as they are where the old row does not tell it.
+    """The new values with the old key, or as they are where the old row lacks it.
 
-    A null tells nothing of a key that is never null. Of a key that `after` has not, which the
+    A null is no value of a key that is never null. Of a key that `after` has not, which the
     record's own key has, the connector writes no update. A value that does not fit was in no row.
     """
     values = [*news]
@@ -230,14 +230,14 @@ def reject_misfits(change: Change, misfits: Misfits, layout: TableLayout) -> Non
     It is `unlike` where a look through all of the batch may read the values otherwise.
     """
     columns = [*map(layout.columns.__getitem__, misfits)]
-    found = [_misfit_text(layout, at, misfits[at]) for at in sorted(misfits)]
+    texts = [_misfit_text(layout, at, misfits[at]) for at in sorted(misfits)]
     for is_so, note in ((_is_guess, _GUESS), (_can_be_hex, _MAYBE_HEX)):
         if any(is_so(layout, at, value) for at, value in misfits.items()):
-            found.append(note)
+            texts.append(note)
     if not layout.known.settled:
-        change.unlike |= _GUESS in found or any(column.provisional for column in columns)
+        change.unlike |= _GUESS in texts or any(column.provisional for column in columns)
     declared = all(column.declared for column in columns)
-    reject(change, BAD_VALUE if declared else INCOMPATIBLE_SCHEMA, "; ".join(found))
+    reject(change, BAD_VALUE if declared else INCOMPATIBLE_SCHEMA, "; ".join(texts))
 
 
 def _misfit_text(layout: TableLayout, at: int, value: object) -> str:
@@ -282,7 +282,7 @@ def _no_position(envelope: Envelope) -> str:
     return f"found source {source[:_SHOWN_OF_SOURCE]}, expected a position{others}"
 
 
-def _members(record: Record) -> Row:
+def _read_members(record: Record) -> Row:
     """The members of the object that a record is; none where it is none."""
     try:
         return open_row(record).row or {}
@@ -334,5 +334,5 @@ def _is_guess(layout: TableLayout, at: int, value: object) -> bool:
 def _can_be_hex(layout: TableLayout, at: int, value: object) -> bool:
     """Whether bytes may be written in hex digits, and the table does not say so."""
     is_binary = isinstance(layout.columns[at].type, T.BinaryType)
-    told = declares_binaries(layout.source)
-    return is_binary and not told and isinstance(value, str) and can_be_hex(value)
+    is_declared = declares_binaries(layout.source)
+    return is_binary and not is_declared and isinstance(value, str) and can_be_hex(value)

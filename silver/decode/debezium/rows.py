@@ -1,6 +1,6 @@
 """How rows are read: which field is which column, and by which converter.
 
-Rows of a source have few shapes. What the schema block and the names of a row's fields tell is
+Rows of a source have few shapes. What follows from the schema block and the names of the fields is
 decided once for all rows of that shape, whether they are read by columns or one by one.
 """
 
@@ -18,10 +18,10 @@ from silver.decode.columns import (
     Columns,
     DecodedColumn,
     adds_columns,
+    column_limit,
     is_published,
     is_wanted,
     required_columns,
-    room,
 )
 from silver.decode.debezium.events.envelope import (
     OF_SOURCE,
@@ -35,14 +35,14 @@ from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
 from silver.decode.debezium.events.placeholders import Placeholders, can_be_placeholder
 from silver.decode.renames import by_column, column_names
 from silver.decode.shapes import RowShape
-from silver.decode.types import Misfit, arrow_type, carrier, wider
+from silver.decode.types import Misfit, arrow_type, carrier_type, wider_type
 from silver.decode.values.bulk import BulkConverter, bulk_converter
-from silver.decode.values.converters import bounded, converter_of, plain_value, refuse
+from silver.decode.values.converters import converter_of, handle_infinity, plain_value, refuse
 from silver.decode.values.encodings import (
     Encoding,
     Kind,
     Unit,
-    assumed,
+    assume_encoding,
     block_fields,
     in_mode,
     is_avro_block,
@@ -101,7 +101,7 @@ class RowPlan:
 
     @property
     def is_odd(self) -> bool:
-        """Whether the fields alone tell something about a row."""
+        """Whether the fields alone can make the row a dead letter or a mismatch."""
         return bool(self.unknown) or self.unfit or self.unlike
 
 
@@ -139,7 +139,7 @@ class EventShape(NamedTuple):
 
 
 class TableLayout:
-    """What a table and its columns tell of all its rows.
+    """What all rows of a table have in common.
 
     Attributes:
         places: where each column stands, by its name in lower case.
@@ -153,10 +153,10 @@ class TableLayout:
         grows: whether a new field could become a column.
     """
 
-    def __init__(self, table: Table, known: Columns) -> None:
+    def __init__(self, table: Table, columns: Columns) -> None:
         self.table = table
-        self.known = known
-        self.columns = known.columns
+        self.known = columns
+        self.columns = columns.columns
         self.source = table.feeds[0]
         self.places = {column.name.lower(): at for at, column in enumerate(self.columns)}
         self.keys = [self.places[name.lower()] for name in table.keys]
@@ -171,10 +171,10 @@ class TableLayout:
         self.required = [at for at, c in enumerate(self.columns) if c.name in required]
         self.needed = {*self.keys, *self.required}
         self.placeholders = Placeholders(self.source.unavailable_value)
-        self.types = [arrow_type(carrier(column.type)) for column in self.columns]
-        self.room = room(self.places)
+        self.types = [arrow_type(carrier_type(column.type)) for column in self.columns]
+        self.room = column_limit(self.places)
         self.adds = adds_columns(table)
-        self.grows = not known.settled and self.adds and len(self.places) < self.room
+        self.grows = not columns.settled and self.adds and len(self.places) < self.room
 
     def column_of(self, field: str) -> DecodedColumn | None:
         """The column that a field is, if it is one."""
@@ -186,11 +186,11 @@ class TableLayout:
         return self.adds and self.column_of(field) is None and is_wanted(self.table, field)
 
     def are_announced(self, fields: Mapping[str, Encoding | None]) -> bool:
-        """Whether the source announced exactly these fields, with these types where they tell."""
+        """Whether the source announced exactly these fields, with these types where known."""
         announced = self.known.announced
         if announced is None or self.known.settled or not fields:
             return True
-        before = {n: announced[n] for n in announced if self._counts(n)}
+        before = {n: announced[n] for n in announced if self._is_compared(n)}
         shown = self._types_by_column(fields)
         if shown.keys() != before.keys():
             return False
@@ -200,7 +200,7 @@ class TableLayout:
         """Puts the values of the columns with an origin in their places; returns misfits."""
         misfits: Misfits = {}
         for one in self.origins:
-            value = _member(one.field, envelope, record)
+            value = _read_member(one.field, envelope, record)
             try:
                 values[one.at] = one.read(value)
             except Misfit:
@@ -221,11 +221,11 @@ class TableLayout:
             column = self.column_of(field)
             name = field if column is None else column.name
             can_be = column is not None or not self.adds or self.grows
-            if can_be and self._counts(name):
+            if can_be and self._is_compared(name):
                 shown[name] = encoding and encoding.type.simpleString()
         return shown
 
-    def _counts(self, name: str) -> bool:
+    def _is_compared(self, name: str) -> bool:
         return not name.startswith("_") and is_published(self.table, name)
 
 
@@ -261,13 +261,13 @@ class RowReader:
         if plan is None:
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
-            plan = self._plans[names] = self._planned(names)
+            plan = self._plans[names] = self._make_plan(names)
         return plan
 
-    def _planned(self, names: tuple[str, ...]) -> RowPlan:
+    def _make_plan(self, names: tuple[str, ...]) -> RowPlan:
         layout = self._layout
         columns = column_names(layout.table, names)
-        readings = self._readings(zip(names, columns, strict=True))
+        readings = self._plan_fields(zip(names, columns, strict=True))
         held = [r.at for r in readings if is_published(layout.table, layout.columns[r.at].name)]
         return RowPlan(
             readings=readings,
@@ -279,20 +279,20 @@ class RowReader:
             or not (self._block or self._loose or layout.are_announced(dict.fromkeys(columns))),
         )
 
-    def _readings(self, fields: Iterable[tuple[str, str]]) -> list[Reading]:
+    def _plan_fields(self, fields: Iterable[tuple[str, str]]) -> list[Reading]:
         """How fields are read, each of which comes with the name of its column."""
         layout = self._layout
         places = [(f, n, layout.places.get(n.lower())) for f, n in fields if not n.startswith("_")]
-        known = [(f, n, at) for f, n, at in places if at is not None and at not in layout.taken]
-        known.sort(key=lambda one: one[1] == layout.columns[one[2]].name)
-        return [self._reading(field, at, self._block.get(name)) for field, name, at in known]
+        columns = [(f, n, at) for f, n, at in places if at is not None and at not in layout.taken]
+        columns.sort(key=lambda one: one[1] == layout.columns[one[2]].name)
+        return [self._plan_field(field, at, self._block.get(name)) for field, name, at in columns]
 
-    def _reading(self, field: str, at: int, encoding: Encoding | None) -> Reading:
+    def _plan_field(self, field: str, at: int, encoding: Encoding | None) -> Reading:
         """How a field is read; no value fits a column of another kind than the block says."""
         layout, column = self._layout, self._layout.columns[at]
         if encoding is None:
-            encoding = assumed(column.type, layout.source, layout.known.decimal_texts)
-        elif not column.declared and wider(column.type, encoding.type) is None:
+            encoding = assume_encoding(column.type, layout.source, layout.known.decimal_texts)
+        elif not column.declared and wider_type(column.type, encoding.type) is None:
             return Reading(field, at, refuse)
         else:
             encoding = in_mode(encoding, column.type, layout.source)
@@ -303,7 +303,7 @@ class RowReader:
             convert = converter_of(encoding, column.type, self._sourced)
         declared = layout.table.columns.get(column.name)
         if declared is not None:
-            convert = bounded(convert, declared.infinity)
+            convert = handle_infinity(convert, declared.infinity)
         return Reading(field, at, convert, bulk)
 
     def _is_large(self, place: int) -> bool:
@@ -314,18 +314,18 @@ class RowReader:
         layout = self._layout
         if layout.grows and any(map(layout.is_new, self._block)):
             return True
-        widens = any(self._widens(field, told.type) for field, told in self._block.items())
+        widens = any(self._is_wider(field, one.type) for field, one in self._block.items())
         return widens or not layout.are_announced(self._block)
 
-    def _widens(self, field: str, told: T.DataType) -> bool:
+    def _is_wider(self, field: str, block_type: T.DataType) -> bool:
         """Whether the block's type for a field makes its column's type another one."""
         column = self._layout.column_of(field)
         if column is None or column.declared or field.startswith("_"):
             return False
         if column.provisional:
-            return column.type != told
+            return column.type != block_type
         grows = self._layout.table.schema_changes.widen == "apply"
-        return grows and wider(column.type, told) not in (None, column.type)
+        return grows and wider_type(column.type, block_type) not in (None, column.type)
 
 
 def convert_row(readings: Iterable[Reading], row: Row, width: int) -> tuple[Values, Misfits]:
@@ -342,7 +342,7 @@ def convert_row(readings: Iterable[Reading], row: Row, width: int) -> tuple[Valu
     return values, misfits
 
 
-def _member(origin: str, envelope: Envelope, record: Record) -> object:
+def _read_member(origin: str, envelope: Envelope, record: Record) -> object:
     if not origin.startswith(OF_SOURCE):
         return (key_row(record.key) or {}).get(origin)
     source = envelope.source

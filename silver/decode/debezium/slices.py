@@ -23,7 +23,7 @@ from silver.decode.debezium.events.envelope import (
     key_row,
 )
 from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
-from silver.decode.debezium.events.log_follower import LogFollower, Sightings
+from silver.decode.debezium.events.log_follower import LogFollower, SeenRecords
 from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, AvroOpener, Opener
 from silver.decode.debezium.events.order import Events, Places, find_places
 from silver.decode.debezium.refusals import TYPED_ROW, are_plain, shows_old_key
@@ -43,7 +43,7 @@ from silver.decode.shapes import (
     parse_alike,
     parser_of_shape,
 )
-from silver.decode.slices import ReadPart, Slice, joined, read_shapes
+from silver.decode.slices import ReadPart, Slice, join_parts, read_shapes
 from silver.decode.values.bulk import convert_column, kinds_of
 from silver.decode.values.encodings import block_fields
 from silver.decode.values.json_values import NotJson
@@ -51,7 +51,7 @@ from silver.decode.wrapped import OpenedRow, open_row
 
 _TRIED = 4
 _PARTS = ("op", "source", "transaction", "after", "before")
-_TOLD = {
+_PLACE_COLUMNS = {
     "_operation": pa.string(),
     "_sequence": pa.string(),
     "_source_time": pa.timestamp("us", tz="UTC"),
@@ -94,7 +94,7 @@ class SliceReader:
         self._shapes: dict[tuple[Any, ...], EventShape | None] = {}
 
     def read(self, records: Slice) -> ReadPart | None:
-        """Reads the records that have few shapes and need no thought."""
+        """Reads the plain records, which have few shapes."""
         if self._is_avro and self._flattened:
             return None
         places = self._usual_places(records)
@@ -115,21 +115,21 @@ class SliceReader:
         return places
 
     def follow(self, records: Slice, part: ReadPart, start: int, end: int) -> None:
-        """Shows the follower of the source's log some of the changes."""
+        """Passes changes `start` to `end` on to the follower of the source's log."""
         places = part.places[start:end]
-        own = []
+        columns = []
         for name in ("_topic", "_partition", "_offset", "_arrival", "_timestamp"):
             values = records.column(name)
-            own.append(values if len(places) == len(values) else [values[at] for at in places])
-        self._follower.see_all(Sightings(*own, *[fact[start:end] for fact in part.facts]))
+            columns.append(values if len(places) == len(values) else [values[at] for at in places])
+        self._follower.see_all(SeenRecords(*columns, *[fact[start:end] for fact in part.facts]))
 
     def _read_first(self, records: Slice, places: list[int]) -> tuple[ReadPart | None, list[int]]:
         """Reads the records with the shape of the first one that has any."""
         for nth, at in enumerate(places[:_TRIED]):
             shape = self._shape_of(records.record(at))
             if shape is not None:
-                found = self._members_of(shape, self._parsed(records, shape, places[nth:]))
-                part = self._part(records, shape, *found)
+                members = self._members_of(shape, self._parse_records(records, shape, places[nth:]))
+                part = self._build_part(records, shape, *members)
                 taken = set(part.places)
                 return part, [at for at in places[nth:] if at not in taken]
         return None, places
@@ -143,8 +143,8 @@ class SliceReader:
             for (id, start), nths in alike_records(*given).items()
             if id in self._layout.known.schemas
         ]
-        found = [part for part in parts if part is not None]
-        return joined(found) if found else None
+        kept = [part for part in parts if part is not None]
+        return join_parts(kept) if kept else None
 
     def _read_schema(
         self, records: Slice, id: str, start: int, places: list[int]
@@ -156,8 +156,10 @@ class SliceReader:
         except NotAvro:
             return None
         read = read_envelopes(writer, start, [texts[at] for at in places])
-        shape = None if read is None else self._shape(writer.text, tuple(block_fields(writer.text)))
-        if shape is None or read is None:
+        if read is None:
+            return None
+        shape = self._find_shape(writer.text, tuple(block_fields(writer.text)))
+        if shape is None:
             return None
         members, broken = read
         parts = [members.get(name, [None] * len(places)) for name in _PARTS]
@@ -165,20 +167,20 @@ class SliceReader:
             sound = [not one for one in broken]
             parts = [list(compress(part, sound)) for part in parts]
             places = list(compress(places, sound))
-        return self._part(records, shape, places, parts)
+        return self._build_part(records, shape, places, parts)
 
     def _shape_of(self, record: Record) -> EventShape | None:
         """The shape of a record; None where it has to be decoded alone."""
         try:
-            row, block = self._open(record)
+            row, block = self._open_row(record)
         except (NotJson, NotAvro):
             return None
         prefix = b"" if block is None else b'{"schema":' + block + b',"payload":'
         if not row or not (record.raw or b"").startswith(prefix):
             return None
-        return self._shape(block, tuple(row), prefix)
+        return self._find_shape(block, tuple(row), prefix)
 
-    def _open(self, record: Record) -> OpenedRow:
+    def _open_row(self, record: Record) -> OpenedRow:
         if self._flattened:
             return open_row(record)
         envelope, block, event, document = self._opener.open(record)
@@ -186,7 +188,7 @@ class SliceReader:
             return OpenedRow(None, None)
         return OpenedRow(envelope.before if envelope.after is None else envelope.after, block)
 
-    def _shape(
+    def _find_shape(
         self, block: bytes | None, names: tuple[str, ...], prefix: bytes = b""
     ) -> EventShape | None:
         key = block, names, prefix
@@ -198,12 +200,12 @@ class SliceReader:
         self, block: bytes | None, names: tuple[str, ...], prefix: bytes
     ) -> EventShape | None:
         """The shape of records with these fields; None where they have to be decoded alone."""
-        own = [name for name in names if not name.startswith(PREFIX)]
-        plan = self._reader_of(block, flattened=self._flattened).plan(own)
+        row_names = [name for name in names if not name.startswith(PREFIX)]
+        plan = self._reader_of(block, flattened=self._flattened).plan(row_names)
         added = AddedMembers(names) if self._flattened else None
         is_plain = can_be_fields(names) and (added is None or added.are_plain)
         fields = self._key_fields(plan)
-        is_odd = not is_plain or (self._flattened and len(own) == len(self._layout.keys))
+        is_odd = not is_plain or (self._flattened and len(row_names) == len(self._layout.keys))
         if fields is None or is_odd:
             return None
         keys = {field: names.index(field) for field in fields}
@@ -217,7 +219,7 @@ class SliceReader:
         return reading.bulk is not None and self._layout.types[reading.at] == pa.float64()
 
     def _key_fields(self, plan: RowPlan) -> list[str] | None:
-        """The fields of the keys; None where rows that are read so need thought."""
+        """The fields of the keys; None where such rows are decoded one by one."""
         fields = {reading.at: reading.field for reading in plan.readings}
         is_typed = len(plan.readings) == 1 and plan.readings[0].field.endswith(TYPED_ROW)
         is_odd = plan.unlike or plan.unfit or is_typed or len(fields) < len(plan.readings)
@@ -225,7 +227,7 @@ class SliceReader:
             return None
         return [fields[at] for at in self._layout.keys]
 
-    def _parsed(self, records: Slice, shape: EventShape, places: list[int]) -> Parsed:
+    def _parse_records(self, records: Slice, shape: EventShape, places: list[int]) -> Parsed:
         """The records that have the shape, parsed."""
         texts, prefix = records.column("_raw"), shape.prefix
         if prefix:
@@ -255,17 +257,18 @@ class SliceReader:
         transactions = shape.added.transactions(columns, count)
         return parsed.places, [ops, sources, transactions, afters, befores]
 
-    def _part(
+    def _build_part(
         self, records: Slice, shape: EventShape, places: Sequence[int], members: _Members
     ) -> ReadPart:
-        """The changes that events say, as far as they need no thought and their values fit."""
-        rows = self._rows(records, shape, places, members)
+        """The changes of plain events whose values fit."""
+        rows = self._select_rows(records, shape, places, members)
         given = shape.row.columns(rows.rows)
-        ordered = _ordered(records, shape, rows, given)
-        fits = self._fitting(shape, rows, ordered, dict(zip(shape.row.names, given, strict=True)))
+        ordered = _order_rows(records, shape, rows, given)
+        by_name = dict(zip(shape.row.names, given, strict=True))
+        fits = self._find_fitting(shape, rows, ordered, by_name)
         if not all(fits):
-            rows, ordered = _Rows._make(_only(rows, fits)), Places._make(_only(ordered, fits))
-            given = _only(given, fits)
+            rows, given = _Rows._make(_select_entries(rows, fits)), _select_entries(given, fits)
+            ordered = Places._make(_select_entries(ordered, fits))
         by_name = dict(zip(shape.row.names, given, strict=True))
         columns: dict[str, pa.Array] = {}
         fits = [True] * len(rows.places)
@@ -275,30 +278,30 @@ class SliceReader:
             columns[self._layout.columns[at].name] = values
             for misfit in misfits:
                 fits[misfit] = False
-        told = [DELETE if op == "d" else UPSERT for op in rows.ops], *ordered
-        for (name, type), listed in zip(_TOLD.items(), told, strict=True):
+        entries = [DELETE if op == "d" else UPSERT for op in rows.ops], *ordered
+        for (name, type), listed in zip(_PLACE_COLUMNS.items(), entries, strict=True):
             columns[name] = pa.array(listed, type)
         reads = [op == "r" for op in rows.ops]
         facts = (reads, rows.sources, ordered.sequence, ordered.source_time, ordered.snapshot)
         return ReadPart([*rows.places], columns, facts).only(fits)
 
-    def _rows(
+    def _select_rows(
         self, records: Slice, shape: EventShape, places: Sequence[int], members: _Members
     ) -> _Rows:
-        """The rows of the events that say a change and need no thought."""
+        """The rows of the plain events that carry a change."""
         ops, sources, transactions, rows, befores = members
         if None in rows or any(befores):
             keys = records.column("_key")
             parts = zip(places, ops, sources, rows, befores, strict=True)
-            rows = [self._row(shape, keys[at], *one) for at, *one in parts]
-        found = _Rows(places, ops, sources, transactions, rows)
+            rows = [self._find_row(shape, keys[at], *one) for at, *one in parts]
+        selected = _Rows(places, ops, sources, transactions, rows)
         plain = are_plain(ops, sources, self._flattened)
         if None in rows or not all(plain):
             fits = [is_plain and row is not None for is_plain, row in zip(plain, rows, strict=True)]
-            found = _Rows._make(_only(found, fits))
-        return found
+            selected = _Rows._make(_select_entries(selected, fits))
+        return selected
 
-    def _row(
+    def _find_row(
         self,
         shape: EventShape,
         key: bytes | None,
@@ -306,7 +309,7 @@ class SliceReader:
         source: SourceBlock | None,
         *rows: object,
     ) -> object:
-        """The row of an event, the keys of a deleted one; None where it needs thought.
+        """The row of an event, the keys of a deleted one; None where it is decoded alone.
 
         `rows` are the new row and the old one.
         """
@@ -328,24 +331,24 @@ class SliceReader:
             row = key_row(key) or {}
             return [row[name] for name in names] if row.keys() >= {*names} else None
         try:
-            found, _ = decode_avro(key, self._layout.known.schemas, None, "key")
+            members, _ = decode_avro(key, self._layout.known.schemas, None, "key")
         except NotAvro:
             return None
-        values = [found.get(name) if isinstance(found, dict) else None for name in names]
+        values = [members.get(name) if isinstance(members, dict) else None for name in names]
         return values if all(type(value) in (int, str) for value in values) else None
 
-    def _fitting(
+    def _find_fitting(
         self, shape: EventShape, rows: _Rows, ordered: Places, columns: Mapping[str, Sequence[Any]]
     ) -> list[bool]:
-        """Which rows need no thought: keys, values that must be there, nothing new or left out."""
+        """Which rows are plain: keys and required values are there, nothing is new or left out."""
         odd = _places_of(ordered.sequence, lambda sequence: sequence is None)
         for field in shape.keys:
-            odd |= _nulls(columns[field])
+            odd |= _find_nulls(columns[field])
         needed = [r.field for r in shape.plan.readings if r.at in self._layout.required]
-        if nulls := set[int]().union(*[_nulls(columns[field]) for field in needed]):
+        if nulls := set[int]().union(*[_find_nulls(columns[field]) for field in needed]):
             odd |= nulls - _places_of(rows.ops, "d".__eq__)
         for field in shape.plan.unknown:
-            odd |= {*range(len(rows.places))} - _nulls(columns[field])
+            odd |= {*range(len(rows.places))} - _find_nulls(columns[field])
         placeholders = self._layout.placeholders
         for large in shape.plan.large:
             if placeholders.is_in(columns[large.field]):
@@ -355,7 +358,7 @@ class SliceReader:
         return [at not in odd for at in range(len(rows.places))]
 
 
-def _ordered(
+def _order_rows(
     records: Slice, shape: EventShape, rows: _Rows, columns: Sequence[Sequence[object]]
 ) -> Places:
     """Where the rows, whose values by field are `columns`, stand in order."""
@@ -363,11 +366,11 @@ def _ordered(
     if shape.added is None:
         return find_places(events)
     given = [records.column(name) for name in ("_offset", "_timestamp")]
-    own = [[column[at] for at in rows.places] for column in given]
-    return shape.added.places(columns, events, *own)
+    lists = [[column[at] for at in rows.places] for column in given]
+    return shape.added.places(columns, events, *lists)
 
 
-def _only(lists: Iterable[Sequence[Any]], fits: Sequence[object]) -> list[Sequence[Any]]:
+def _select_entries(lists: Iterable[Sequence[Any]], fits: Sequence[object]) -> list[Sequence[Any]]:
     return [list(compress(one, fits)) for one in lists]
 
 
@@ -375,5 +378,5 @@ def _places_of(values: Sequence[Any], fits: Callable[[Any], bool]) -> set[int]:
     return {at for at, value in enumerate(values) if fits(value)}
 
 
-def _nulls(values: Sequence[object]) -> set[int]:
+def _find_nulls(values: Sequence[object]) -> set[int]:
     return {at for at, value in enumerate(values) if value is None} if None in values else set()

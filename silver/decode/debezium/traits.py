@@ -53,7 +53,7 @@ class Traits:
     """What the records of a table show; what is known of the source already counts as shown.
 
     Records show the same in any order and cut into any batches. A key that is no field of the row
-    tells the rows of one source table from those of another. Attributes that `Columns` has not:
+    distinguishes the rows of source tables. Attributes that `Columns` has not:
 
     Attributes:
         mixes: whether rows of several source tables can be one row of the table.
@@ -62,25 +62,25 @@ class Traits:
         moved: keys whose value an update changes, which only whole old rows show.
     """
 
-    def __init__(self, table: Table, known: Columns, open_key: Callable[[Record], None]) -> None:
-        self.decimal_texts = set(filter(None, [known.decimal_texts]))
-        self.orders = set(filter(None, [known.order]))
-        self.key_parts, self.left_out = set(known.key_parts), set(known.left_out)
-        self.source_table: _SourceTable | None = known.source_table
+    def __init__(self, table: Table, columns: Columns, open_key: Callable[[Record], None]) -> None:
+        self.decimal_texts = set(filter(None, [columns.decimal_texts]))
+        self.orders = set(filter(None, [columns.order]))
+        self.key_parts, self.left_out = set(columns.key_parts), set(columns.left_out)
+        self.source_table: _SourceTable | None = columns.source_table
         self.mixes = not table.is_shared
         self._origins = {c.origin: n for n, c in table.columns.items() if c.origin is not None}
         self._table = table
         taken = self._origins.values()
         self._keys = {name.lower(): name for name in table.keys if name not in taken}
         self._nullable = table.nullable_keys
-        self.whole_old_rows = known.whole_old_rows
-        lacked = {name.lower() for name in known.lacked_keys} & self._keys.keys()
+        self.whole_old_rows = columns.whole_old_rows
+        lacked = {name.lower() for name in columns.lacked_keys} & self._keys.keys()
         none = set[str]()
         self.made_up, self.moved = (none, lacked) if self.whole_old_rows else (lacked, none)
-        is_mixed = table.is_shared or any(map(_is_of_source, known.key_parts))
-        self._first_table = None if is_mixed else known.source_table
+        is_mixed = table.is_shared or any(map(_is_of_source, columns.key_parts))
+        self._first_table = None if is_mixed else columns.source_table
         self._keys_to_parse = _MOST_KEYS if table.keys else 0
-        self._decimals = _find_decimals(table, known)
+        self._decimals = _find_decimals(table, columns)
         self._undeclared = UndeclaredFields(declared_types(table))
         self._open_key = open_key
         self._shapes: dict[str | None, _KeyShape] = {}
@@ -94,8 +94,8 @@ class Traits:
     @property
     def lacked_keys(self) -> tuple[str, ...]:
         """The keys whose old values are not known, sorted."""
-        found = self.moved if self.whole_old_rows else self.made_up
-        return tuple(sorted(self._keys[name] for name in found))
+        names = self.moved if self.whole_old_rows else self.made_up
+        return tuple(sorted(self._keys[name] for name in names))
 
     def look(self, opened: Opened, record: Record) -> None:
         """Takes in what a record shows; its key becomes JSON if it can be read."""
@@ -121,18 +121,18 @@ class Traits:
         """
         shows = envelope.before is not None and self.look_at_old_keys(envelope, record, block)
         if self.looks_into_values and len(self.left_out) < MOST_LEFT_OUT:
-            found = self._undeclared.of(envelope.after or {}) - self.left_out
-            self.left_out |= found
-            shows |= bool(found)
+            fields = self._undeclared.of(envelope.after or {}) - self.left_out
+            self.left_out |= fields
+            shows |= bool(fields)
         return shows or bool(self.of_new_tables([envelope.source]))
 
     def of_new_tables(self, sources: Sequence[SourceBlock | None]) -> list[int]:
         """The places of source blocks that name another table than the known one."""
-        known = self._first_table
-        if known is None:
+        first = self._first_table
+        if first is None:
             return []
         tables = [(s.db, s.schema, s.table) if s else _NO_TABLE for s in sources]
-        return [at for at, one in enumerate(tables) if one != known and one != _NO_TABLE]
+        return [at for at, one in enumerate(tables) if one != first and one != _NO_TABLE]
 
     def merge(self, other: "Traits") -> None:
         """Takes in what another look at records of the same table has found."""
@@ -142,11 +142,11 @@ class Traits:
         self.whole_old_rows |= other.whole_old_rows
         self._add_table(other.source_table)
 
-    def settle(self, known: Columns) -> Columns:
+    def settle(self, columns: Columns) -> Columns:
         """The known columns with what was shown; one position in a feed is enough to expect all."""
         parts = [part for part in self.key_parts if self.mixes or not _is_of_source(part)]
         return replace(
-            known,
+            columns,
             decimal_texts=min(self.decimal_texts) if len(self.decimal_texts) == 1 else None,
             order=next((order for order in ORDERS if order in self.orders), None),
             key_parts=tuple(sorted(parts)),
@@ -157,7 +157,7 @@ class Traits:
         )
 
     def _look_at_key(self, record: Record) -> None:
-        """Notes the parts of a record's key that the table has as no key and as no column from it.
+        """Adds parts of a record's key that are no key of the table and no column from it.
 
         The keys of a topic are of one shape, so that the first records are enough.
         """
@@ -171,7 +171,7 @@ class Traits:
         self.key_parts |= {name for name in others if name not in self._origins}
 
     def _add_table(self, table: _SourceTable | None) -> None:
-        """Notes what tells a record's source table from the first one."""
+        """Adds the members in which a record's source table differs from the first one."""
         if self.source_table is None:
             self.source_table = table
         elif table is not None and table != self.source_table:
@@ -204,9 +204,9 @@ class Traits:
             return envelope.op == "u" and self._look_without_key(before, envelope.after or {})
         shape = self._shapes.get(record.topic) or self._shape_of(record)
         if envelope.op == "d" and not self.whole_old_rows:
-            found = self._find_made_up(envelope, shape.lacks - self.made_up, block)
-            self.made_up |= found
-            return bool(found)
+            made_up = self._find_made_up(envelope, shape.lacks - self.made_up, block)
+            self.made_up |= made_up
+            return bool(made_up)
         asked = shape.lacks - self.moved
         if envelope.op == "u" and envelope.after is not None and asked:
             return self._look_at_update(before, envelope.after, shape.has, asked)
@@ -249,7 +249,7 @@ class Traits:
     ) -> bool:
         """An old row beside a new one with the same key is there under REPLICA IDENTITY FULL."""
         moved = {name for name in asked if self._is_moved(name, before, after)}
-        differs = any(self._differs(name, before, after) for name in has)
+        differs = any(self._value_differs(name, before, after) for name in has)
         if differs or (self.whole_old_rows and not moved):
             return False
         self.whole_old_rows = True
@@ -273,9 +273,9 @@ class Traits:
 
     def _is_moved(self, name: str, before: Row, after: Row) -> bool:
         is_there = None not in (self._field_of(name, before), self._field_of(name, after))
-        return is_there and self._differs(name, before, after)
+        return is_there and self._value_differs(name, before, after)
 
-    def _differs(self, name: str, before: Row, after: Row) -> bool:
+    def _value_differs(self, name: str, before: Row, after: Row) -> bool:
         old, new = self._field_of(name, before), self._field_of(name, after)
         return (old and before[old]) != (new and after[new])
 
@@ -284,13 +284,13 @@ class Traits:
         field = self._spellings.get(name, name)
         if field in row:
             return field
-        found = next((field for field in row if field.lower() == name), None)
-        if found is None and self._table.renamed:
+        spelled = next((field for field in row if field.lower() == name), None)
+        if spelled is None and self._table.renamed:
             named = zip(column_names(self._table, row), row, strict=True)
-            found = next((field for column, field in named if column.lower() == name), None)
-        if found is not None:
-            self._spellings[name] = found
-        return found
+            spelled = next((field for column, field in named if column.lower() == name), None)
+        if spelled is not None:
+            self._spellings[name] = spelled
+        return spelled
 
 
 def _is_true(*values: object) -> bool:
@@ -300,16 +300,16 @@ def _is_true(*values: object) -> bool:
 
 
 def _table_of(source: SourceBlock) -> _SourceTable | None:
-    found = (source.db, source.schema, source.table)
-    return None if found == _NO_TABLE else found
+    table = (source.db, source.schema, source.table)
+    return None if table == _NO_TABLE else table
 
 
 def _is_of_source(part: str) -> bool:
     return part.startswith(OF_SOURCE)
 
 
-def _find_decimals(table: Table, known: Columns) -> set[str]:
+def _find_decimals(table: Table, columns: Columns) -> set[str]:
     """The decimal columns, in lower case, in whose texts to look for base64."""
     if declares_decimals(table.feeds[0]):
         return set()
-    return {c.name.lower() for c in known.columns if holds_decimals(c.type)}
+    return {c.name.lower() for c in columns.columns if holds_decimals(c.type)}

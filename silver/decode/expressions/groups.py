@@ -19,11 +19,11 @@ from silver.decode.change import BAD_SEQUENCE, BAD_VALUE
 from silver.decode.columns import is_published
 from silver.decode.expressions.evaluation import (
     TIMES,
-    aside,
-    evaluated,
+    evaluate_expression,
     finer_of,
-    replaced,
-    restored,
+    layer_column,
+    replace_columns,
+    restore_columns,
     with_members,
 )
 from silver.decode.expressions.names import group_members, group_orders
@@ -56,29 +56,31 @@ def with_group_sequences(changes: DataFrame, table: Table) -> DataFrame:
     members = with_members(changes, group_orders(table))
     orders = enumerate(group_orders(table))
     frame = members.select(
-        "*", *(evaluated(members, order).alias(f"__group_{at}") for at, order in orders)
+        "*", *(evaluate_expression(members, order).alias(f"__group_{at}") for at, order in orders)
     )
-    groups = _groups(frame, table, changes.columns)
-    upsert = F.coalesce((aside("_operation") == UPSERT) & aside("_reason").isNull(), F.lit(False))
-    wrong = F.when(upsert, _wrong(table, groups))
-    absent = _absent(groups)
-    null = F.when(upsert & wrong.isNull(), _null(table, groups, absent))
+    groups = _evaluate_groups(frame, table, changes.columns)
+    upsert = F.coalesce(
+        (layer_column("_operation") == UPSERT) & layer_column("_reason").isNull(), F.lit(False)
+    )
+    wrong = F.when(upsert, _describe_bad_order(table, groups))
+    absent = _find_absent(groups)
+    null = F.when(upsert & wrong.isNull(), _describe_null(table, groups, absent))
     bad = wrong.isNotNull() | null.isNotNull()
     reason = F.when(wrong.isNotNull(), BAD_SEQUENCE).when(null.isNotNull(), BAD_VALUE)
-    settled = replaced(
+    settled = replace_columns(
         frame,
         {
-            "_operation": F.when(~bad, aside("_operation")),
+            "_operation": F.when(~bad, layer_column("_operation")),
             "_absent": F.when(upsert & ~bad, absent),
             "_group_sequences": F.when(upsert & ~bad, _by_column(groups)),
-            "_reason": F.coalesce(reason, aside("_reason")),
-            "_message": F.coalesce(wrong, null, aside("_message")),
+            "_reason": F.coalesce(reason, layer_column("_reason")),
+            "_message": F.coalesce(wrong, null, layer_column("_message")),
         },
     )
-    return restored(settled, changes.columns)
+    return restore_columns(settled, changes.columns)
 
 
-def _groups(frame: DataFrame, table: Table, columns: Sequence[str]) -> list[_Group]:
+def _evaluate_groups(frame: DataFrame, table: Table, columns: Sequence[str]) -> list[_Group]:
     groups = []
     for at, members in enumerate(group_members(table)):
         order, data_type = F.col(f"__group_{at}"), frame.schema[f"__group_{at}"].dataType
@@ -91,9 +93,9 @@ def _groups(frame: DataFrame, table: Table, columns: Sequence[str]) -> list[_Gro
     return groups
 
 
-def _wrong(table: Table, groups: list[_Group]) -> Column:
+def _describe_bad_order(table: Table, groups: list[_Group]) -> Column:
     """The first order that is neither null nor an order, in words."""
-    found = [
+    messages = [
         F.when(
             group.order.isNotNull() & group.sequence.isNull(),
             F.concat(
@@ -104,19 +106,21 @@ def _wrong(table: Table, groups: list[_Group]) -> Column:
         )
         for at, (order, group) in enumerate(zip(group_orders(table), groups, strict=True))
     ]
-    return F.coalesce(*found)
+    return F.coalesce(*messages)
 
 
-def _absent(groups: list[_Group]) -> Column:
+def _find_absent(groups: list[_Group]) -> Column:
     alone = [
-        F.when(group.sequence.isNull(), _names(group.columns)).otherwise(_names([]))
+        F.when(group.sequence.isNull(), _names_array(group.columns)).otherwise(_names_array([]))
         for group in groups
     ]
-    left = F.array_union(F.coalesce(aside("_absent"), _names([])), F.flatten(F.array(*alone)))
+    left = F.array_union(
+        F.coalesce(layer_column("_absent"), _names_array([])), F.flatten(F.array(*alone))
+    )
     return F.when(F.size(left) > 0, left)
 
 
-def _null(table: Table, groups: list[_Group], absent: Column) -> Column:
+def _describe_null(table: Table, groups: list[_Group], absent: Column) -> Column:
     """The first null where the change carries a column that must have a value, in words."""
     required = [
         name
@@ -124,14 +128,14 @@ def _null(table: Table, groups: list[_Group], absent: Column) -> Column:
         for name in group.columns
         if name in table.columns and not table.columns[name].nullable and is_published(table, name)
     ]
-    found = [
+    messages = [
         F.when(
             F.col(quote(name)).isNull() & ~F.coalesce(F.array_contains(absent, name), F.lit(False)),
             F.lit(f"column {name}: found null, expected a value (nullable: false)"),
         )
         for name in required
     ]
-    return F.coalesce(*found, F.lit(None).cast("string"))
+    return F.coalesce(*messages, F.lit(None).cast("string"))
 
 
 def _by_column(groups: list[_Group]) -> Column:
@@ -149,5 +153,5 @@ def _by_column(groups: list[_Group]) -> Column:
     return F.when(F.size(kept) > 0, F.map_from_entries(kept))
 
 
-def _names(names: Iterable[str]) -> Column:
+def _names_array(names: Iterable[str]) -> Column:
     return F.array(*map(F.lit, names)).cast("array<string>")

@@ -53,7 +53,7 @@ def columns_named(expression: str) -> list[str]:
     return list(names)
 
 
-def forgiving(expression: str) -> str:
+def make_forgiving(expression: str) -> str:
     """The expression with casts and conversions that give null where they cannot convert."""
     return _TOKEN.sub(
         lambda token: _FORGIVING.get((token["call"] or "").lower(), token[0]), expression
@@ -69,22 +69,22 @@ def row_orders(table: Table) -> list[str]:
 
 def deletes_sql(table: Table) -> str | None:
     """The condition of a delete: that of the YAML, or that a Delta table's feed says so."""
-    return _either(table.apply_as_deletes, "delete" if table.reads_delta else None)
+    return _join_conditions(table.apply_as_deletes, "delete" if table.reads_delta else None)
 
 
 def truncates_sql(table: Table) -> str | None:
     """The condition of a truncate: that of the YAML, or bronze's mark before a table read anew."""
     read_anew = table.reads_delta and table.sequence_by is None
-    return _either(table.apply_as_truncates, "truncate" if read_anew else None)
+    return _join_conditions(table.apply_as_truncates, "truncate" if read_anew else None)
 
 
-def _either(condition: str | None, change: str | None) -> str | None:
+def _join_conditions(condition: str | None, change: str | None) -> str | None:
     of_feed = change and f"{CHANGE_TYPE} = '{change}'"
     return f"({condition}) OR {of_feed}" if condition and of_feed else condition or of_feed
 
 
 def row_expressions(table: Table) -> list[str]:
-    """The expressions that order a table's rows and tell their operations."""
+    """The expressions that decide the order and the operations of a table's rows."""
     conditions = (truncates_sql(table), deletes_sql(table))
     return [*row_orders(table), *(condition for condition in conditions if condition)]
 
@@ -108,12 +108,12 @@ def group_members(table: Table) -> list[list[str]]:
     """
     listed = [name for group in table.sequence_groups for name in group.columns]
     taken = {*table.keys, *row_orders(table), *listed}
-    found = []
+    members = []
     for group in table.sequence_groups:
-        own = [] if group.sequence_by in taken else [group.sequence_by]
-        taken.update(own)
-        found.append([*group.columns, *own])
-    return found
+        orders = [] if group.sequence_by in taken else [group.sequence_by]
+        taken.update(orders)
+        members.append([*group.columns, *orders])
+    return members
 
 
 def grouped_columns(table: Table) -> list[str]:
@@ -130,7 +130,7 @@ def has_expressions(table: Table) -> bool:
 def members_read(table: Table) -> list[str]:
     """Members of a row that expressions use and the table does not hold, in order, each once.
 
-    Spark does not tell names apart that differ in case only: the first one is read.
+    Of names that differ in case only, which are one to Spark, the first one is read.
     """
     named: dict[str, str] = {}
     for one in [*row_expressions(table), *group_orders(table), *time_columns(table)]:

@@ -10,11 +10,11 @@ from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
 from silver.decode.change import BAD_SEQUENCE
 from silver.decode.expressions.evaluation import (
     TIMES,
-    aside,
-    evaluated,
+    evaluate_expression,
     finer_of,
-    replaced,
-    restored,
+    layer_column,
+    replace_columns,
+    restore_columns,
     with_members,
 )
 from silver.decode.expressions.groups import with_group_sequences
@@ -30,7 +30,7 @@ from silver.decode.expressions.names import (
 )
 from silver.decode.expressions.sequence_columns import (
     from_column,
-    join,
+    join_columns,
     with_finer,
 )
 from silver.decode.protocols.rows import EVERY, OF_KEY, OF_VALUES
@@ -77,57 +77,59 @@ def _with_row_expressions(decoded: DataFrame, table: Table) -> DataFrame:
     orders = enumerate(row_orders(table))
     placed = members.select(
         "*",
-        *(evaluated(members, order).alias(f"__order_{at}") for at, order in orders),
-        _operation(members, table).alias("__operation"),
+        *(evaluate_expression(members, order).alias(f"__order_{at}") for at, order in orders),
+        _operation_column(members, table).alias("__operation"),
     )
     types = [field.dataType for field in placed.schema if field.name.startswith("__order_")]
-    sequence = _sequence(types, _finer(members, table, types)) if types else aside("_sequence")
+    sequence, faulty = layer_column("_sequence"), _is_faulty(table)
+    if types:
+        sequence = _sequence_column(types, _finer_columns(members, table, types))
     given = F.coalesce(placed["__operation"] != NONE, F.lit(False))
     disordered = given & sequence.isNull() & F.lit(bool(types))
-    reason = F.when(_is_faulty(table), aside("_reason")).when(disordered, BAD_SEQUENCE)
-    message = F.when(_is_faulty(table), aside("_message")).when(disordered, _found(types))
+    reason = F.when(faulty, layer_column("_reason")).when(disordered, BAD_SEQUENCE)
+    message = F.when(faulty, layer_column("_message")).when(disordered, _describe_orders(types))
     upsert = reason.isNull() & (placed["__operation"] == UPSERT)
     moments = [
         F.col(f"__order_{at}").cast("timestamp")
         for at, order in enumerate(types)
         if isinstance(order, TIMES)
     ]
-    settled = replaced(
+    settled = replace_columns(
         placed,
         {
             "_operation": F.when(reason.isNull(), placed["__operation"]),
             "_sequence": sequence,
-            "_absent": F.when(upsert, aside("_absent")),
-            "_source_time": _time(placed, table, [*moments, aside("_source_time")]),
+            "_absent": F.when(upsert, layer_column("_absent")),
+            "_source_time": _time_column(placed, table, [*moments, layer_column("_source_time")]),
             "_reason": reason,
             "_message": message,
         },
     )
-    return restored(settled, decoded.columns)
+    return restore_columns(settled, decoded.columns)
 
 
-def _operation(members: DataFrame, table: Table) -> Column:
-    """What a row says, its faults apart; null for an operation that BigQuery does not know."""
+def _operation_column(members: DataFrame, table: Table) -> Column:
+    """A row's operation, whatever its faults; null for one that BigQuery does not know."""
     if table.format != "rows":
-        return aside("_operation")
-    change = F.when(aside("_operation") == NONE, NONE)
+        return layer_column("_operation")
+    change = F.when(layer_column("_operation") == NONE, NONE)
     for operation, condition in ((TRUNCATE, truncates_sql(table)), (DELETE, deletes_sql(table))):
         if condition:
-            change = change.when(evaluated(members, condition), operation)
+            change = change.when(evaluate_expression(members, condition), operation)
     return change.otherwise(UPSERT)
 
 
 def _is_faulty(table: Table) -> Column:
     """Whether the decoder's fault rules out the row's operation."""
     if table.format != "rows":
-        return aside("_reason").isNotNull()
-    operation, fault = F.col("__operation"), aside(FAULT)
+        return layer_column("_reason").isNotNull()
+    operation, fault = F.col("__operation"), layer_column(FAULT)
     of_key = (fault == OF_KEY) & operation.isin(UPSERT, DELETE)
     of_values = (fault == OF_VALUES) & (operation == UPSERT)
     return F.coalesce((fault == EVERY) | of_key | of_values, F.lit(False))
 
 
-def _sequence(types: list[T.DataType], finer: list[Column | None]) -> Column:
+def _sequence_column(types: list[T.DataType], finer: list[Column | None]) -> Column:
     """Null where an order is null or no order, or where the sections are too many.
 
     Digits that only the last order can be given by a section of their own make others no order, and
@@ -139,11 +141,13 @@ def _sequence(types: list[T.DataType], finer: list[Column | None]) -> Column:
         part if more is None else F.when(more.isNull(), part)
         for part, more in zip(parts, [*others, None], strict=True)
     ]
-    found = join(*parts) if last is None else with_finer(join(*parts), last)
-    return F.when(F.length(found) <= LONGEST, found)
+    sequence = join_columns(*parts) if last is None else with_finer(join_columns(*parts), last)
+    return F.when(F.length(sequence) <= LONGEST, sequence)
 
 
-def _finer(members: DataFrame, table: Table, types: list[T.DataType]) -> list[Column | None]:
+def _finer_columns(
+    members: DataFrame, table: Table, types: list[T.DataType]
+) -> list[Column | None]:
     """Of each order that is a time, what of a row's text the time does not hold."""
     return [
         finer_of(members, order, F.col(f"__order_{at}")) if isinstance(each, TIMES) else None
@@ -151,7 +155,7 @@ def _finer(members: DataFrame, table: Table, types: list[T.DataType]) -> list[Co
     ]
 
 
-def _found(types: list[T.DataType]) -> Column:
+def _describe_orders(types: list[T.DataType]) -> Column:
     shown = (
         F.concat(
             F.coalesce(F.col(f"__order_{at}").cast("string"), F.lit("null")),
@@ -168,14 +172,14 @@ def _found(types: list[T.DataType]) -> Column:
     return F.concat(F.lit("sequence_by: found "), values, F.lit(expected))
 
 
-def _time(frame: DataFrame, table: Table, otherwise: list[Column]) -> Column:
+def _time_column(frame: DataFrame, table: Table, otherwise: list[Column]) -> Column:
     """The time in `source.time_column`, else the first of `otherwise` that is there."""
     names = [name for name in time_columns(table) if name in frame.columns]
-    moments = [_moment(frame.schema[name].dataType, F.col(quote(name))) for name in names]
+    moments = [_to_timestamp(frame.schema[name].dataType, F.col(quote(name))) for name in names]
     return F.coalesce(*moments, *otherwise)
 
 
-def _moment(data_type: T.DataType, value: Column) -> Column:
+def _to_timestamp(data_type: T.DataType, value: Column) -> Column:
     if isinstance(data_type, T.IntegralType):
         return _from_count(value.cast("bigint"))
     if isinstance(data_type, T.StringType):
@@ -184,7 +188,7 @@ def _moment(data_type: T.DataType, value: Column) -> Column:
 
 
 def _from_count(count: Column) -> Column:
-    """A whole number of seconds, milli-, micro- or nanoseconds since 1970, told by its size.
+    """A whole number of seconds, milli-, micro- or nanoseconds since 1970, by its size.
 
     Below 10^11 it counts seconds (until the year 5138), below a thousand times that milliseconds
     (from the spring of 1973), and so on. Null for a negative one.

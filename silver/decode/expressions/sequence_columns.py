@@ -24,7 +24,7 @@ _UNSIGNED_DIGITS = 20
 _DIGITS_BEHIND = 18
 
 
-def section(value: Column) -> Column:
+def to_section(value: Column) -> Column:
     """One section from a whole number; null where it is null, negative or above 2^64 - 1.
 
     The number is a bigint or narrower, or a decimal of scale 0.
@@ -33,7 +33,7 @@ def section(value: Column) -> Column:
     return F.when(small >= 0, _of_bigint(small)).when(small.isNull(), _beyond_bigint(value))
 
 
-def canonical(text: Column) -> Column:
+def to_canonical(text: Column) -> Column:
     """BigQuery's text form (1 to 4 hex sections, either case) as the canonical form, else null."""
     sections = F.transform(F.split(F.upper(text), "/"), lambda part: F.lpad(part, WIDTH, "0"))
     return F.when(text.rlike(_TEXT_FORM), F.array_join(sections, "/"))
@@ -48,18 +48,18 @@ def from_column(value: Column, data_type: T.DataType) -> Column:
     """
     if isinstance(data_type, T.DecimalType) and data_type.scale == 0:
         wide = data_type.precision >= _UNSIGNED_DIGITS
-        return F.coalesce(_below(value), _halves(value)) if wide else section(value)
+        return F.coalesce(_small_section(value), _cut_halves(value)) if wide else to_section(value)
     if isinstance(data_type, T.IntegralType):
-        return section(value)
+        return to_section(value)
     if isinstance(data_type, T.TimestampType | T.TimestampNTZType):
-        return section(F.unix_micros(value.cast("timestamp")))
+        return to_section(F.unix_micros(value.cast("timestamp")))
     if isinstance(data_type, T.DateType):
-        return section(F.unix_date(value))
+        return to_section(F.unix_date(value))
     text = isinstance(data_type, T.StringType)
-    return canonical(value) if text else F.lit(None).cast("string")
+    return to_canonical(value) if text else F.lit(None).cast("string")
 
 
-def join(*sections: Column) -> Column:
+def join_columns(*sections: Column) -> Column:
     """Sections in order of weight as one sequence; null when any of them is null."""
     return reduce(lambda first, second: F.concat(first, F.lit("/"), second), sections)
 
@@ -74,7 +74,7 @@ def finer_than_micros(raw: Column, name: str) -> Column:
     begin = rf"(?i){member}\s*:\s*\"[^\"]*:\d\d[.,]\d{{6}}"
     digits = F.regexp_extract(raw, rf"{begin}(\d*[1-9])", 1)
     padded = F.rpad(F.substring(digits, 1, _DIGITS_BEHIND), _DIGITS_BEHIND, "0")
-    return F.when(raw.rlike(rf"{begin}\d*[1-9]"), section(padded.cast("bigint")))
+    return F.when(raw.rlike(rf"{begin}\d*[1-9]"), to_section(padded.cast("bigint")))
 
 
 def with_finer(sequence: Column, finer: Column) -> Column:
@@ -82,20 +82,20 @@ def with_finer(sequence: Column, finer: Column) -> Column:
 
     Null where it is not known which digits these are.
     """
-    known = finer.isNull() | (finer != UNSURE)
-    return F.when(known, F.concat(sequence, F.coalesce(F.concat(F.lit("/"), finer), F.lit(""))))
+    is_sure = finer.isNull() | (finer != UNSURE)
+    return F.when(is_sure, F.concat(sequence, F.coalesce(F.concat(F.lit("/"), finer), F.lit(""))))
 
 
-def _below(value: Column) -> Column:
+def _small_section(value: Column) -> Column:
     number, top = value.try_cast(_UNSIGNED), F.lit(_TWO_TO_64).cast(_UNSIGNED) - 1
-    return F.when(number < top, section(value))
+    return F.when(number < top, to_section(value))
 
 
-def _halves(value: Column) -> Column:
+def _cut_halves(value: Column) -> Column:
     limit = F.lit(_TWO_TO_64).cast(_UNSIGNED)
     low = (value % limit).cast(_UNSIGNED)
     high = ((value - low) / limit).cast("bigint")
-    return F.when(value > 0, join(F.lit(_ABOVE), section(high), section(low)))
+    return F.when(value > 0, join_columns(F.lit(_ABOVE), to_section(high), to_section(low)))
 
 
 def _of_bigint(value: Column) -> Column:

@@ -56,18 +56,18 @@ class BigQueryDecoder:
         self._flat = FlatColumns(columns, self._reader, self._rows.spellings)
 
     def read(self, records: Slice) -> ReadPart | None:
-        """Reads what needs no thought of a slice; all other records are decoded one by one."""
+        """Reads the plain records of a slice by columns; all others are decoded one by one."""
         if self._too_many_keys is not None:
             return None
         places = without_folder_columns(records)
         return read_rows(
-            records, places, self._shape, lambda shape, rows: self._part(records, shape, rows)
+            records, places, self._find_shape, lambda s, rows: self._build_part(records, s, rows)
         )
 
-    def _shape(self, row: Mapping[str, object]) -> FlatShape | None:
+    def _find_shape(self, row: Mapping[str, object]) -> FlatShape | None:
         return None if len(row) > MOST_BIGQUERY_COLUMNS else self._flat.shape(tuple(row))
 
-    def _part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
+    def _build_part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
         columns, fits, members = self._flat.convert(shape, parsed.values)
         count = len(parsed.places)
         types = members.get(_TYPE, [None] * count)
@@ -102,7 +102,7 @@ class BigQueryDecoder:
         operation = _OPERATIONS.get(str(members.get(_TYPE)))
         change = Change(None, row.values, source_time=time, unlike=row.unlike)
         if self._numbered:
-            change.sequence = _sequence(record, members)
+            change.sequence = _find_sequence(record, members)
         faults = (
             _unknown_operation(members) if operation is None else None,
             self._too_many_keys,
@@ -120,7 +120,7 @@ class BigQueryDecoder:
         return change
 
 
-def _sequence(record: Record, members: Mapping[str, object]) -> str | None:
+def _find_sequence(record: Record, members: Mapping[str, object]) -> str | None:
     number = members.get(_NUMBER)
     if number is None:
         return arrival_sequence(record.arrival)
@@ -129,14 +129,15 @@ def _sequence(record: Record, members: Mapping[str, object]) -> str | None:
 
 def _unknown_operation(members: Mapping[str, object]) -> Fault:
     said = "The given value is not a valid CHANGE_TYPE. "
-    return Fault(UNKNOWN_OPERATION, said + _found(members, _TYPE, "UPSERT or DELETE"))
+    return Fault(UNKNOWN_OPERATION, said + _describe_member(members, _TYPE, "UPSERT or DELETE"))
 
 
 def _wrong_number(members: Mapping[str, object]) -> Fault:
-    return Fault(BAD_SEQUENCE, _found(members, _NUMBER, "1 to 4 sections of 1 to 16 hex digits"))
+    expected = "1 to 4 sections of 1 to 16 hex digits"
+    return Fault(BAD_SEQUENCE, _describe_member(members, _NUMBER, expected))
 
 
-def _found(members: Mapping[str, object], name: str, expected: str) -> str:
+def _describe_member(members: Mapping[str, object], name: str, expected: str) -> str:
     value = members.get(name)
     shown = "nothing" if value is None else f"'{text_of(value)}'"
     return f"{name}: found {shown}, expected {expected}"

@@ -7,7 +7,7 @@ from pyspark.sql import types as T
 
 from silver.decode.columns import DecodedColumn
 from silver.decode.types import Misfit
-from silver.decode.values.converters import converter
+from silver.decode.values.converters import converter_of_type
 from silver.decode.values.inference import fits_double
 from silver.decode.values.json_values import NumberText
 from silver.decode.values.numbers import Converter
@@ -19,7 +19,7 @@ def plain_converter(column: DecodedColumn, settled: bool) -> Converter:
     """What converts the JSON values of a column; `settled` as in `Columns`."""
     if column.provisional and not settled and isinstance(column.type, T.StringType):
         return _text_only
-    made = converter(column.type)
+    made = converter_of_type(column.type)
     learned = isinstance(column.type, T.DoubleType) and not column.declared
     return _exact_double(made) if learned else made
 

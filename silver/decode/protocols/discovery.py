@@ -12,9 +12,9 @@ from silver.decode.columns import (
     DecodedColumn,
     Shape,
     adds_columns,
+    column_limit,
     declared_types,
     is_published,
-    room,
     settle_names,
 )
 from silver.decode.expressions.names import MEMBER, members_read
@@ -59,7 +59,7 @@ class FlatDiscovery:
         self._rows = FileRows(table, columns)
         self._typed = frozenset(c.name for c in columns.columns if not c.provisional)
         self._members = members_read(table)
-        self._room = room(self._typed)
+        self._room = column_limit(self._typed)
         self._undeclared = UndeclaredFields(declared_types(table))
         self._skipped: dict[str, bool] = {}
         self.left_out = set(columns.left_out)
@@ -100,16 +100,16 @@ class FlatDiscovery:
         """The table's columns and the shapes of its rows; see `silver.decode.columns.Discovery`."""
         if self.folds:
             self._fold_names()
-        known = [self._settled(column) for column in self._columns.columns]
+        present = [self._settle_column(column) for column in self._columns.columns]
         new = [name for name in self._by_arrival() if self._is_new(name)]
         usable = settle_names(new if adds_columns(self._table) else [], self._columns.names).usable
-        found = [self._provisional(name, name) for name in sorted(usable)]
-        columns = [*known, *(column for column in found if column is not None)]
-        extra = [self._provisional(name, f"{MEMBER}{name}") for name in self._members]
+        inferred = [self._infer_column(name, name) for name in sorted(usable)]
+        columns = [*present, *(column for column in inferred if column is not None)]
+        extra = [self._infer_column(name, f"{MEMBER}{name}") for name in self._members]
         read = [*columns, *(column for column in extra if column is not None)]
         left_out = tuple(sorted(self.left_out)[:MOST_LEFT_OUT])
         settled = replace(self._columns, columns=tuple(read), settled=whole, left_out=left_out)
-        return settled, self._shapes(columns, usable, new)
+        return settled, self._list_shapes(columns, usable, new)
 
     def _fold_names(self) -> None:
         """Makes names that differ in case only one, spelled as the first that came."""
@@ -144,16 +144,16 @@ class FlatDiscovery:
             if name not in self._members and name not in self._table.keys:
                 del self.seen[name]
 
-    def _settled(self, column: DecodedColumn) -> DecodedColumn:
-        found = self._provisional(column.name, column.name) if column.provisional else None
-        return found or column
+    def _settle_column(self, column: DecodedColumn) -> DecodedColumn:
+        inferred = self._infer_column(column.name, column.name) if column.provisional else None
+        return inferred or column
 
-    def _provisional(self, name: str, column: str) -> DecodedColumn | None:
+    def _infer_column(self, name: str, column: str) -> DecodedColumn | None:
         seen = self.seen.get(name)
-        found = inferred_type(seen.values) if seen is not None else None
-        return None if found is None else DecodedColumn(column, found, provisional=True)
+        inferred = inferred_type(seen.values) if seen is not None else None
+        return None if inferred is None else DecodedColumn(column, inferred, provisional=True)
 
-    def _shapes(
+    def _list_shapes(
         self, columns: list[DecodedColumn], usable: list[str], new: list[str]
     ) -> list[Shape]:
         """The shapes of new columns in order of arrival, and that of all columns.
@@ -168,12 +168,12 @@ class FlatDiscovery:
             for name in (*usable, *ignored)
             for seen in [self.seen[name]]
         ]
-        everything = self._everything(types)
+        everything = self._whole_shape(types)
         if self._columns.announced is None:
             return [everything, *(one for one in single if not one.fields.keys() <= types.keys())]
         return [*single, everything]
 
-    def _everything(self, types: Mapping[str, str]) -> Shape:
+    def _whole_shape(self, types: Mapping[str, str]) -> Shape:
         first = min(self.seen.values(), key=lambda seen: seen.arrival, default=SeenName())
-        own = {name: type for name, type in types.items() if not name.startswith("_")}
-        return Shape(own, False, first.position, first.arrival)
+        fields = {name: type for name, type in types.items() if not name.startswith("_")}
+        return Shape(fields, False, first.position, first.arrival)

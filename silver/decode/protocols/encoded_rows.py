@@ -23,7 +23,7 @@ from silver.decode.types import Misfit, parse_type
 from silver.decode.values.converters import converter_of
 from silver.decode.values.encodings import (
     Encoding,
-    assumed,
+    assume_encoding,
     declares_binaries,
     declares_decimals,
     holds_decimals,
@@ -130,22 +130,22 @@ class RowOpener:
             return plain
         fields = {} if block is None else row_block_fields(block)
         spelled = zip(self._rows.spellings([*fields]), fields.values(), strict=True)
-        told = next((encoding for name, encoding in spelled if name == column.name), None)
-        if told is not None:
-            return converter_of(in_mode(told, column.type, self._source), column.type)
-        encoded = converter_of(self._assumed(column), column.type)
-        told_apart = holds_decimals(column.type) and declares_decimals(self._source)
-        told_apart |= isinstance(column.type, T.BinaryType) and declares_binaries(self._source)
-        return encoded if told_apart else _either(plain, encoded)
+        given = next((one for name, one in spelled if name == column.name), None)
+        if given is not None:
+            return converter_of(in_mode(given, column.type, self._source), column.type)
+        encoded = converter_of(self._assume(column), column.type)
+        is_declared = holds_decimals(column.type) and declares_decimals(self._source)
+        is_declared |= isinstance(column.type, T.BinaryType) and declares_binaries(self._source)
+        return encoded if is_declared else _try_both(plain, encoded)
 
     def _is_avro(self, raw: bytes, record: Record) -> bool:
-        """Whether a value is Avro; where only some sources have Avro, its schema's id tells."""
+        """Whether a value is Avro; where only some sources have Avro, its schema's id decides."""
         if True not in self._avro:
             return False
         return len(self._avro) == 1 or avro_schema_id(raw, headers=record.headers) is not None
 
-    def _assumed(self, column: DecodedColumn) -> Encoding:
-        return assumed(column.type, self._source)
+    def _assume(self, column: DecodedColumn) -> Encoding:
+        return assume_encoding(column.type, self._source)
 
     def _left_out(self, members: Mapping[str, object]) -> frozenset[str]:
         if members.get("__op") in _FIRST_WRITES:
@@ -154,7 +154,7 @@ class RowOpener:
         return frozenset(n for n, v in members.items() if n not in self._fixed and match(v))
 
 
-def _either(plain: Converter, encoded: Converter) -> Converter:
+def _try_both(plain: Converter, encoded: Converter) -> Converter:
     def convert(value: object) -> object:
         try:
             return plain(value)

@@ -24,9 +24,9 @@ class FileRows:
 
     def __init__(self, table: Table, columns: Columns, protocol: Iterable[str] = ()) -> None:
         left_out, self._table = table.except_column_list or (), table
-        own = [name for name in columns.names if not name.startswith(MEMBER)]
-        known = [*table.keys, *own, *table.columns, *members_read(table), *protocol, *left_out]
-        self._spelled: dict[str, str] = {name.lower(): name for name in reversed(known)}
+        present = [name for name in columns.names if not name.startswith(MEMBER)]
+        names = [*table.keys, *present, *table.columns, *members_read(table), *protocol, *left_out]
+        self._spelled: dict[str, str] = {name.lower(): name for name in reversed(names)}
         folder = re.escape(str(table.feeds[0].path).strip("/"))
         self._below = re.compile(rf"^.*/{folder}/")
         self._of_files: dict[str, Mapping[str, object]] = {}
@@ -35,16 +35,16 @@ class FileRows:
     def read(self, record: Record) -> dict[str, object] | None:
         """The members of a record's row; None where the record is no JSON object."""
         try:
-            found = parse_json(record.raw or b"")
+            row = parse_json(record.raw or b"")
         except NotJson:
             return None
-        return self.completed(found, record) if isinstance(found, dict) else None
+        return self.completed(row, record) if isinstance(row, dict) else None
 
     def completed(self, row: dict[str, object], record: Record) -> dict[str, object]:
         """A row with the columns' own spelling, and what its file's folders give."""
-        names = self._respelled(tuple(row))
+        names = self._respell(tuple(row))
         if names is not None:
-            row = _renamed(row, names)
+            row = _rename_members(row, names)
         if record.file is not None and "=" in record.file:
             given = self._folder_columns(record.file)
             return {**given, **row, **{n: v for n, v in given.items() if row.get(n) is None}}
@@ -52,9 +52,9 @@ class FileRows:
 
     def spellings(self, names: Sequence[str]) -> list[str]:
         """The names of a row as the columns are spelled."""
-        return self._respelled(tuple(names)) or list(names)
+        return self._respell(tuple(names)) or list(names)
 
-    def _respelled(self, names: tuple[str, ...]) -> list[str] | None:
+    def _respell(self, names: tuple[str, ...]) -> list[str] | None:
         """The names as the columns are spelled, two of which may then be one; None if they are."""
         if names not in self._of_headers:
             if len(self._of_headers) >= _MOST_HEADERS:
@@ -65,18 +65,18 @@ class FileRows:
         return self._of_headers[names]
 
     def _folder_columns(self, file: str) -> Mapping[str, object]:
-        found = self._of_files.get(file)
-        if found is None:
+        members = self._of_files.get(file)
+        if members is None:
             if len(self._of_files) >= _MOST_FILES:
                 self._of_files.clear()
             given = folder_columns(self._below.sub("", file))
-            names = self._respelled(tuple(given))
-            found = _renamed(given, names) if names else given
-            self._of_files[file] = found
-        return found
+            names = self._respell(tuple(given))
+            members = _rename_members(given, names) if names else given
+            self._of_files[file] = members
+        return members
 
 
-def _renamed(row: Mapping[str, object], names: list[str]) -> dict[str, object]:
+def _rename_members(row: Mapping[str, object], names: list[str]) -> dict[str, object]:
     """The members by other names; by their own where two with a value would have one name."""
     if len({*names}) == len(names):
         return dict(zip(names, row.values(), strict=True))

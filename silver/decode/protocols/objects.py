@@ -17,15 +17,15 @@ from silver.decode.columns import (
     Columns,
     DecodedColumn,
     adds_columns,
+    column_limit,
     declared_types,
     is_published,
     required_columns,
-    room,
 )
 from silver.decode.expressions.names import FAULT, MEMBER, grouped_columns, members_read
 from silver.decode.protocols.converters import hexless_converter, of_csv, plain_converter
 from silver.decode.types import Misfit
-from silver.decode.values.converters import bounded, misfit_message
+from silver.decode.values.converters import handle_infinity, misfit_message
 from silver.decode.values.inference import UndeclaredFields
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.numbers import Converter
@@ -82,10 +82,10 @@ class RowNames(NamedTuple):
 def row_object(raw: bytes) -> dict[str, object] | None:
     """The JSON object that a row is; None for any other text."""
     try:
-        found = parse_json(raw)
+        value = parse_json(raw)
     except NotJson:
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def broken_row(raw: bytes, table: Table) -> Fault:
@@ -112,10 +112,10 @@ def broken_row(raw: bytes, table: Table) -> Fault:
 def _no_object(raw: bytes) -> str:
     """Why a text is no JSON object."""
     try:
-        found = parse_json(raw)
+        value = parse_json(raw)
     except NotJson as error:
         return str(error)[:_LONGEST_SHOWN]
-    return f"found {_OTHERS.get(type(found), 'a number')}"
+    return f"found {_OTHERS.get(type(value), 'a number')}"
 
 
 def time_of(record: Record) -> int:
@@ -146,7 +146,7 @@ class FlatRowReader:
         made = of_csv(made) if self.reads_csv else made
         infinity = {name: column.infinity for name, column in table.columns.items()}
         self.readers = [
-            (_member(c), bounded(made(c, columns.settled), infinity.get(c.name)))
+            (_member_name(c), handle_infinity(made(c, columns.settled), infinity.get(c.name)))
             for c in columns.columns
             if c.name != FAULT
         ]
@@ -176,7 +176,7 @@ class FlatRowReader:
             named: the columns that the row says it carries; None when it carries all it has.
             complete: whether a column that is not there is null, and not absent.
         """
-        values, misfits = self._converted(row)
+        values, misfits = self._convert_row(row)
         unlike, unfit = False, None
         if not row.keys() <= self._names:
             unlike, unfit = self._unknown.judge(row, row.keys() - self._names)
@@ -185,15 +185,15 @@ class FlatRowReader:
             unlike = unlike or bool(provisional)
             misfits = [at for at in misfits if at not in provisional]
         unlike = unlike or (not self._settled and self._undeclared.are_new(row))
-        absent = self._absent(row, values, named, complete)
-        fault = unfit or self._misfit(row, misfits) or self._null(values, absent)
+        absent = self._find_absent(row, values, named, complete)
+        fault = unfit or self._misfit_fault(row, misfits) or self._null_fault(values, absent)
         key_fault = self._key_fault(row, values)
         if key_fault is not None and self._nullable_keys:
             for at, _ in self._keys:
                 values[at] = None
         return Row(values, absent, key_fault, fault, unlike)
 
-    def _converted(self, row: Mapping[str, object]) -> tuple[list[object], list[int]]:
+    def _convert_row(self, row: Mapping[str, object]) -> tuple[list[object], list[int]]:
         """The values of the columns, and the places of those that do not fit."""
         values: list[object] = []
         misfits: list[int] = []
@@ -205,13 +205,13 @@ class FlatRowReader:
                 misfits.append(len(values))
                 values.append(None)
         if self._tells_bytes and NOT_TEXT in row:
-            for at in self._bytes(row):
+            for at in self._find_bytes(row):
                 misfits.append(at)
                 values[at] = None
         return values, misfits
 
     def judge(self, names: Collection[str], complete: bool) -> "RowNames | None":
-        """What rows with these names are; None where each of them needs thought."""
+        """What follows from a row's names alone; None where each row is read alone."""
         row: dict[str, object] = dict.fromkeys(names)
         if self._ignores_nulls or (self._undeclared.looks and not self._settled):
             return None
@@ -222,7 +222,7 @@ class FlatRowReader:
         unknown = [
             n for n in row if n not in self._names and any(self._unknown.judge({**row, n: ""}, [n]))
         ]
-        absent = self._absent(row, [None] * len(self.readers), None, complete)
+        absent = self._find_absent(row, [None] * len(self.readers), None, complete)
         required = {name for _, name in self._required if name not in (absent or ())}
         if not required <= row.keys():
             return None
@@ -232,7 +232,7 @@ class FlatRowReader:
         """The values of a record from which no row can be read."""
         return [None] * len(self.readers)
 
-    def _absent(
+    def _find_absent(
         self,
         row: Mapping[str, object],
         values: list[object],
@@ -256,40 +256,40 @@ class FlatRowReader:
                 if name in self._nullable_keys and name in row and row[name] is None:
                     continue
                 if row.get(name) is None:
-                    shown = "" if name in row else _shown(row)
+                    shown = "" if name in row else _list_members(row)
                     return Fault(NO_KEY, f"key column {name}: missing or null{shown}")
-                return Fault(BAD_VALUE, self._message(row, at))
+                return Fault(BAD_VALUE, self._describe_misfit(row, at))
         return None
 
-    def _misfit(self, row: Mapping[str, object], misfits: list[int]) -> Fault | None:
+    def _misfit_fault(self, row: Mapping[str, object], misfits: list[int]) -> Fault | None:
         for at in misfits:
             column = self._columns[at]
             if column.name not in self._table_keys:
                 learned = not column.declared and not column.provisional
                 reason = INCOMPATIBLE_SCHEMA if learned else BAD_VALUE
-                return Fault(reason, self._message(row, at))
+                return Fault(reason, self._describe_misfit(row, at))
         return None
 
-    def _null(self, values: list[object], absent: list[str] | None) -> Fault | None:
+    def _null_fault(self, values: list[object], absent: list[str] | None) -> Fault | None:
         for at, name in self._required:
             if values[at] is None and name not in (absent or ()):
-                found = f"column {name}: found null, expected a value (nullable: false)"
-                return Fault(BAD_VALUE, found)
+                message = f"column {name}: found null, expected a value (nullable: false)"
+                return Fault(BAD_VALUE, message)
         return None
 
-    def _bytes(self, row: Mapping[str, object]) -> list[int]:
+    def _find_bytes(self, row: Mapping[str, object]) -> list[int]:
         """The places of text columns whose bytes are no text in a row of a Parquet file."""
-        told = row[NOT_TEXT]
-        named = {str(name).lower() for name in told} if isinstance(told, list) else set()
+        names = row[NOT_TEXT]
+        named = {str(name).lower() for name in names} if isinstance(names, list) else set()
         return [
             at
             for at, (name, _) in enumerate(self.readers)
             if name.lower() in named and isinstance(self._columns[at].type, _TEXTS)
         ]
 
-    def _message(self, row: Mapping[str, object], at: int) -> str:
+    def _describe_misfit(self, row: Mapping[str, object], at: int) -> str:
         name = self.readers[at][0]
-        if self._tells_bytes and NOT_TEXT in row and at in self._bytes(row):
+        if self._tells_bytes and NOT_TEXT in row and at in self._find_bytes(row):
             return f"column {name}: found bytes that are not UTF-8, expected text, or type binary"
         return misfit_message(name, row[name], self._columns[at].type, name in self._hidden)
 
@@ -297,15 +297,15 @@ class FlatRowReader:
 def _carried_columns(table: Table, columns: Columns) -> list[tuple[int, str, bool]]:
     """Columns that a row may leave out: place, name, and whether a null leaves the column out."""
     ignored = table.ignore_null_updates
-    own = {*table.keys, table.columns_to_update}
+    excluded = {*table.keys, table.columns_to_update}
     return [
         (at, name, ignored if isinstance(ignored, bool) else name in ignored)
         for at, name in enumerate(columns.names)
-        if name not in own and not name.startswith("_") and is_published(table, name)
+        if name not in excluded and not name.startswith("_") and is_published(table, name)
     ]
 
 
-def _shown(row: Mapping[str, object]) -> str:
+def _list_members(row: Mapping[str, object]) -> str:
     """The names of a row's members, for a person who looks for another one."""
     names = [name[:_LONGEST_NAME] for name in row]
     if not names:
@@ -323,15 +323,15 @@ class _UnknownMembers:
 
     def __init__(self, table: Table, columns: Columns, names: set[str]) -> None:
         self._names = names
-        own = [name for name in columns.names if not name.startswith("_")]
-        known = [c.name for c in columns.columns if not c.provisional]
+        present = [name for name in columns.names if not name.startswith("_")]
+        typed = [c.name for c in columns.columns if not c.provisional]
         self._table = table
         self._read = frozenset(members_read(table))
         self._adds = adds_columns(table)
         self._announced = columns.announced
-        self._taken = {name.lower() for name in own} | {""}
-        self._room = room(known)
-        self._full = len(own) >= self._room
+        self._taken = {name.lower() for name in present} | {""}
+        self._room = column_limit(typed)
+        self._full = len(present) >= self._room
         self._settled = columns.settled
 
     def judge(
@@ -355,13 +355,13 @@ class _UnknownMembers:
             else:
                 unfit += [name] if self._settled else []
                 unlike = True
-        return unlike and not self._settled, _unfit(unfit) if unfit else None
+        return unlike and not self._settled, _unfit_fault(unfit) if unfit else None
 
 
-def _unfit(names: Collection[str]) -> Fault:
-    found = repr(min(names)[:_LONGEST_NAME])
-    return Fault(INCOMPATIBLE_SCHEMA, f"found {found}, which can be no column: {UNFIT}")
+def _unfit_fault(names: Collection[str]) -> Fault:
+    shown = repr(min(names)[:_LONGEST_NAME])
+    return Fault(INCOMPATIBLE_SCHEMA, f"found {shown}, which can be no column: {UNFIT}")
 
 
-def _member(column: DecodedColumn) -> str:
+def _member_name(column: DecodedColumn) -> str:
     return column.name.removeprefix(MEMBER)

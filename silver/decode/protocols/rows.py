@@ -29,7 +29,7 @@ from silver.decode.protocols.slices import (
     FlatShape,
     read_rows,
     record_times,
-    repeated,
+    repeat_value,
     without_folder_columns,
     without_texts,
 )
@@ -69,9 +69,13 @@ class RowsDecoder:
         self._listing = table.columns_to_update
         self._opener = RowOpener(table, columns)
         self._protocol = [self._listing] if self._listing else []
-        self._encoded_reader = lru_cache(_MOST_BLOCKS)(self._made)
-        told = declares_binaries(table.feeds[0]) or declares_decimals(table.feeds[0])
-        self._reader = self._made(None) if told else FlatRowReader(table, columns, self._protocol)
+        self._encoded_reader = lru_cache(_MOST_BLOCKS)(self._make_reader)
+        is_declared = declares_binaries(table.feeds[0]) or declares_decimals(table.feeds[0])
+        self._reader = (
+            self._make_reader(None)
+            if is_declared
+            else FlatRowReader(table, columns, self._protocol)
+        )
         self._only_rows_delete = deletes_sql(table) is not None
         self._flat: FlatColumns | None = None
         if self._opener.takes_plain_rows and not self._listing:
@@ -81,19 +85,19 @@ class RowsDecoder:
         """The row as an upsert without a sequence, its fault in `reason`, `message`, `FAULT`."""
         time = time_of(record)
         if record.raw is None:
-            return self._nothing(record, time)
+            return self._decode_tombstone(record, time)
         try:
             opened = self._opener.open(record)
         except NotAvro as error:
-            return self._rejected(Fault(NOT_AVRO, str(error)), time)
+            return self._reject(Fault(NOT_AVRO, str(error)), time)
         except NotJson:
-            return self._rejected(broken_row(record.raw, self._table), time)
+            return self._reject(broken_row(record.raw, self._table), time)
         if opened.members is None:
-            return self._nothing(record, time)
+            return self._decode_tombstone(record, time)
         if _is_envelope(opened.members, self._table):
-            return self._rejected(Fault(ILLEGAL_CHANGE, _ENVELOPE), time)
+            return self._reject(Fault(ILLEGAL_CHANGE, _ENVELOPE), time)
         reader = self._encoded_reader(opened.block) if opened.encoded else self._reader
-        named = self._named(opened.members)
+        named = self._carried_names(opened.members)
         if opened.left_out:
             carried = opened.members.keys() - opened.left_out
             named = [name for name in (carried if named is None else named) if name in carried]
@@ -107,44 +111,44 @@ class RowsDecoder:
         return change
 
     def read(self, records: Slice) -> ReadPart | None:
-        """Reads what needs no thought of a slice; all other records are decoded one by one."""
+        """Reads the plain records of a slice by columns; all others are decoded one by one."""
         if self._flat is None:
             return None
         places = without_folder_columns(records)
         places = without_texts(records, places, self._opener.marks)
         return read_rows(
-            records, places, self._shape, lambda shape, rows: self._part(records, shape, rows)
+            records, places, self._find_shape, lambda s, rows: self._build_part(records, s, rows)
         )
 
-    def _shape(self, row: Mapping[str, object]) -> FlatShape | None:
+    def _find_shape(self, row: Mapping[str, object]) -> FlatShape | None:
         if self._flat is None or has_added_members(row) or _is_envelope(row, self._table):
             return None
         return self._flat.shape(tuple(row))
 
-    def _part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
+    def _build_part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
         assert self._flat is not None
         columns, fits, _ = self._flat.convert(shape, parsed.values)
         count = len(parsed.places)
-        columns["_operation"] = repeated(UPSERT, count, pa.string())
-        columns["_absent"] = repeated(shape.absent, count, pa.list_(pa.string()))
+        columns["_operation"] = repeat_value(UPSERT, count, pa.string())
+        columns["_absent"] = repeat_value(shape.absent, count, pa.list_(pa.string()))
         columns["_source_time"] = record_times(records, parsed.places)
         return ReadPart(parsed.places, columns).only(fits)
 
-    def _made(self, block: bytes | None) -> FlatRowReader:
+    def _make_reader(self, block: bytes | None) -> FlatRowReader:
         make = partial(self._opener.converter, block)
         return FlatRowReader(self._table, self._columns, self._protocol, make)
 
-    def _nothing(self, record: Record, time: int) -> Change:
+    def _decode_tombstone(self, record: Record, time: int) -> Change:
         """A tombstone: ignored if deletes come as rows, else a dead letter."""
         if record.key is None or self._only_rows_delete:
             return Change(NONE, [*self._reader.nothing(), None], source_time=time)
-        return self._rejected(Fault(BAD_SEQUENCE, _TOMBSTONE), time)
+        return self._reject(Fault(BAD_SEQUENCE, _TOMBSTONE), time)
 
-    def _rejected(self, fault: Fault, time: int) -> Change:
+    def _reject(self, fault: Fault, time: int) -> Change:
         values = [*self._reader.nothing(), EVERY]
         return Change(None, values, source_time=time, reason=fault.reason, message=fault.message)
 
-    def _named(self, members: Mapping[str, object]) -> list[str] | None:
+    def _carried_names(self, members: Mapping[str, object]) -> list[str] | None:
         """The columns that the row says it carries; None when it says nothing of them.
 
         They are a JSON array, or text with commas between the names.
@@ -153,7 +157,7 @@ class RowsDecoder:
         if named is None:
             return None
         if not isinstance(named, list):
-            named = _listed(text_of(named))
+            named = _split_names(text_of(named))
         return self._opener.rows.spellings([text_of(name) for name in named if name is not None])
 
 
@@ -185,9 +189,9 @@ def _is_envelope(members: Mapping[str, object], table: Table) -> bool:
     return holds_rows(members) and "data" not in table.columns
 
 
-def _listed(text: str) -> list[object]:
+def _split_names(text: str) -> list[object]:
     try:
-        found = parse_json(text)
+        names = parse_json(text)
     except NotJson:
-        found = None
-    return found if isinstance(found, list) else [name.strip(" ") for name in text.split(",")]
+        names = None
+    return names if isinstance(names, list) else [name.strip(" ") for name in text.split(",")]

@@ -1,6 +1,6 @@
 """Flat rows by slices: rows of one shape become columns, without a call for each value.
 
-What needs thought is left to the decoder of the format: values that do not fit, members that no
+The decoder of the format reads all others one by one: values that do not fit, members that no
 column holds, rows without a key, texts that are no JSON object.
 """
 
@@ -22,7 +22,7 @@ from silver.decode.shapes import (
     parser_of_shape,
 )
 from silver.decode.slices import ReadPart, Slice, read_shapes
-from silver.decode.types import arrow_type, carrier
+from silver.decode.types import arrow_type, carrier_type
 from silver.decode.values.bulk import (
     BulkConverter,
     bulk_converter,
@@ -66,7 +66,7 @@ class FlatColumns:
         self._columns = columns.columns
         self._settled = columns.settled
         self._reader, self._spell = reader, spell
-        self._types = [arrow_type(carrier(column.type)) for column in self._columns]
+        self._types = [arrow_type(carrier_type(column.type)) for column in self._columns]
         self._bulk = [self._bulk_of(c, t) for c, t in zip(self._columns, self._types, strict=True)]
         self._shapes: dict[tuple[object, ...], FlatShape | None] = {}
 
@@ -77,41 +77,41 @@ class FlatColumns:
         keys: Sequence[str] = (),
         complete: bool = False,
     ) -> FlatShape | None:
-        """The shape of rows with these names, None where they need thought.
+        """The shape of rows with these names, None where they are read one by one.
 
         `make` makes of the struct of the rows what records are parsed into; `keys` are members that
         stand beside the row.
         """
         given = names, complete
         if given not in self._shapes:
-            self._shapes[given] = self._made(names, make, keys, complete)
+            self._shapes[given] = self._make_shape(names, make, keys, complete)
         return self._shapes[given]
 
     def convert(
         self, shape: FlatShape, rows: Sequence[Any], keys: Sequence[tuple[str, Sequence[Any]]] = ()
     ) -> tuple[dict[str, pa.Array], list[bool], dict[str, Sequence[Any]]]:
-        """The columns of rows, which of the rows need no thought, and their members by name."""
+        """The columns of rows, which of the rows are plain, and their members by name."""
         fits = [True] * len(rows)
         values = shape.row.columns(rows)
         needed = {shape.names[at] for at in shape.needed}
         for at in shape.unknown:
             fits = [one and v is None for one, v in zip(fits, values[at], strict=True)]
         members = dict(zip(shape.names, values, strict=True)) | dict(keys)
-        found: dict[str, pa.Array] = {}
+        columns: dict[str, pa.Array] = {}
         for at, (name, convert) in enumerate(self._reader.readers):
             given = members.get(name)
             if given is not None:
-                own = self._bulk[at], self._types[at]
-                found[self._columns[at].name], misfits = convert_column(given, convert, *own)
+                target = self._bulk[at], self._types[at]
+                columns[self._columns[at].name], misfits = convert_column(given, convert, *target)
                 for misfit in misfits:
                     fits[misfit] = False
-                column = found[self._columns[at].name]
+                column = columns[self._columns[at].name]
                 if name in needed and column.null_count:
                     there = column.is_valid().to_pylist()
                     fits = [one and is_there for one, is_there in zip(fits, there, strict=True)]
-        return found, fits, members
+        return columns, fits, members
 
-    def _made(
+    def _make_shape(
         self,
         names: tuple[str, ...],
         make: Callable[[type[Any]], type[Any]],
@@ -161,7 +161,7 @@ def read_rows(
 ) -> ReadPart | None:
     """Reads the rows at these places, shape by shape.
 
-    `shape_of` tells the shape of an object's row, and `part_of` makes changes of such rows.
+    `shape_of` gives the shape of an object's row, and `part_of` makes changes of such rows.
     """
     texts = records.column("_raw")
 
@@ -191,19 +191,19 @@ def without_texts(records: Slice, places: list[int], texts: Sequence[bytes]) -> 
     """The places of records that contain none of the texts."""
     raws = records.part.column("_raw")
     for text in texts:
-        found = pc.match_substring(raws, text.decode())
-        if found.true_count:
-            having = found.to_pylist()
+        matches = pc.match_substring(raws, text.decode())
+        if matches.true_count:
+            having = matches.to_pylist()
             places = [at for at in places if not having[at]]
     return places
 
 
 def record_times(records: Slice, places: Sequence[int]) -> pa.Array:
     """The time of each record: its own, else that of its arrival."""
-    own, arrived = (records.part.column(name) for name in ("_timestamp", "_arrived_at"))
-    return pc.coalesce(own, arrived).take(pa.array(places, pa.int64())).cast(_UTC)
+    stamped, arrived = (records.part.column(name) for name in ("_timestamp", "_arrived_at"))
+    return pc.coalesce(stamped, arrived).take(pa.array(places, pa.int64())).cast(_UTC)
 
 
-def repeated(value: object, count: int, type: pa.DataType) -> pa.Array:
+def repeat_value(value: object, count: int, type: pa.DataType) -> pa.Array:
     """A column of one value."""
     return pa.array([value] * count, type)

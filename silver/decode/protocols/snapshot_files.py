@@ -20,7 +20,7 @@ from silver.decode.protocols.slices import (
     FlatColumns,
     FlatShape,
     read_rows,
-    repeated,
+    repeat_value,
     without_folder_columns,
 )
 from silver.decode.shapes import Parsed
@@ -39,8 +39,8 @@ def folder_pattern(table: Table) -> str:
 
 def folder_of(file: str, table: Table) -> str | None:
     """The name of the day's folder that a file lies in; None where there is none."""
-    found = re.match(folder_pattern(table), file)
-    return found[1] if found else None
+    match = re.match(folder_pattern(table), file)
+    return match[1] if match else None
 
 
 def sequence_of_day(day: date) -> str:
@@ -88,7 +88,7 @@ class SnapshotDecoder:
         return change
 
     def read(self, records: Slice) -> ReadPart | None:
-        """Reads what needs no thought of a slice; all other records are decoded one by one."""
+        """Reads the plain records of a slice by columns; all others are decoded one by one."""
         files = records.column("_file")
         days = {file: self._day_of(file or "") for file in {*files}}
         places = [at for at in without_folder_columns(records) if days[files[at]] is not None]
@@ -96,7 +96,7 @@ class SnapshotDecoder:
         def part(shape: FlatShape, parsed: Parsed) -> ReadPart:
             columns, fits, _ = self._flat.convert(shape, parsed.values)
             given = [days[files[at]] or ("", 0) for at in parsed.places]
-            columns["_operation"] = repeated(UPSERT, len(given), pa.string())
+            columns["_operation"] = repeat_value(UPSERT, len(given), pa.string())
             columns["_sequence"] = pa.array([sequence for sequence, _ in given], pa.string())
             times = pa.array([time for _, time in given], pa.int64())
             columns["_source_time"] = times.cast(pa.timestamp("us", tz="UTC"))

@@ -82,14 +82,14 @@ class YdbDecoder:
     def __init__(self, table: Table, columns: Columns) -> None:
         self._table = table
         self._reader = FlatRowReader(table, columns)
-        known = [c.name for c in columns.columns if not c.provisional]
-        keys_only = bool(known) and set(known) <= set(table.keys)
+        names = [c.name for c in columns.columns if not c.provisional]
+        keys_only = bool(names) and set(names) <= set(table.keys)
         self._flat = FlatColumns(columns, self._reader, partial(column_names, table))
         self._mode = table.feeds[0].feed_mode
         learned = _learns_mode(table) and columns.feed_mode == UPDATES
         self._writes_keys = keys_only or learned or self._mode == "updates"
         self._may_learn = _learns_mode(table) and not learned and not columns.settled
-        self._untold = Fault(ILLEGAL_CHANGE, _untold(self._mode))
+        self._untold = Fault(ILLEGAL_CHANGE, _describe_missing_row(self._mode))
         self._expected = f"the {len(table.keys)} of {', '.join(table.keys)}"
         self._starts = [
             (literal_sequence(feed.start_sequence), feed.topic)
@@ -99,7 +99,7 @@ class YdbDecoder:
 
     def decode(self, record: Record) -> Change:
         """The change that a record says."""
-        members = _members(record)
+        members = _read_members(record)
         if members is None:
             message = other_form(record.raw or b"") or "the record is no JSON object"
             return Change(None, source_time=time_of(record), reason=NOT_JSON, message=message)
@@ -111,8 +111,8 @@ class YdbDecoder:
         ):
             change.operation = NONE
             return change
-        row = self._row(members)
-        fault = self._fault(record, members, row, change.sequence)
+        row = self._read_row(members)
+        fault = self._find_fault(record, members, row, change.sequence)
         if row is not None:
             change.values, change.unlike = row.values, row.unlike
         if fault is not None:
@@ -126,23 +126,23 @@ class YdbDecoder:
         return change
 
     def read(self, records: Slice) -> ReadPart | None:
-        """Reads what needs no thought of a slice; all other records are decoded one by one."""
+        """Reads the plain records of a slice by columns; all others are decoded one by one."""
         wholes = records.column("_whole")
         places = [at for at in records.places if not wholes[at]]
         return read_rows(
-            records, places, self._shape, lambda shape, rows: self._part(records, shape, rows)
+            records, places, self._find_shape, lambda s, rows: self._build_part(records, s, rows)
         )
 
-    def _shape(self, members: Members) -> FlatShape | None:
+    def _find_shape(self, members: Members) -> FlatShape | None:
         written = _first_of(members, *_WRITTEN)
         if not isinstance(written, dict) or not written or not self._tells_row(members, written):
             return None
         complete = _first_of(members, "newImage", "reset") is not None
         return self._flat.shape(tuple(written), _event_of, self._table.keys, complete)
 
-    def _part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
-        rows = [self._written(shape, event) for event in parsed.values]
-        columns, fits = self._values(shape, parsed.values, rows)
+    def _build_part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
+        rows = [self._written_row(shape, event) for event in parsed.values]
+        columns, fits = self._convert_rows(shape, parsed.values, rows)
         moments = [plain_moment(event.ts) or _NO_MOMENT for event in parsed.values]
         topics = records.column("_topic")
         fits = [
@@ -160,22 +160,22 @@ class YdbDecoder:
         columns["_source_time"] = pa.array(times, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
         return ReadPart(parsed.places, columns).only(fits)
 
-    def _values(
+    def _convert_rows(
         self, shape: FlatShape, events: Sequence[Any], rows: Sequence[object]
     ) -> tuple[dict[str, pa.Array], list[bool]]:
-        """The columns of the rows and of their keys, and which of the rows need no thought."""
+        """The columns of the rows and of their keys, and which of the rows are plain."""
         no_key = [None] * len(self._table.keys)
         keys = [
             no_key if row is None else event.key for event, row in zip(events, rows, strict=True)
         ]
         beside = zip(self._table.keys, zip(*keys, strict=True), strict=True) if keys else ()
         nothing = shape.row.struct(*[None] * len(shape.names))
-        own = [nothing if row is None or row is _ERASED else row for row in rows]
-        columns, fits, _ = self._flat.convert(shape, own, [*beside])
+        filled = [nothing if row is None or row is _ERASED else row for row in rows]
+        columns, fits, _ = self._flat.convert(shape, filled, [*beside])
         return columns, [fit and row is not None for fit, row in zip(fits, rows, strict=True)]
 
-    def _written(self, shape: FlatShape, event: _Event) -> object:
-        """The row that an event wrote, or that it erased one; None where it needs thought."""
+    def _written_row(self, shape: FlatShape, event: _Event) -> object:
+        """The row that an event wrote, or that it erased one; None where it is read alone."""
         key = event.key
         if [event.update, event.reset, event.erase].count(None) != 2 or None in key:
             return None
@@ -189,7 +189,7 @@ class YdbDecoder:
             return None
         return event.reset if shape.complete else event.update
 
-    def _row(self, members: Members) -> Row | None:
+    def _read_row(self, members: Members) -> Row | None:
         """The record's row, which for an erase is its key; None without a key of the right size."""
         row = _row_of(self._table, members)
         if row is None:
@@ -197,7 +197,7 @@ class YdbDecoder:
         complete = _first_of(members, "newImage", "reset") is not None
         return self._reader.read(row, complete=complete)
 
-    def _fault(
+    def _find_fault(
         self, record: Record, members: Members, row: Row | None, sequence: str | None
     ) -> Fault | None:
         return (
@@ -212,8 +212,8 @@ class YdbDecoder:
         if not isinstance(key, list) or not key:
             return Fault(NO_KEY, f"key: missing or empty, expected {self._expected}")
         if len(key) != len(self._table.keys):
-            found = f"key with {len(key)} components, expected {self._expected}"
-            return Fault(BAD_VALUE, found)
+            message = f"key with {len(key)} components, expected {self._expected}"
+            return Fault(BAD_VALUE, message)
         return None
 
     def _fault_of_values(self, members: Members, row: Row | None) -> Fault | None:
@@ -249,7 +249,7 @@ class YdbDecoder:
 class YdbDiscovery(FlatDiscovery):
     """Finds the columns of the rows in a YDB changefeed, and whether its mode is UPDATES.
 
-    YDB tells names apart by their case.
+    To YDB names that differ in case are different.
     """
 
     folds = False
@@ -261,7 +261,7 @@ class YdbDiscovery(FlatDiscovery):
 
     def row_of(self, record: Record) -> Members | None:
         """The members of the record's row, keys included; None where there is no row."""
-        members = _members(record)
+        members = _read_members(record)
         if members is None:
             return None
         if self._learns_mode and _shows_updates(members):
@@ -298,8 +298,8 @@ def _shows_updates(members: Members) -> bool:
     return has_columns and _first_of(members, "newImage", "oldImage") is None
 
 
-def _untold(mode: str | None) -> str:
-    """What to tell of a record that does not say what it wrote."""
+def _describe_missing_row(mode: str | None) -> str:
+    """The message of a record that does not say what it wrote."""
     if mode is None:
         return _UNDECLARED
     if mode in _WITH_NEW_ROWS:
@@ -308,7 +308,7 @@ def _untold(mode: str | None) -> str:
     return f"update without its new values (source.feed_mode: {mode}): {_UNTOLD}, {expected}"
 
 
-def _members(record: Record) -> Members | None:
+def _read_members(record: Record) -> Members | None:
     """The record's members, `_NO_MEMBERS` for a null value; None where it is no JSON object."""
     if record.raw is None:
         return _NO_MEMBERS
@@ -335,7 +335,7 @@ def _row_of(table: Table, members: Members) -> Members | None:
 
 
 def _is_no_change(members: Members) -> bool:
-    """Whether the record is a barrier, or tells of the table's schema, and of no row."""
+    """Whether the record is a barrier or of the table's schema, and of no row."""
     if _first_of(members, *_OF_A_ROW) is not None:
         return False
     names = map(str.lower, members)
@@ -349,8 +349,8 @@ def _fault_of_flags(members: Members) -> Fault | None:
         named = (
             "" if flags else f"; the record has {', '.join([*members][:_MOST_SHOWN])[:_LONGEST]}"
         )
-        found = f"{flags} of update, reset and erase, expected exactly one{named}"
-        return Fault(ILLEGAL_CHANGE, found)
+        message = f"{flags} of update, reset and erase, expected exactly one{named}"
+        return Fault(ILLEGAL_CHANGE, message)
     if members.get("erase") not in (None, {}):
         return Fault(ILLEGAL_CHANGE, "an erase that is not {}")
     return None
@@ -359,6 +359,6 @@ def _fault_of_flags(members: Members) -> Fault | None:
 def _fault_of_sequence(record: Record, members: Members) -> Fault:
     for name in ("ts", "resolved"):
         if members.get(name) is not None:
-            found = f"{name}: found {json_text(members[name])}, expected [step, txId]"
-            return Fault(BAD_SEQUENCE, found)
+            message = f"{name}: found {json_text(members[name])}, expected [step, txId]"
+            return Fault(BAD_SEQUENCE, message)
     return Fault(BAD_SEQUENCE, f"offset: found {record.offset}, expected one from 0")

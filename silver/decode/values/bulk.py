@@ -45,15 +45,15 @@ def convert_column(
     """The values of a column in its Arrow type, and the places of those that do not fit."""
     if bulk is not None:
         try:
-            found = bulk(values)
+            array = bulk(values)
         except _REFUSALS:
-            found = None
-        if found is not None:
-            return found, []
+            array = None
+        if array is not None:
+            return array, []
     try:
-        return pa.array(_converted(values, convert), type), []
+        return pa.array(_convert_each(values, convert), type), []
     except _REFUSALS:
-        return _one_by_one(values, convert, type)
+        return _convert_one_by_one(values, convert, type)
 
 
 def bulk_converter(
@@ -71,7 +71,9 @@ def bulk_converter(
             return partial(bulk, arrow)
     for moment, kind in _MOMENTS:
         if isinstance(type, moment) and (encoding is None or given.kind == kind):
-            return partial(_dates if kind == "date" else _timestamps, encoding, arrow)
+            return partial(
+                _convert_dates if kind == "date" else _convert_timestamps, encoding, arrow
+            )
     return None
 
 
@@ -80,20 +82,20 @@ def kinds_of(values: Values) -> set[type]:
     return set(map(type, values)) - {_NONE}
 
 
-def _converted(values: Values, convert: Converter) -> list[object]:
+def _convert_each(values: Values, convert: Converter) -> list[object]:
     """The values one by one; of few different texts each once."""
     if kinds_of(values) == {str}:
         different = set(values)
         if len(different) <= _FEW:
-            known = {value: None if value is None else convert(value) for value in different}
-            return list(map(known.__getitem__, values))
+            converted = {value: None if value is None else convert(value) for value in different}
+            return list(map(converted.__getitem__, values))
     return [None if value is None else convert(value) for value in values]
 
 
-def _one_by_one(
+def _convert_one_by_one(
     values: Values, convert: Converter, type: pa.DataType
 ) -> tuple[pa.Array, list[int]]:
-    found: list[object] = []
+    converted: list[object] = []
     misfits: list[int] = []
     for at, value in enumerate(values):
         try:
@@ -102,8 +104,8 @@ def _one_by_one(
         except (Misfit, *_REFUSALS):
             misfits.append(at)
             one = None
-        found.append(one)
-    return pa.array(found, type), misfits
+        converted.append(one)
+    return pa.array(converted, type), misfits
 
 
 def bulk_text(type: pa.DataType, values: Values) -> pa.Array | None:
@@ -111,33 +113,33 @@ def bulk_text(type: pa.DataType, values: Values) -> pa.Array | None:
     return pa.array(values, type) if kinds_of(values) <= {str} else None
 
 
-def _matched(values: Values, pattern: str) -> pa.Array | None:
+def _match_texts(values: Values, pattern: str) -> pa.Array | None:
     """Texts as an array; None where one does not match."""
     texts = pa.array(values, pa.string())
     matched = pc.all(pc.match_substring_regex(texts, pattern)).as_py()
     return None if matched is False else texts
 
 
-def _whole_numbers(type: pa.DataType, values: Values) -> pa.Array | None:
+def _convert_whole_numbers(type: pa.DataType, values: Values) -> pa.Array | None:
     kinds = kinds_of(values)
     if kinds <= {int}:
         return pa.array(values, type)
-    texts = _matched(values, _WHOLE) if kinds == {str} else None
+    texts = _match_texts(values, _WHOLE) if kinds == {str} else None
     return None if texts is None else pc.utf8_ltrim(texts, "+").cast(type)
 
 
-def _doubles(type: pa.DataType, values: Values) -> pa.Array | None:
+def _convert_doubles(type: pa.DataType, values: Values) -> pa.Array | None:
     kinds = kinds_of(values)
     if kinds <= {float}:
-        found = pa.array(values, type)
+        array = pa.array(values, type)
     elif kinds <= {float, int, NumberText}:
-        found = pa.array([None if v is None else float(v) for v in values], type)
+        array = pa.array([None if v is None else float(v) for v in values], type)
     elif kinds == {str}:
-        texts = _matched(values, _NUMBER)
-        found = None if texts is None else texts.cast(type)
+        texts = _match_texts(values, _NUMBER)
+        array = None if texts is None else texts.cast(type)
     else:
         return None
-    return None if found is None or pc.any(pc.is_inf(found)).as_py() else found
+    return None if array is None or pc.any(pc.is_inf(array)).as_py() else array
 
 
 def exact_doubles(values: Values) -> pa.Array | None:
@@ -147,7 +149,7 @@ def exact_doubles(values: Values) -> pa.Array | None:
         return None
     numbers = [value for value in values if type(value) is NumberText]
     return (
-        _doubles(pa.float64(), values)
+        _convert_doubles(pa.float64(), values)
         if max(map(len, numbers), default=0) <= _DOUBLE_DIGITS
         else None
     )
@@ -158,7 +160,7 @@ def without_empty_texts(bulk: BulkConverter) -> BulkConverter:
     return lambda values: bulk([None if value == "" else value for value in values])
 
 
-def _booleans(type: pa.DataType, values: Values) -> pa.Array | None:
+def _convert_booleans(type: pa.DataType, values: Values) -> pa.Array | None:
     return pa.array(values, type) if kinds_of(values) <= {bool} else None
 
 
@@ -166,18 +168,18 @@ def _decimal_converter(
     encoding: Encoding, type: T.DecimalType, arrow: pa.DataType
 ) -> BulkConverter | None:
     if encoding.kind in ("plain", "written"):
-        return partial(_decimals, arrow)
+        return partial(_convert_decimals, arrow)
     if encoding.kind not in ("decimal", "precise", "packed") or encoding.scale != type.scale:
         return None
     return partial(_packed_decimals, type, arrow, encoding.kind == "precise")
 
 
-def _decimals(type: pa.DataType, values: Values) -> pa.Array | None:
+def _convert_decimals(type: pa.DataType, values: Values) -> pa.Array | None:
     """Numbers as they are written, as texts or JSON numbers."""
     kinds = kinds_of(values)
     if int in kinds:
         values = [str(value) if type(value) is int else value for value in values]
-    texts = _matched(values, _NUMBER) if kinds <= {str, NumberText, int} else None
+    texts = _match_texts(values, _NUMBER) if kinds <= {str, NumberText, int} else None
     return None if texts is None else texts.cast(type)
 
 
@@ -186,9 +188,9 @@ def _packed_decimals(
 ) -> pa.Array | None:
     """Base64 or bytes of two's complement with the column's own scale."""
     kinds = kinds_of(values)
-    if kinds == {str} and _matched(values, _PACKED) is None:
+    if kinds == {str} and _match_texts(values, _PACKED) is None:
         no_base64 = or_written and not any(v is not None and len(v) % 4 == 0 for v in values)
-        return _decimals(arrow, values) if no_base64 else None
+        return _convert_decimals(arrow, values) if no_base64 else None
     if kinds == {str}:
         octets = [None if v is None else binascii.a2b_base64(v) for v in values]
     elif kinds <= {bytes}:
@@ -216,38 +218,40 @@ def packed_decimals(
     return pa.Array.from_buffers(arrow, len(low), [valid, pa.py_buffer(both)])
 
 
-def _dates(encoding: Encoding | None, type: pa.DataType, values: Values) -> pa.Array | None:
+def _convert_dates(encoding: Encoding | None, type: pa.DataType, values: Values) -> pa.Array | None:
     kinds = kinds_of(values)
     if encoding is not None and kinds <= {int}:
         numbers = pa.array(values, pa.int32())
         return numbers.cast(type) if _is_within(numbers, *DAYS) else None
-    texts = _matched(values, _DATE) if kinds <= {str} else None
+    texts = _match_texts(values, _DATE) if kinds <= {str} else None
     if texts is None:
         return None
-    found = texts.cast(type)
-    return found if _is_within(found.cast(pa.int32()), *DAYS) else None
+    days = texts.cast(type)
+    return days if _is_within(days.cast(pa.int32()), *DAYS) else None
 
 
-def _timestamps(encoding: Encoding | None, type: pa.DataType, values: Values) -> pa.Array | None:
+def _convert_timestamps(
+    encoding: Encoding | None, type: pa.DataType, values: Values
+) -> pa.Array | None:
     """Ticks of a unit, or texts in UTC; without an encoding texts alone."""
     kinds = kinds_of(values)
     if kinds <= {str}:
-        texts = _matched(values, _MOMENT)
+        texts = _match_texts(values, _MOMENT)
         if texts is not None:
-            found = texts.cast(_UTC)
-        elif (texts := _matched(values, _LOCAL)) is not None:
-            found = texts.cast(_LOCAL_TIME)
+            micros = texts.cast(_UTC)
+        elif (texts := _match_texts(values, _LOCAL)) is not None:
+            micros = texts.cast(_LOCAL_TIME)
         else:
             return None
-        found = found.cast(pa.int64())
+        micros = micros.cast(pa.int64())
     elif kinds <= {int} and encoding is not None:
-        found = _micros(pa.array(values, pa.int64()), encoding.unit)
+        micros = _ticks_to_micros(pa.array(values, pa.int64()), encoding.unit)
     else:
         return None
-    return None if found is None or not _is_within(found, *MICROS) else found.cast(type)
+    return None if micros is None or not _is_within(micros, *MICROS) else micros.cast(type)
 
 
-def _micros(ticks: pa.Array, unit: str) -> pa.Array | None:
+def _ticks_to_micros(ticks: pa.Array, unit: str) -> pa.Array | None:
     if unit == "guess":
         if _is_within(ticks, -MILLIS_BELOW, MILLIS_BELOW):
             unit = "ms"
@@ -263,17 +267,17 @@ def _micros(ticks: pa.Array, unit: str) -> pa.Array | None:
 
 
 def _is_within(numbers: pa.Array, first: int, last: int) -> bool:
-    found = pc.min_max(numbers).as_py()
-    return found["min"] is None or (first <= found["min"] and found["max"] <= last)
+    ends = pc.min_max(numbers).as_py()
+    return ends["min"] is None or (first <= ends["min"] and ends["max"] <= last)
 
 
 _CONVERTERS: tuple[
     tuple[type[T.DataType], tuple[str, ...], Callable[[pa.DataType, Values], pa.Array | None]], ...
 ] = (
     (T.StringType, ("plain", "loose", "json", "base64"), bulk_text),
-    (T.IntegralType, ("plain", "precise"), _whole_numbers),
-    (T.DoubleType, ("plain", "precise"), _doubles),
-    (T.BooleanType, tuple(get_args(Kind)), _booleans),
+    (T.IntegralType, ("plain", "precise"), _convert_whole_numbers),
+    (T.DoubleType, ("plain", "precise"), _convert_doubles),
+    (T.BooleanType, tuple(get_args(Kind)), _convert_booleans),
 )
 _MOMENTS: tuple[tuple[type[T.DataType], str], ...] = (
     (T.DateType, "date"),

@@ -82,12 +82,12 @@ def converter_of(encoding: Encoding | None, type: T.DataType, sourced: bool = Tr
     raise TypeError(f"found {type.simpleString()}, expected a type of a Delta column")
 
 
-def converter(type: T.DataType) -> Converter:
+def converter_of_type(type: T.DataType) -> Converter:
     """The converter of plain values; see `converter_of`."""
     return converter_of(None, type)
 
 
-def bounded(convert: Converter, infinity: str | None) -> Converter:
+def handle_infinity(convert: Converter, infinity: str | None) -> Converter:
     """A converter that takes moments outside of the years 1 to 9999 as a column declares them.
 
     Args:
@@ -141,11 +141,11 @@ def _without_packed_numbers(encoding: Encoding) -> Encoding:
     return encoding._replace(scale=scale, items=items)
 
 
-def _text(encoding: Encoding | None, data_type: T.DataType) -> Converter:
+def _text_converter(encoding: Encoding | None, data_type: T.DataType) -> Converter:
     if encoding is None or encoding.kind not in _TEXTS:
         return lambda value: value if type(value) is str else text_of(value)
     if encoding.kind == "timestamp" and not isinstance(encoding.type, T.TimestampNTZType):
-        return _text(None, data_type)
+        return _text_converter(None, data_type)
     to_text = _TEXTS[encoding.kind]
     return lambda value: to_text(encoding, value)
 
@@ -175,7 +175,7 @@ _TEXTS: Mapping[Kind, Callable[[Encoding, object], str]] = {
 }
 
 
-def _boolean(encoding: Encoding | None, type: T.DataType) -> Converter:
+def _boolean_converter(encoding: Encoding | None, type: T.DataType) -> Converter:
     def convert(value: object) -> bool:
         if isinstance(value, bool):
             return value
@@ -189,7 +189,7 @@ def _boolean(encoding: Encoding | None, type: T.DataType) -> Converter:
     return convert
 
 
-def _date(encoding: Encoding | None, type: T.DataType) -> Converter:
+def _date_converter(encoding: Encoding | None, type: T.DataType) -> Converter:
     if encoding is None:
         return lambda value: times.date_of(text_of(value))
     if _is_no_moment(encoding):
@@ -201,7 +201,7 @@ def _date(encoding: Encoding | None, type: T.DataType) -> Converter:
     return times.date_value
 
 
-def _timestamp(encoding: Encoding | None, type: T.DataType) -> Converter:
+def _timestamp_converter(encoding: Encoding | None, type: T.DataType) -> Converter:
     zoned = not isinstance(type, T.TimestampNTZType)
     if encoding is None:
         return lambda value: times.timestamp_of(text_of(value), zoned)
@@ -214,12 +214,12 @@ def _timestamp(encoding: Encoding | None, type: T.DataType) -> Converter:
 
 
 def _is_no_moment(encoding: Encoding) -> bool:
-    """Whether values are times of day, or numbers that a schema block tells from ticks and days."""
+    """Whether values are times of day, or plain numbers by a schema block."""
     is_number = encoding.kind == "plain" and isinstance(encoding.type, T.NumericType)
     return is_number or encoding.kind == "time"
 
 
-def _binary(encoding: Encoding | None, data_type: T.DataType) -> Converter:
+def _binary_converter(encoding: Encoding | None, data_type: T.DataType) -> Converter:
     kind = "plain" if encoding is None else encoding.kind
     if kind == "hex":
         return _from_hex
@@ -255,7 +255,7 @@ def _from_hex(value: object) -> bytes:
         raise Misfit(value) from None
 
 
-def _array(encoding: Encoding | None, type: T.DataType) -> Converter:
+def _array_converter(encoding: Encoding | None, type: T.DataType) -> Converter:
     assert isinstance(type, T.ArrayType)
     items = encoding and (encoding.items or Encoding("plain", type.elementType))
     element = converter_of(items, type.elementType)
@@ -266,9 +266,9 @@ def _array(encoding: Encoding | None, type: T.DataType) -> Converter:
     return convert
 
 
-def _map(encoding: Encoding | None, type: T.DataType) -> Converter:
+def _map_converter(encoding: Encoding | None, type: T.DataType) -> Converter:
     assert isinstance(type, T.MapType)
-    key, item = converter(type.keyType), converter(type.valueType)
+    key, item = converter_of_type(type.keyType), converter_of_type(type.valueType)
 
     def convert(value: object) -> list[tuple[object, object]]:
         members = opened_value(value, dict).items()
@@ -280,9 +280,9 @@ def _map(encoding: Encoding | None, type: T.DataType) -> Converter:
     return convert
 
 
-def _struct(encoding: Encoding | None, type: T.DataType) -> Converter:
+def _struct_converter(encoding: Encoding | None, type: T.DataType) -> Converter:
     assert isinstance(type, T.StructType)
-    fields = [(field.name, converter(field.dataType)) for field in type.fields]
+    fields = [(field.name, converter_of_type(field.dataType)) for field in type.fields]
     names = {name.lower(): name for name, _ in fields}
     wanted = set(names.values())
 
@@ -290,14 +290,14 @@ def _struct(encoding: Encoding | None, type: T.DataType) -> Converter:
         members = opened_value(value, dict)
         if not wanted <= members.keys():
             members = {names.get(n.lower(), n): one for n, one in members.items()} | members
-        found = ((name, members.get(name), made) for name, made in fields)
-        return {name: None if one is None else made(one) for name, one, made in found}
+        triples = ((name, members.get(name), made) for name, made in fields)
+        return {name: None if one is None else made(one) for name, one, made in triples}
 
     return convert
 
 
-def _variant(encoding: Encoding | None, type: T.DataType) -> Converter:
-    return lambda value: json_text(_parsed(value) if isinstance(value, str) else value)
+def _variant_converter(encoding: Encoding | None, type: T.DataType) -> Converter:
+    return lambda value: json_text(_parse_text(value) if isinstance(value, str) else value)
 
 
 def _holds_variants(data_type: T.DataType) -> bool:
@@ -321,13 +321,13 @@ Opened = TypeVar("Opened")
 
 def opened_value(value: object, expected: type[Opened]) -> Opened:
     """The array or object that a value, or the JSON text in it, is."""
-    found = _parsed(value) if isinstance(value, str) else value
-    if not isinstance(found, expected):
+    opened = _parse_text(value) if isinstance(value, str) else value
+    if not isinstance(opened, expected):
         raise Misfit(value)
-    return found
+    return opened
 
 
-def _parsed(text: str) -> object:
+def _parse_text(text: str) -> object:
     try:
         return parse_json(text)
     except NotJson:
@@ -373,19 +373,19 @@ def _timestamp_text(micros: int) -> str:
 
 Make = Callable[[Encoding | None, T.DataType], Converter]
 _MAKERS: tuple[tuple[type[T.DataType], Make], ...] = (
-    (T.StringType, _text),
-    (T.CharType, _text),
-    (T.VarcharType, _text),
+    (T.StringType, _text_converter),
+    (T.CharType, _text_converter),
+    (T.VarcharType, _text_converter),
     (T.NumericType, numbers.number_converter),
-    (T.BooleanType, _boolean),
-    (T.DateType, _date),
-    (T.TimestampType, _timestamp),
-    (T.TimestampNTZType, _timestamp),
-    (T.BinaryType, _binary),
-    (T.ArrayType, _array),
-    (T.MapType, _map),
-    (T.StructType, _struct),
-    (T.VariantType, _variant),
+    (T.BooleanType, _boolean_converter),
+    (T.DateType, _date_converter),
+    (T.TimestampType, _timestamp_converter),
+    (T.TimestampNTZType, _timestamp_converter),
+    (T.BinaryType, _binary_converter),
+    (T.ArrayType, _array_converter),
+    (T.MapType, _map_converter),
+    (T.StructType, _struct_converter),
+    (T.VariantType, _variant_converter),
 )
 _PLAIN_VALUES: tuple[tuple[type, type[T.DataType], Callable[[Any, Any], object]], ...] = (
     (str, T.VariantType, lambda value, _: msgspec.Raw(value.encode())),

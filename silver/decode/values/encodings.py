@@ -1,4 +1,4 @@
-"""How a column's value is written in JSON: told by the schema block, else assumed from its type.
+"""How a column's value is written in JSON: given by the schema block, else assumed from its type.
 
 Each record is decoded by its own block, because the scale of a number can change in the middle of
 a stream.
@@ -81,7 +81,7 @@ def from_block(field: Field) -> Encoding:
     name, type = str(field.get("name")), str(field.get("type"))
     items = field.get("items")
     if name == _CONNECT + "Decimal":
-        return _decimal(field.get("parameters"))
+        return _decimal_encoding(field.get("parameters"))
     if name in _BY_NAME:
         return _BY_NAME[name]
     if type == "array" and isinstance(items, Mapping):
@@ -92,27 +92,28 @@ def from_block(field: Field) -> Encoding:
     return Encoding("base64" if type == "bytes" else "plain", CONNECT_TYPES[type])
 
 
-def assumed(type: T.DataType, source: Source, decimal_texts: str | None = None) -> Encoding:
+def assume_encoding(type: T.DataType, source: Source, decimal_texts: str | None = None) -> Encoding:
     """The encoding of a column of a known type in a record without a schema block.
 
     `decimal_texts` is what other records of the source show, as `Columns` has it. It counts where
     the table does not declare the decimal handling mode.
     """
     if isinstance(type, T.NumericType):
-        return _assumed_number(type, source, decimal_texts)
+        return _assume_number(type, source, decimal_texts)
     if isinstance(type, T.BinaryType):
         kind = _BINARY.get(source.binary_handling_mode, "base64")
         return Encoding(kind if declares_binaries(source) else "octets", type)
     if isinstance(type, T.TimestampType | T.TimestampNTZType):
         return Encoding("timestamp", type, unit=_UNITS.get(source.time_precision_mode, "guess"))
     if isinstance(type, T.ArrayType):
-        return Encoding("array", type, items=assumed(type.elementType, source, decimal_texts))
+        items = assume_encoding(type.elementType, source, decimal_texts)
+        return Encoding("array", type, items=items)
     if isinstance(type, T.StringType):
         return Encoding("loose" if source.decimal_handling_mode == "precise" else "plain", type)
     return Encoding("date" if isinstance(type, T.DateType) else "plain", type)
 
 
-def _assumed_number(type: T.NumericType, source: Source, decimal_texts: str | None) -> Encoding:
+def _assume_number(type: T.NumericType, source: Source, decimal_texts: str | None) -> Encoding:
     scale = type.scale if isinstance(type, T.DecimalType) else -1
     if scale >= 0 and not declares_decimals(source):
         return Encoding(_KINDS_OF_TEXTS.get(decimal_texts or "", "unsure"), type, scale)
@@ -138,21 +139,21 @@ def holds_decimals(type: T.DataType) -> bool:
 
 
 def in_mode(encoding: Encoding, type: T.DataType, source: Source) -> Encoding:
-    """The block's encoding, unless only the binary handling mode tells that a text holds bytes."""
+    """The block's encoding, unless only the binary handling mode says that a text holds bytes."""
     text = encoding.kind == "plain" and isinstance(encoding.type, T.StringType)
-    return assumed(type, source) if text and isinstance(type, T.BinaryType) else encoding
+    return assume_encoding(type, source) if text and isinstance(type, T.BinaryType) else encoding
 
 
-def _decimal(parameters: object) -> Encoding:
-    known = parameters if isinstance(parameters, Mapping) else {}
-    scale = _whole(known.get("scale"), 0)
-    precision = _whole(known.get("connect.decimal.precision"), 38)
+def _decimal_encoding(parameters: object) -> Encoding:
+    members = parameters if isinstance(parameters, Mapping) else {}
+    scale = _parse_whole(members.get("scale"), 0)
+    precision = _parse_whole(members.get("connect.decimal.precision"), 38)
     if not 0 <= scale <= precision <= 38:
         return Encoding("decimal", _TEXT, scale)
     return Encoding("decimal", T.DecimalType(precision, scale), scale)
 
 
-def _whole(text: object, otherwise: int) -> int:
+def _parse_whole(text: object, otherwise: int) -> int:
     return int(str(text)) if re.fullmatch(r"-?\d{1,5}", str(text)) else otherwise
 
 
@@ -162,39 +163,42 @@ def block_fields(block: bytes) -> Mapping[str, Encoding]:
 
     Heartbeats, transaction markers and schema changes come with blocks that have none.
     """
-    return _encodings(
-        f for a in _fields(_parsed(block)) if a.get("field") == "after" for f in _fields(a)
+    return _read_encodings(
+        f
+        for a in _list_fields(_parse_block(block))
+        if a.get("field") == "after"
+        for f in _list_fields(a)
     )
 
 
 @lru_cache(_BLOCKS)
 def row_block_fields(block: bytes) -> Mapping[str, Encoding]:
     """The fields of a schema block that describes a row and no envelope, in its order."""
-    return _encodings(
-        f for f in _fields(_parsed(block)) if not str(f.get("field")).startswith("__")
+    return _read_encodings(
+        f for f in _list_fields(_parse_block(block)) if not str(f.get("field")).startswith("__")
     )
 
 
 @lru_cache(_BLOCKS)
 def block_defaults(block: bytes) -> Mapping[str, object]:
     """The defaults of the fields of `before`, or of a row, in a schema block."""
-    members = list(_fields(_parsed(block)))
+    members = list(_list_fields(_parse_block(block)))
     before = next((m for m in members if m.get("field") == "before"), None)
-    fields = members if before is None else _fields(before)
+    fields = members if before is None else _list_fields(before)
     return {str(f["field"]): f["default"] for f in fields if "field" in f and "default" in f}
 
 
-def _encodings(fields: Iterable[Field]) -> Mapping[str, Encoding]:
+def _read_encodings(fields: Iterable[Field]) -> Mapping[str, Encoding]:
     return {str(field["field"]): from_block(field) for field in fields if "field" in field}
 
 
-def _parsed(block: bytes) -> object:
+def _parse_block(block: bytes) -> object:
     """A block's members; those of an Avro schema as Kafka Connect would have them."""
     try:
-        found = parse_json(block)
+        members = parse_json(block)
     except NotJson:
         return None
-    return connect_block(found) if is_avro(found) else found
+    return connect_block(members) if is_avro(members) else members
 
 
 @lru_cache(_BLOCKS)
@@ -206,6 +210,6 @@ def is_avro_block(block: bytes) -> bool:
         return False
 
 
-def _fields(block: object) -> Iterator[Field]:
+def _list_fields(block: object) -> Iterator[Field]:
     inner = block.get("fields") if isinstance(block, Mapping) else None
     return (f for f in inner if isinstance(f, Mapping)) if isinstance(inner, list) else iter(())

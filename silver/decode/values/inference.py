@@ -8,7 +8,7 @@ from pyspark.sql import types as T
 from silver.decode.values.json_values import NotJson, NumberText, parse_json
 
 MOST_LEFT_OUT = 20
-"""So many fields that are in no column are told by name; beyond them none is looked for."""
+"""So many fields that are in no column are reported by name; no more are looked for."""
 _BIGINT = 1 << 63
 _BIGINT_DIGITS = 18
 _MOST_DIGITS = 38
@@ -32,7 +32,7 @@ class SeenValues:
         """Takes in a parsed value."""
         if value is None:
             return
-        self.kinds.add(_kind(value))
+        self.kinds.add(_kind_of(value))
         if isinstance(value, list):
             self.items = self.items or SeenValues()
             for item in value:
@@ -53,11 +53,11 @@ class UndeclaredFields:
 
     Args:
         types: the types of the table's declared columns by name.
-        known: the fields in no column that earlier rows had.
+        left_out: the fields in no column that earlier rows had.
     """
 
-    def __init__(self, types: Mapping[str, T.DataType], known: Collection[str] = ()) -> None:
-        self._known = frozenset(known)
+    def __init__(self, types: Mapping[str, T.DataType], left_out: Collection[str] = ()) -> None:
+        self._known = frozenset(left_out)
         self._types = {
             name.lower(): (name, type) for name, type in types.items() if _holds_structs(type)
         }
@@ -71,12 +71,12 @@ class UndeclaredFields:
         """The fields with a value, each as `column.field`."""
         if not self._types:
             return set()
-        found: set[str] = set()
+        fields: set[str] = set()
         for member, value in row.items():
             named = self._types.get(member.lower())
             if named is not None and value is not None:
-                found.update(_undeclared(value, named[1], named[0]))
-        return found
+                fields.update(_find_undeclared(value, named[1], named[0]))
+        return fields
 
     def are_new(self, row: Mapping[str, object]) -> bool:
         """Whether a row has any that are not known."""
@@ -96,8 +96,8 @@ def inferred_type(seen: SeenValues, zeros_are_whole: bool = True) -> T.DataType 
     if not kinds:
         return None
     if kinds == {"array"} and seen.items is not None:
-        return _array(seen.items, zeros_are_whole)
-    return _scalar(kinds, zeros_are_whole)
+        return _array_type(seen.items, zeros_are_whole)
+    return _scalar_type(kinds, zeros_are_whole)
 
 
 def fits_double(text: str) -> bool:
@@ -108,14 +108,14 @@ def fits_double(text: str) -> bool:
     return len(digits) <= _DOUBLE_DIGITS
 
 
-def _array(items: SeenValues, zeros_are_whole: bool) -> T.DataType:
+def _array_type(items: SeenValues, zeros_are_whole: bool) -> T.DataType:
     element = inferred_type(items, zeros_are_whole)
     mixed = isinstance(element, T.StringType) and items.kinds != {"text"}
     nested = isinstance(element, T.ArrayType)
     return T.StringType() if mixed or nested else T.ArrayType(element or T.StringType())
 
 
-def _scalar(kinds: set[str], zeros_are_whole: bool) -> T.DataType:
+def _scalar_type(kinds: set[str], zeros_are_whole: bool) -> T.DataType:
     if kinds == {"boolean"}:
         return T.BooleanType()
     if not kinds <= {"whole", "large", "zeros", "fraction"}:
@@ -125,7 +125,7 @@ def _scalar(kinds: set[str], zeros_are_whole: bool) -> T.DataType:
     return T.DecimalType(_MOST_DIGITS, 0) if "large" in kinds else T.LongType()
 
 
-def _kind(value: object) -> str:
+def _kind_of(value: object) -> str:
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, NumberText):
@@ -155,7 +155,7 @@ def _kind_of_rest(text: str) -> str:
     return "fraction" if fits_double(text) else "long"
 
 
-def _undeclared(value: object, type: T.DataType, path: str) -> Iterator[str]:
+def _find_undeclared(value: object, type: T.DataType, path: str) -> Iterator[str]:
     if isinstance(value, str):
         try:
             value = parse_json(value)
@@ -163,10 +163,10 @@ def _undeclared(value: object, type: T.DataType, path: str) -> Iterator[str]:
             return
     if isinstance(type, T.ArrayType) and isinstance(value, list):
         for one in value:
-            yield from _undeclared(one, type.elementType, path)
+            yield from _find_undeclared(one, type.elementType, path)
     elif isinstance(type, T.MapType) and isinstance(value, dict):
         for one in value.values():
-            yield from _undeclared(one, type.valueType, path)
+            yield from _find_undeclared(one, type.valueType, path)
     elif isinstance(type, T.StructType) and isinstance(value, dict):
         fields = {field.name.lower(): field.dataType for field in type.fields}
         for name, one in value.items():
@@ -174,7 +174,7 @@ def _undeclared(value: object, type: T.DataType, path: str) -> Iterator[str]:
             if kind is None and one is not None:
                 yield f"{path}.{name}"
             elif kind is not None and _holds_structs(kind):
-                yield from _undeclared(one, kind, f"{path}.{name}")
+                yield from _find_undeclared(one, kind, f"{path}.{name}")
 
 
 def _holds_structs(type: T.DataType) -> bool:

@@ -50,8 +50,8 @@ def check_levels(text: bytes) -> None:
     if len(text) < 2 * MOST_LEVELS or text.count(b"[") + text.count(b"{") <= MOST_LEVELS:
         return
     level = 0
-    for found in _LEVELS.finditer(text):
-        mark = found[0]
+    for match in _LEVELS.finditer(text):
+        mark = match[0]
         if mark in b"[{":
             level += 1
             if level > MOST_LEVELS:
@@ -99,12 +99,14 @@ def _parse_lenient(text: bytes | str) -> object:
     try:
         given = text if isinstance(text, str) else text.decode()
         check_levels(given.encode("utf-8", "replace"))
-        return json.loads(given, strict=False, parse_float=NumberText, parse_constant=_refuse)
+        return json.loads(
+            given, strict=False, parse_float=NumberText, parse_constant=_refuse_constant
+        )
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error)) from None
 
 
-def _refuse(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise NotJson(f"found {name}, which is no JSON")
 
 

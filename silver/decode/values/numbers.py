@@ -1,6 +1,6 @@
 """Numbers: as people write them, and exactly from Debezium's encodings.
 
-`numeric(p,s)` comes as base64 of a big-endian two's complement integer whose scale is told
+`numeric(p,s)` comes as base64 of a big-endian two's complement integer whose scale is given
 elsewhere, `numeric` without a scale as `{"scale":n,"value":base64}`.
 """
 
@@ -59,7 +59,7 @@ def packed_integer(value: object) -> int:
     return int.from_bytes(octets, "big", signed=True)
 
 
-def scaler(scale: int) -> Callable[[int], Decimal]:
+def make_scaler(scale: int) -> Callable[[int], Decimal]:
     """A function that gives a whole number so many decimals, exactly."""
     return partial(_EXACT.multiply, Decimal((0, (1,), -scale)))
 
@@ -129,15 +129,17 @@ def number_converter(encoding: Encoding | None, type: T.DataType) -> Converter:
     plain = next(make(type) for kind, make in _NUMBERS if isinstance(type, kind))
     if encoding is None:
         return plain
-    kind, scale, fit = encoding.kind, encoding.scale, _fitter(type, plain)
+    kind, scale, fit = encoding.kind, encoding.scale, _make_fitter(type, plain)
     if kind == "variable":
         return lambda value: fit(*variable_parts(value))
     if kind == "decimal":  # base64; a plain number is Kafka Connect's `decimal.format` NUMERIC
         return lambda value: plain(value) if is_number(value) else fit(packed_integer(value), scale)
-    return _mixed(kind if scale >= 0 else "written", scale, plain, fit) if kind in MIXED else plain
+    if kind not in MIXED:
+        return plain
+    return _mixed_converter(kind if scale >= 0 else "written", scale, plain, fit)
 
 
-def _mixed(
+def _mixed_converter(
     kind: Kind, scale: int, plain: Converter, fit: Callable[[int, int], object]
 ) -> Converter:
     """Numbers that are plain or of variable scale; see `Encoding` for what a text is."""
@@ -156,7 +158,7 @@ def _mixed(
     return convert
 
 
-def _fitter(type: T.DataType, plain: Converter) -> Callable[[int, int], object]:
+def _make_fitter(type: T.DataType, plain: Converter) -> Callable[[int, int], object]:
     """A function that gives a whole number with so many decimals as a value of the type."""
 
     def fit_text(integer: int, scale: int) -> object:
@@ -166,7 +168,7 @@ def _fitter(type: T.DataType, plain: Converter) -> Callable[[int, int], object]:
         return fit_text
     places, before_point = type.scale, type.precision - type.scale
     limits = [10 ** (before_point + scale) for scale in range(places + 1)]
-    to_decimal = [scaler(scale) for scale in range(places + 1)]
+    to_decimal = [make_scaler(scale) for scale in range(places + 1)]
 
     def fit(integer: int, scale: int) -> object:
         if not 0 <= scale <= places:
@@ -178,7 +180,7 @@ def _fitter(type: T.DataType, plain: Converter) -> Callable[[int, int], object]:
     return fit
 
 
-def _whole(data_type: T.DataType) -> Converter:
+def _whole_converter(data_type: T.DataType) -> Converter:
     limit = 1 << {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}[data_type.simpleString()]
 
     def convert(value: object) -> int:
@@ -193,10 +195,10 @@ def _whole(data_type: T.DataType) -> Converter:
 def _whole_number(text: str) -> int:
     if _WHOLE.fullmatch(text):
         return int(text)
-    return int(_rescaled(_number(text), _ONE, _TO_WHOLE))
+    return int(_rescale(_parse_number(text), _ONE, _TO_WHOLE))
 
 
-def _decimal(data_type: T.DataType) -> Converter:
+def _decimal_converter(data_type: T.DataType) -> Converter:
     assert isinstance(data_type, T.DecimalType)
     unit = _ONE.scaleb(-data_type.scale)
     context = Context(prec=data_type.precision, traps=[Inexact, InvalidOperation])
@@ -209,19 +211,19 @@ def _decimal(data_type: T.DataType) -> Converter:
         if reads_usual and isinstance(value, str) and is_usual(value):
             return Decimal(value)
         if type(value) is int:
-            return _rescaled(Decimal(value), unit, context)
-        return _rescaled(_number(text_of(value).strip(BLANKS)), unit, context)
+            return _rescale(Decimal(value), unit, context)
+        return _rescale(_parse_number(text_of(value).strip(BLANKS)), unit, context)
 
     return convert
 
 
-def _number(text: str) -> Decimal:
+def _parse_number(text: str) -> Decimal:
     if not _NUMBER.fullmatch(text):
         raise Misfit(text)
     return Decimal(text)
 
 
-def _rescaled(number: Decimal, unit: Decimal, context: Context) -> Decimal:
+def _rescale(number: Decimal, unit: Decimal, context: Context) -> Decimal:
     """The number with the digits behind the point that `unit` has, if none is lost."""
     try:
         return number.quantize(unit, context=context)
@@ -229,7 +231,7 @@ def _rescaled(number: Decimal, unit: Decimal, context: Context) -> Decimal:
         raise Misfit(number) from None
 
 
-def _floating(data_type: T.DataType) -> Converter:
+def _floating_converter(data_type: T.DataType) -> Converter:
     single = isinstance(data_type, T.FloatType)
 
     def convert(value: object) -> float:
@@ -242,12 +244,12 @@ def _floating(data_type: T.DataType) -> Converter:
             number = float(text) if _NUMBER.fullmatch(text) else math.inf
         if math.isinf(number):
             raise Misfit(value)
-        return _single(number) if single else number
+        return _check_single(number) if single else number
 
     return convert
 
 
-def _single(number: float) -> float:
+def _check_single(number: float) -> float:
     try:
         struct.pack("<f", number)
     except OverflowError:
@@ -256,7 +258,7 @@ def _single(number: float) -> float:
 
 
 _NUMBERS: tuple[tuple[type[T.DataType], Callable[[T.DataType], Converter]], ...] = (
-    (T.IntegralType, _whole),
-    (T.DecimalType, _decimal),
-    (T.FractionalType, _floating),
+    (T.IntegralType, _whole_converter),
+    (T.DecimalType, _decimal_converter),
+    (T.FractionalType, _floating_converter),
 )

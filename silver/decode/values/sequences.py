@@ -15,7 +15,7 @@ _LIMIT = 1 << 64
 _TEXT_FORM = re.compile(r"[0-9A-Fa-f]{1,16}(?:/[0-9A-Fa-f]{1,16}){0,3}")
 
 
-def section(number: int | None) -> str | None:
+def to_section(number: int | None) -> str | None:
     """One section; None for None, a negative number or one above 2^64 - 1.
 
     A timestamp is given as microseconds and a date as days since 1970.
@@ -27,13 +27,13 @@ def section(number: int | None) -> str | None:
 
 def sequence_of(*numbers: int | None) -> str | None:
     """The sequence with one section per number; None when a number has no section."""
-    return join_sections(*map(section, numbers))
+    return join_sections(*map(to_section, numbers))
 
 
 def join_sections(*sections: str | None) -> str | None:
     """Sections in order of weight as one sequence; None when one of them is None."""
-    found = [one for one in sections if one is not None]
-    return "/".join(found) if len(found) == len(sections) else None
+    present = [one for one in sections if one is not None]
+    return "/".join(present) if len(present) == len(sections) else None
 
 
 def canonical_sequence(text: str) -> str | None:

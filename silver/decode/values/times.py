@@ -94,7 +94,7 @@ def timestamp_of(text: str, zoned: bool = True) -> int:
     Raises:
         Misfit: the text is no timestamp.
     """
-    usual = _usual(text)
+    usual = _parse_usual(text)
     if usual is not None:
         return usual
     days, time = _day_and_time(text)
@@ -102,8 +102,8 @@ def timestamp_of(text: str, zoned: bool = True) -> int:
         raise Misfit(text)
     micros, zone = (0, "") if time is None else _time_of_day(time)
     local = days * _DAY_MICROS + micros
-    ahead = _offset(zone, local) if zone else 0
-    return _within(local - ahead if zoned else local, -(1 << 63), (1 << 63) - 1)
+    ahead = _zone_offset(zone, local) if zone else 0
+    return _check_range(local - ahead if zoned else local, -(1 << 63), (1 << 63) - 1)
 
 
 @lru_cache(maxsize=8_192)
@@ -125,16 +125,16 @@ def date_value(value: object) -> int:
         return _date_of_days(value)
     text = text_of(value)
     if _DATE.match(text):
-        return _held(date_of(text.rstrip("Z")), DAYS)
+        return _check_years(date_of(text.rstrip("Z")), DAYS)
     if _TICKS.fullmatch(text):
         return _date_of_days(int(text))
-    raise _misfit(text)
+    raise _build_misfit(text)
 
 
 def timestamp_value(value: object, unit: Unit, zoned: bool) -> int:
     """A timestamp from ticks since 1970 or ISO text; without `zoned`, a zone is not looked at.
 
-    With the unit `guess` each value tells by its size: milliseconds below 10^13 (the year 2286) and
+    With the unit `guess` the size of a value decides: milliseconds below 10^13 (the year 2286) and
     in the year 9999, else microseconds, or nanoseconds where that would be after 9999 or before the
     year 1. Microseconds within 116 days of 1970 and nanoseconds within 8 years are therefore
     misread; the unit is certain with a schema block, or with time_precision_mode microseconds,
@@ -144,10 +144,10 @@ def timestamp_value(value: object, unit: Unit, zoned: bool) -> int:
         return _micros_within(value, unit)
     text = text_of(value)
     if text[4:5] == "-" and _DATE.match(text):
-        return _held(timestamp_of(text, zoned), MICROS)
+        return _check_years(timestamp_of(text, zoned), MICROS)
     if _TICKS.fullmatch(text):
         return _micros_within(int(text), unit)
-    raise _misfit(text)
+    raise _build_misfit(text)
 
 
 def date_of_timestamp(micros: int) -> int:
@@ -168,7 +168,7 @@ def time_text(value: object, unit: Unit) -> str:
     text = text_of(value)
     if not _TICKS.fullmatch(text):
         return text.rstrip("Z")
-    nanos = int(text) if unit == "ns" else 1000 * _micros(int(text), unit)
+    nanos = int(text) if unit == "ns" else 1000 * _to_micros(int(text), unit)
     seconds, fraction = divmod(abs(nanos), 1_000_000_000)
     if seconds > _LONGEST_TIME:
         raise Misfit(value)
@@ -177,7 +177,7 @@ def time_text(value: object, unit: Unit) -> str:
     return sign + clock + (f".{fraction:09}".rstrip("0") if fraction else "")
 
 
-def _usual(text: str) -> int | None:
+def _parse_usual(text: str) -> int | None:
     """The moment of an ISO text in UTC with 0, 3 or 6 digits of fraction; None for any other."""
     plain = text[:-1] if text[-1:] == "Z" else text
     if len(plain) not in _USUAL_LENGTHS or plain[7] != "-" or plain[13] != ":":
@@ -196,30 +196,30 @@ def _usual(text: str) -> int | None:
 
 def _day_and_time(text: str) -> tuple[int, str | None]:
     """Days since 1970, and the text behind the day where there is some."""
-    found = _DAY.fullmatch(text.strip(BLANKS))
-    if found is None or (found[4] or "").upper().endswith("BC"):
-        raise _misfit(text.strip(BLANKS))
-    cycles, rest = divmod(int(found[1]), 400)  # Python's calendar ends with the year 9999
+    match = _DAY.fullmatch(text.strip(BLANKS))
+    if match is None or (match[4] or "").upper().endswith("BC"):
+        raise _build_misfit(text.strip(BLANKS))
+    cycles, rest = divmod(int(match[1]), 400)  # Python's calendar ends with the year 9999
     try:
-        days = date(2000 + rest, int(found[2]), int(found[3])).toordinal() - _DAY_OF_1970
+        days = date(2000 + rest, int(match[2]), int(match[3])).toordinal() - _DAY_OF_1970
     except ValueError:
-        raise _misfit(text.strip(BLANKS)) from None
-    return _within(days + (cycles - 5) * _DAYS_OF_400_YEARS, -(1 << 31), _MOST_DAYS), found[4]
+        raise _build_misfit(text.strip(BLANKS)) from None
+    return _check_range(days + (cycles - 5) * _DAYS_OF_400_YEARS, -(1 << 31), _MOST_DAYS), match[4]
 
 
 def _time_of_day(text: str) -> tuple[int, str]:
     """Microseconds since midnight, and the zone as written."""
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         raise Misfit(text)
-    hour, minute, second, fraction, zone = found.groups(default="")
+    hour, minute, second, fraction, zone = match.groups(default="")
     seconds = (int(hour) * 60 + int(minute or 0)) * 60 + int(second or 0)
     if int(hour) > 23 or int(minute or 0) > 59 or int(second or 0) > 59:
         raise Misfit(text)
     return seconds * 1_000_000 + int(fraction[:6].ljust(6, "0")), zone.strip(BLANKS)
 
 
-def _offset(zone: str, local: int) -> int:
+def _zone_offset(zone: str, local: int) -> int:
     """Microseconds that a local time, in microseconds since 1970, is ahead of UTC."""
     fixed = _fixed_offset(zone)
     if fixed is not None:
@@ -237,10 +237,10 @@ def _fixed_offset(zone: str) -> int | None:
     """Seconds ahead of UTC; None for a region, whose offset is not always the same."""
     if zone in ("Z", "UTC", "GMT", "UT"):
         return 0
-    found = _OFFSET.fullmatch(zone)
-    if found is None:
+    match = _OFFSET.fullmatch(zone)
+    if match is None:
         return None
-    sign, *parts, digits = found.groups(default="")
+    sign, *parts, digits = match.groups(default="")
     if digits:
         parts = [digits[:2], digits[2:4], digits[4:]]
     hour, minute, second = (int(part or 0) for part in parts)
@@ -266,41 +266,42 @@ def _date_of_days(days: int) -> int:
         raise Beyond(days, _INFINITE_DAYS[days])
     if days in _WRITTEN_DATES:
         raise Misfit(days)
-    return _held(_within(days, -_MOST_DAYS - 1, _MOST_DAYS), DAYS)
+    return _check_years(_check_range(days, -_MOST_DAYS - 1, _MOST_DAYS), DAYS)
 
 
 def _micros_within(ticks: int, unit: Unit) -> int:
     if unit == "ns" and ticks in _ENDS_OF_NANOS:
         raise Beyond(ticks, ticks > 0)
-    return _held(_micros(_within(ticks, -_MOST_TICKS, _MOST_TICKS - 1), unit), MICROS)
+    micros = _to_micros(_check_range(ticks, -_MOST_TICKS, _MOST_TICKS - 1), unit)
+    return _check_years(micros, MICROS)
 
 
-def _micros(ticks: int, unit: Unit) -> int:
+def _to_micros(ticks: int, unit: Unit) -> int:
     if unit == "guess":
-        unit = _guessed(ticks)
+        unit = _guess_unit(ticks)
     return ticks // 1000 if unit == "ns" else ticks * _MICROS_OF[unit]
 
 
-def _guessed(ticks: int) -> Unit:
+def _guess_unit(ticks: int) -> Unit:
     small = -MILLIS_BELOW <= ticks <= MILLIS_BELOW
     if small or ticks in _YEAR_9999_MS or ticks in _INFINITY_MS:
         return "ms"
     return "us" if MICROS[0] <= ticks <= MICROS[1] or ticks in _INFINITY_US else "ns"
 
 
-def _within(value: int, first: int, last: int) -> int:
+def _check_range(value: int, first: int, last: int) -> int:
     if not first <= value <= last:
         raise Misfit(value)
     return value
 
 
-def _held(value: int, ends: tuple[int, int]) -> int:
+def _check_years(value: int, ends: tuple[int, int]) -> int:
     if not ends[0] <= value <= ends[1]:
         raise Beyond(value, value > ends[1])
     return value
 
 
-def _misfit(text: str) -> Misfit:
+def _build_misfit(text: str) -> Misfit:
     """Why a text is no date and no timestamp."""
-    found = _BEYOND.fullmatch(text)
-    return Misfit(text) if found is None else Beyond(text, not any(found.groups()))
+    match = _BEYOND.fullmatch(text)
+    return Misfit(text) if match is None else Beyond(text, not any(match.groups()))

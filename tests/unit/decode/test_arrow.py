@@ -309,11 +309,11 @@ def test_a_task_without_records_finds_nothing() -> None:
 
 
 def test_a_type_that_arrow_does_not_carry_leaves_a_task_as_text() -> None:
-    from silver.decode.types import carrier
+    from silver.decode.types import carrier_type
 
     variant = T.ArrayType(T.VariantType())
-    assert carrier(variant) == T.StringType()
-    assert carrier(T.ArrayType(T.LongType())) == T.ArrayType(T.LongType())
+    assert carrier_type(variant) == T.StringType()
+    assert carrier_type(T.ArrayType(T.LongType())) == T.ArrayType(T.LongType())
     assert DecodedColumn("v", variant).type == variant
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from lakehouse.config.column_types import NAMES, is_type
-from silver.decode.types import parse_type, wider
+from silver.decode.types import parse_type, wider_type
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from silver.decode.types import parse_type, wider
 )
 def test_only_types_of_one_kind_widen(one: str, other: str, expected: str | None) -> None:
     for first, second in ((one, other), (other, one)):
-        found = wider(parse_type(first), parse_type(second))
+        found = wider_type(parse_type(first), parse_type(second))
         assert (found and found.simpleString()) == expected
 
 

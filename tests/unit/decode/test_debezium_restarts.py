@@ -14,10 +14,10 @@ from silver.decode.debezium.decoder import DebeziumDecoder
 from silver.decode.debezium.events.connectors import connector_of, server_of
 from silver.decode.debezium.events.envelope import Envelope, SourceBlock
 from silver.decode.debezium.events.log_follower import (
-    DomainLog,
     LogFollower,
     Moves,
-    Sightings,
+    PartitionLog,
+    SeenRecords,
     segments_of,
 )
 from silver.decode.debezium.events.order import ordered_change
@@ -471,10 +471,10 @@ def test_records_seen_together_tell_what_they_tell_one_by_one(
         assert sorted(found) == sorted(followed(records[len(records) // 3 :], reached)), seed
 
 
-def sightings(seen: list[Seen]) -> Sightings:
+def sightings(seen: list[Seen]) -> SeenRecords:
     """The records as a slice has them."""
     records, envelopes, changes = (list(part) for part in zip(*seen, strict=True))
-    return Sightings(
+    return SeenRecords(
         topics=[record.topic for record in records],
         partitions=[record.partition for record in records],
         offsets=[record.offset for record in records],
@@ -637,14 +637,14 @@ def test_records_that_simply_go_on_are_followed_together(
     monkeypatch: pytest.MonkeyPatch, positions: list[Any]
 ) -> None:
     alone: list[int] = []
-    follow_each = DomainLog._follow_each
+    follow_each = PartitionLog._follow_each
 
-    def counted(log: DomainLog, moves: Moves) -> None:
+    def counted(log: PartitionLog, moves: Moves) -> None:
         alone.append(len(moves.places))
         follow_each(log, moves)
 
-    monkeypatch.setattr(DomainLog, "_follow_each", counted)
-    log, places = DomainLog("t/0", "s", None), [f"{n:020d}" for n in range(20)]
+    monkeypatch.setattr(PartitionLog, "_follow_each", counted)
+    log, places = PartitionLog("t/0", "s", None), [f"{n:020d}" for n in range(20)]
     log.follow(Moves(places, positions, positions, [5] * 20, [None] * 20))
     assert (alone, len(log.segments())) == ([1], 1)
 

@@ -11,13 +11,13 @@ from pyspark.sql import types as T
 from lakehouse.config.table import Source
 from silver.decode.debezium.events.placeholders import Placeholders
 from silver.decode.types import Misfit, parse_type
-from silver.decode.values.converters import bounded, converter_of, refuse
+from silver.decode.values.converters import converter_of, handle_infinity, refuse
 from silver.decode.values.encodings import (
     Encoding,
     Field,
     Kind,
     Unit,
-    assumed,
+    assume_encoding,
     block_fields,
     from_block,
     in_mode,
@@ -164,7 +164,7 @@ def test_plain_and_variable_numbers_fit_exactly_or_not(
 def test_a_number_without_a_schema_in_precise_mode_is_base64_of_variable_scale_or_plain(
     token: str, sourced: bool, expected: object
 ) -> None:
-    of = assumed(T.DecimalType(12, 2), source(decimal_handling_mode="precise"))
+    of = assume_encoding(T.DecimalType(12, 2), source(decimal_handling_mode="precise"))
 
     found = value(of, "decimal(12,2)", token, sourced)
 
@@ -200,7 +200,7 @@ def test_digits_are_taken_for_base64_only_where_other_texts_show_it(
     shown: str | None, token: str, expected: object, nested: bool
 ) -> None:
     type = "array<decimal(12,2)>" if nested else "decimal(12,2)"
-    of = assumed(parse_type(type), source(), shown)
+    of = assume_encoding(parse_type(type), source(), shown)
 
     found = value(of, type, f"[{token}]" if nested else token)
 
@@ -244,7 +244,7 @@ def test_digits_are_taken_for_base64_only_where_other_texts_show_it(
 def test_values_without_a_schema_are_read_by_the_column_s_type(
     type: str, token: str, expected: object
 ) -> None:
-    found = value(assumed(parse_type(type), source()), type, token)
+    found = value(assume_encoding(parse_type(type), source()), type, token)
 
     assert (str(found) if expected == "nan" else found) == expected
 
@@ -352,9 +352,11 @@ def test_a_timestamp_outside_of_the_years_1_to_9999_is_taken_as_the_column_decla
     for type in ("timestamp_ntz", "timestamp", "date", "string"):
         assert value(of, type, token) == "misfit"
         convert = converter_of(of, parse_type(type))
-        assert bounded(convert, "null")(parse_json(token)) is None
+        assert handle_infinity(convert, "null")(parse_json(token)) is None
     assert value(of, "timestamp_ntz", '"2024-02-29"') == 1709164800000000
-    found = bounded(converter_of(of, parse_type("timestamp_ntz")), "clamp")(parse_json(token))
+    found = handle_infinity(converter_of(of, parse_type("timestamp_ntz")), "clamp")(
+        parse_json(token)
+    )
     assert isinstance(found, int)
     assert timestamp_text(found) == clamped
 
@@ -376,13 +378,13 @@ def test_a_date_outside_of_the_years_1_to_9999_is_taken_as_the_column_declares(
     convert = converter_of(encoding("date", "date"), parse_type("date"))
 
     assert value(encoding("date", "date"), "date", token) == "misfit"
-    assert bounded(convert, "null")(parse_json(token)) is None
-    found = bounded(convert, "clamp")(parse_json(token))
+    assert handle_infinity(convert, "null")(parse_json(token)) is None
+    found = handle_infinity(convert, "clamp")(parse_json(token))
     assert isinstance(found, int)
     assert date_text(found) == clamped
-    assert bounded(convert, "clamp")(19782) == 19782
+    assert handle_infinity(convert, "clamp")(19782) == 19782
     with pytest.raises(Misfit):
-        bounded(convert, "clamp")("now")
+        handle_infinity(convert, "clamp")("now")
 
 
 @pytest.mark.parametrize(
@@ -561,10 +563,10 @@ def test_a_declared_number_is_read_by_the_decimal_handling_mode() -> None:
     type = T.DecimalType(12, 2)
 
     precise = source(decimal_handling_mode="precise")
-    assert assumed(type, precise) == Encoding("precise", type, 2)
-    assert assumed(type, source()) == Encoding("unsure", type, 2)
-    assert assumed(type, source(decimal_handling_mode="string")).kind == "plain"
-    assert assumed(T.StringType(), source(decimal_handling_mode="double")).kind == "plain"
+    assert assume_encoding(type, precise) == Encoding("precise", type, 2)
+    assert assume_encoding(type, source()) == Encoding("unsure", type, 2)
+    assert assume_encoding(type, source(decimal_handling_mode="string")).kind == "plain"
+    assert assume_encoding(T.StringType(), source(decimal_handling_mode="double")).kind == "plain"
 
 
 @pytest.mark.parametrize(
@@ -579,7 +581,7 @@ def test_a_declared_number_is_read_by_the_decimal_handling_mode() -> None:
     ],
 )
 def test_a_declared_timestamp_is_read_by_the_time_precision_mode(mode: str, unit: str) -> None:
-    assert assumed(T.TimestampType(), source(time_precision_mode=mode)).unit == unit
+    assert assume_encoding(T.TimestampType(), source(time_precision_mode=mode)).unit == unit
 
 
 @pytest.mark.parametrize(
@@ -590,7 +592,7 @@ def test_declared_bytes_are_read_by_the_binary_handling_mode(mode: str, kind: st
     given = source(binary_handling_mode=mode)
     text = from_block({"type": "string"})
 
-    assert assumed(T.BinaryType(), given).kind == kind
+    assert assume_encoding(T.BinaryType(), given).kind == kind
     assert in_mode(text, T.BinaryType(), given).kind == kind
     assert in_mode(text, T.StringType(), given) == text
 

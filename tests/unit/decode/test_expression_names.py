@@ -2,9 +2,9 @@ import pytest
 
 from silver.decode.expressions.names import (
     columns_named,
-    forgiving,
     group_members,
     grouped_columns,
+    make_forgiving,
     members_read,
 )
 from tests.builders import table
@@ -37,7 +37,7 @@ def test_the_names_that_can_be_columns_are_found(expression: str, names: list[st
 def test_conversions_are_made_forgiving_and_texts_left_alone(
     expression: str, rewritten: str
 ) -> None:
-    assert forgiving(expression) == rewritten
+    assert make_forgiving(expression) == rewritten
 
 
 def test_members_are_read_once_whatever_the_case_of_their_names() -> None:

@@ -6,8 +6,8 @@ from silver.decode.values.sequences import (
     canonical_sequence,
     join_sections,
     literal_sequence,
-    section,
     sequence_of,
+    to_section,
 )
 
 
@@ -28,7 +28,7 @@ from silver.decode.values.sequences import (
 def test_a_section_is_an_unsigned_64_bit_number_in_hex(
     number: int | None, text: str | None
 ) -> None:
-    assert section(number) == text
+    assert to_section(number) == text
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_malformed_text_has_no_canonical_form(text: str) -> None:
 
 
 def test_joined_sections_are_none_when_one_of_them_is() -> None:
-    assert join_sections(section(1), section(2)) == f"{1:016X}/{2:016X}"
-    assert join_sections(section(1), None) is None
+    assert join_sections(to_section(1), to_section(2)) == f"{1:016X}/{2:016X}"
+    assert join_sections(to_section(1), None) is None
     assert sequence_of(1, -2) is None
     assert sequence_of(1, 2) == f"{1:016X}/{2:016X}"
 

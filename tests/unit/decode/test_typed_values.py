@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import types as T
 
 from silver.decode.types import Misfit
-from silver.decode.values.converters import converter, misfit_message
+from silver.decode.values.converters import converter_of_type, misfit_message
 from silver.decode.values.json_values import parse_json
 from silver.decode.values.times import timestamp_of
 
@@ -165,7 +165,7 @@ MISFITS: Sequence[tuple[T.DataType, str]] = [
 def test_a_value_that_fits_its_type_is_exactly_that_value(
     data_type: T.DataType, text: str, value: Any
 ) -> None:
-    found = converter(data_type)(parse_json(text))
+    found = converter_of_type(data_type)(parse_json(text))
     assert found == value
     assert isinstance(found, type(value))
     assert isinstance(found, bool) is isinstance(value, bool)
@@ -176,7 +176,7 @@ def test_a_value_that_the_type_cannot_hold_as_it_is_is_a_misfit(
     data_type: T.DataType, text: str
 ) -> None:
     with pytest.raises(Misfit):
-        converter(data_type)(parse_json(text))
+        converter_of_type(data_type)(parse_json(text))
 
 
 ARROW: Sequence[tuple[T.DataType, pa.DataType, str, Any]] = [
@@ -194,7 +194,7 @@ ARROW: Sequence[tuple[T.DataType, pa.DataType, str, Any]] = [
 def test_arrow_takes_the_values_for_the_columns_type(
     data_type: T.DataType, arrow: pa.DataType, text: str, value: Any
 ) -> None:
-    found = converter(data_type)(parse_json(text))
+    found = converter_of_type(data_type)(parse_json(text))
     assert pa.array([found, None], arrow).to_pylist() == [value, None]
 
 
@@ -205,7 +205,7 @@ DECIMALS = st.decimals(-(10**40), 10**40, allow_nan=False)
 def test_a_decimal_is_the_number_or_a_misfit(number: Decimal, precision: int, scale: int) -> None:
     data_type = T.DecimalType(max(precision, scale), scale)
     try:
-        found = converter(data_type)(str(number))
+        found = converter_of_type(data_type)(str(number))
     except Misfit:
         found = None
     scaled = Fraction(number) * 10**scale
@@ -226,7 +226,7 @@ def test_every_timestamp_that_python_writes_is_read_exactly(moment: datetime, ah
 def test_no_text_raises_anything_but_a_misfit(text: str) -> None:
     for data_type in (INT, PRICE, DOUBLE, FLOAT, BOOLEAN, DATE, TIMESTAMP, NTZ, BINARY, NESTED):
         try:
-            converter(data_type)(text)
+            converter_of_type(data_type)(text)
         except Misfit:
             continue
 
@@ -242,4 +242,4 @@ def test_a_message_says_what_was_found_and_what_was_expected() -> None:
 
 def test_a_type_that_no_column_has_is_refused() -> None:
     with pytest.raises(TypeError, match=re.escape("found interval day to second")):
-        converter(T.DayTimeIntervalType())
+        converter_of_type(T.DayTimeIntervalType())

@@ -1,22 +1,22 @@
 import pytest
 
 from silver.fold.spark import Counts, counts_of
-from silver.merge.counted import confirmed
+from silver.merge.counted import correct_counts
 
 ONCE = Counts({"inserted": 1, "updated": 2, "duplicate": 3}, 1, 3)
 RESULT = {"num_updated_rows": 2, "num_inserted_rows": 1}
 
 
 def test_what_was_counted_once_is_taken_as_it_is() -> None:
-    assert confirmed(ONCE, RESULT) == ONCE
+    assert correct_counts(ONCE, RESULT) == ONCE
     nothing = Counts({"superseded": 2}, 0, 0)
-    assert confirmed(nothing, {"num_updated_rows": 0, "num_inserted_rows": 0}) == nothing
+    assert correct_counts(nothing, {"num_updated_rows": 0, "num_inserted_rows": 0}) == nothing
 
 
 @pytest.mark.parametrize("times", [2, 3])
 def test_a_source_that_is_computed_several_times_is_counted_once(times: int) -> None:
     outcomes = {name: n * times for name, n in ONCE.outcomes.items()}
-    assert confirmed(Counts(outcomes, times, 3 * times), RESULT) == ONCE
+    assert correct_counts(Counts(outcomes, times, 3 * times), RESULT) == ONCE
 
 
 def test_what_did_not_occur_is_no_outcome() -> None:

@@ -4,7 +4,7 @@ from silver.merge.current import facts_sql, merge_sql
 
 
 def test_the_merge_needs_nothing_of_the_table_but_its_keys() -> None:
-    on = names.same("t", "s", ["x", "y z"])
+    on = names.agree_on("t", "s", ["x", "y z"])
     text = merge_sql("t1", on, (["x", "y z"], ["a"]), cutoff=None)
     assert text.startswith(f"MERGE INTO t1 t USING {{rows}} s ON {on} WHEN MATCHED THEN UPDATE SET")
     assert "t.`a` = s.`a`" in text and "t.`_facts` = s.`_facts`" in text
@@ -25,4 +25,4 @@ def test_facts_are_written_without_values_and_into_rows_that_are_there() -> None
 
 
 def test_keys_that_may_be_null_are_compared_as_values() -> None:
-    assert names.same("t", "s", ["x", "y"], {"y"}) == "t.`x` = s.`x` AND t.`y` <=> s.`y`"
+    assert names.agree_on("t", "s", ["x", "y"], {"y"}) == "t.`x` = s.`x` AND t.`y` <=> s.`y`"

@@ -1,4 +1,4 @@
-"""The connectors that write Debezium's records: where each tells what the order of changes needs.
+"""The connectors that write Debezium's records: where each writes what orders changes.
 
 A new connector is one row of `CONNECTORS`, one case in `tests/fixtures/cases` and one line of
 `docs/reference/connectors.md`. Positions count by their text: a whole number of up to 20 digits, as
@@ -36,7 +36,7 @@ class Connector(NamedTuple):
         names: the values of `source.connector`, in lower case.
         members: the members of `source` of which one shows the connector.
         position: the sequence of a change, by its source block and its order in the transaction;
-            None where the connector tells no position.
+            None where the connector writes no position.
         commit: the position of a change's commit, or of the commit before it, by the source block
             and the sequence. None where positions are times of a whole cluster, which never start
             anew.
@@ -90,7 +90,7 @@ def connectors_of(sources: Sequence[SourceBlock | None]) -> Sequence[Connector |
 
 
 def has_position(source: SourceBlock | None) -> bool:
-    """Whether a source block is of a connector that tells positions, even a malformed one."""
+    """Whether a source block is of a connector that writes positions, even a malformed one."""
     return source is not None and connector_of(source) is not None
 
 
@@ -124,10 +124,10 @@ def postgresql_lsn(source: SourceBlock) -> object:
     """PostgreSQL's LSN: `lsn`, or of `sequence` the change's own and then the commit's."""
     if source.lsn is not None or source.sequence is None:
         return source.lsn
-    return next((one for one in reversed(_pair(source.sequence)) if one is not None), None)
+    return next((one for one in reversed(_lsn_pair(source.sequence)) if one is not None), None)
 
 
-def microseconds(us: object, ns: object, ms: object) -> int | None:
+def to_microseconds(us: object, ns: object, ms: object) -> int | None:
     """The time since 1970 by the finest of the counts, each of which may be missing.
 
     None after the year 9999.
@@ -135,18 +135,18 @@ def microseconds(us: object, ns: object, ms: object) -> int | None:
     if type(us) is int and 0 <= us <= _MOST_MICROSECONDS:
         return us
     for ticks, factor, divisor in ((us, 1, 1), (ns, 1, 1_000), (ms, 1_000, 1)):
-        count = None if ticks is None else _ticks(ticks)
+        count = None if ticks is None else _parse_count(ticks)
         if count is not None:
             micros = count * factor // divisor
             return micros if micros <= _MOST_MICROSECONDS else None
     return None
 
 
-def _postgresql(source: SourceBlock, order: object) -> str | None:
+def _postgresql_position(source: SourceBlock, order: object) -> str | None:
     lsn = source.lsn
     if type(lsn) is int and type(order) is int and 0 <= lsn < _LIMIT and 0 <= order < _LIMIT:
         return f"{lsn:016X}/{order:016X}"
-    return _numbers(postgresql_lsn(source), order)
+    return _join_numbers(postgresql_lsn(source), order)
 
 
 def _postgresql_commit(source: SourceBlock, _: str) -> str | None:
@@ -156,66 +156,66 @@ def _postgresql_commit(source: SourceBlock, _: str) -> str | None:
         first = text[2 : text.find('"', 2)]
         if first.isdecimal() and len(first) <= _SURE_DIGITS:
             return f"{int(first):016X}"
-    pair = [] if text is None else _pair(text)
-    return _numbers(pair[0]) if pair else None
+    pair = [] if text is None else _lsn_pair(text)
+    return _join_numbers(pair[0]) if pair else None
 
 
-def _mysql(source: SourceBlock, _: object) -> str | None:
+def _mysql_position(source: SourceBlock, _: object) -> str | None:
     """MySQL and MariaDB: number of the binlog file, position in it, row of the event."""
     file = source.file if isinstance(source.file, str) else text_of(source.file)
-    return _numbers(_last_number(file), _or_zero(source.pos), _or_zero(source.row))
+    return _join_numbers(_last_number(file), _or_zero(source.pos), _or_zero(source.row))
 
 
-def _sql_server(source: SourceBlock, _: object) -> str | None:
+def _sql_server_position(source: SourceBlock, _: object) -> str | None:
     """SQL Server: commit LSN, change LSN and event serial number packed into three sections."""
-    serial = _ticks(_or_zero(source.event_serial_no))
+    serial = _parse_count(_or_zero(source.event_serial_no))
     if serial is None or serial > _MOST_SERIAL:
         return None
     return _packed_sections(source, _SQL_SERVER_WIDTH, f"{serial:0{_SERIAL_WIDTH}X}")
 
 
-def _db2(source: SourceBlock, _: object) -> str | None:
+def _db2_position(source: SourceBlock, _: object) -> str | None:
     """Db2: commit LSN and change LSN, two sections each."""
     return _packed_sections(source, _DB2_WIDTH, "")
 
 
-def _informix(source: SourceBlock, _: object) -> str | None:
+def _informix_position(source: SourceBlock, _: object) -> str | None:
     """Informix: commit LSN and change LSN, which count in a transaction; -1 where none is known."""
     change = 0 if source.change_lsn in (None, *_NO_ORDER) else source.change_lsn
-    return _numbers(source.commit_lsn, change)
+    return _join_numbers(source.commit_lsn, change)
 
 
-def _oracle(source: SourceBlock, order: object) -> str | None:
+def _oracle_position(source: SourceBlock, order: object) -> str | None:
     """Oracle: commit SCN, SCN, order in the transaction."""
     scn = source.commit_scn if source.scn is None else source.scn
-    return _numbers(scn if source.commit_scn is None else source.commit_scn, scn, order)
+    return _join_numbers(scn if source.commit_scn is None else source.commit_scn, scn, order)
 
 
-def _mongodb(source: SourceBlock, order: object) -> str | None:
+def _mongodb_position(source: SourceBlock, order: object) -> str | None:
     """MongoDB: the time of the cluster, the order within it, the order in the transaction.
 
     A row that a snapshot reads has no order (-1) and the connector's time, or 0, when it is sent.
     It stands well before that time, so that no change after its reading ranks below it.
     """
     if source.ord in _NO_ORDER:
-        time = _ticks(source.ts_ms)
-        return None if time is None else _numbers(max(time - _READ_BEFORE_SENT_MS, 0), 0, 0)
-    return _numbers(source.ts_ms, source.ord, order)
+        time = _parse_count(source.ts_ms)
+        return None if time is None else _join_numbers(max(time - _READ_BEFORE_SENT_MS, 0), 0, 0)
+    return _join_numbers(source.ts_ms, source.ord, order)
 
 
-def _spanner(source: SourceBlock, _: object) -> str | None:
+def _spanner_position(source: SourceBlock, _: object) -> str | None:
     """Spanner: the commit time, the record's number in the transaction, the row's in the record."""
-    time = microseconds(source.ts_us, source.ts_ns, source.ts_ms)
-    return _numbers(time, _or_zero(source.sequence), _or_zero(source.mod_number))
+    time = to_microseconds(source.ts_us, source.ts_ns, source.ts_ms)
+    return _join_numbers(time, _or_zero(source.sequence), _or_zero(source.mod_number))
 
 
-def _cockroachdb(source: SourceBlock, _: object) -> str | None:
-    """CockroachDB: the commit time in nanoseconds, and what tells equal ones apart."""
+def _cockroachdb_position(source: SourceBlock, _: object) -> str | None:
+    """CockroachDB: the commit time in nanoseconds, and what distinguishes equal ones."""
     parts = _HYBRID_TIME.fullmatch(str(text_of(source.ts_hlc)))
-    return _numbers(parts[1], parts[2] or 0) if parts else None
+    return _join_numbers(parts[1], parts[2] or 0) if parts else None
 
 
-def _sequence(_: SourceBlock, sequence: str) -> str:
+def _whole_sequence(_: SourceBlock, sequence: str) -> str:
     return sequence
 
 
@@ -225,8 +225,8 @@ def _first_section(_: SourceBlock, sequence: str) -> str:
 
 @lru_cache(maxsize=64)
 def _last_number(name: str) -> int | None:
-    found = _LAST_DIGITS.search(name)
-    return found and _number(found[1])
+    digits = _LAST_DIGITS.search(name)
+    return digits and _parse_number(digits[1])
 
 
 def _oracle_commit(source: SourceBlock, sequence: str) -> str | None:
@@ -237,7 +237,7 @@ def _first_digits(width: int) -> Callable[[SourceBlock, str], str]:
     return lambda _, sequence: sequence.replace("/", "")[:width]
 
 
-def _pair(sequence: object) -> list[object]:
+def _lsn_pair(sequence: object) -> list[object]:
     """The last commit's LSN and the change's own."""
     try:
         pair = parse_json(str(text_of(sequence)))
@@ -268,23 +268,23 @@ def _or_zero(value: object) -> object:
     return 0 if value is None else value
 
 
-def _numbers(*values: object) -> str | None:
+def _join_numbers(*values: object) -> str | None:
     """The numbers as sections; None where one of them is none."""
-    found = []
+    sections = []
     for value in values:
-        number = value if type(value) is int else _number(value)
+        number = value if type(value) is int else _parse_number(value)
         if number is None or not 0 <= number < _SECTION_LIMIT:
             return None
-        found.append(f"{number:016X}")
-    return "/".join(found)
+        sections.append(f"{number:016X}")
+    return "/".join(sections)
 
 
-def _number(value: object) -> int | None:
+def _parse_number(value: object) -> int | None:
     text = None if value is None else str(text_of(value))
     return int(text) if text and _NUMBER.fullmatch(text) else None
 
 
-def _ticks(value: object) -> int | None:
+def _parse_count(value: object) -> int | None:
     """A count from 0 to 2^63 - 1."""
     if type(value) is not int:
         text = "" if value is None else text_of(value)
@@ -293,38 +293,44 @@ def _ticks(value: object) -> int | None:
 
 
 _OF_POSTGRESQL, _OF_LSN = ("lsn", "sequence"), ("commit_lsn", "change_lsn")
-_AS_POSTGRESQL = (_OF_POSTGRESQL, _postgresql, _postgresql_commit, True)
+_AS_POSTGRESQL = (_OF_POSTGRESQL, _postgresql_position, _postgresql_commit, True)
 
 CONNECTORS = (
     Connector(("postgresql",), *_AS_POSTGRESQL, old_rows="invented"),
-    Connector(("ticdc",), ("commit_ts",), lambda source, _: _numbers(source.commit_ts)),
-    Connector(("mysql", "mariadb"), ("file",), _mysql, _sequence, old_rows="whole"),
+    Connector(("ticdc",), ("commit_ts",), lambda source, _: _join_numbers(source.commit_ts)),
+    Connector(("mysql", "mariadb"), ("file",), _mysql_position, _whole_sequence, old_rows="whole"),
     Connector(
-        ("sqlserver",), _OF_LSN, _sql_server, _first_digits(_SQL_SERVER_WIDTH), old_rows="whole"
+        ("sqlserver",),
+        _OF_LSN,
+        _sql_server_position,
+        _first_digits(_SQL_SERVER_WIDTH),
+        old_rows="whole",
     ),
-    Connector(("db2",), _OF_LSN, _db2, _first_digits(_DB2_WIDTH), old_rows="whole"),
-    Connector(("informix",), _OF_LSN, _informix, _first_section, old_rows="whole"),
+    Connector(("db2",), _OF_LSN, _db2_position, _first_digits(_DB2_WIDTH), old_rows="whole"),
+    Connector(("informix",), _OF_LSN, _informix_position, _first_section, old_rows="whole"),
     Connector(
-        ("ydb",), ("step",), lambda source, _: _numbers(source.step, source.txId), scans=True
+        ("ydb",), ("step",), lambda source, _: _join_numbers(source.step, source.txId), scans=True
     ),
-    Connector(("cockroachdb",), ("ts_hlc",), _cockroachdb, named=False, scans=True),
-    Connector(("mongodb",), ("ord",), _mongodb, named=False, partial=True),
-    Connector(("oracle",), ("commit_scn", "scn"), _oracle, _oracle_commit, old_rows="whole"),
-    Connector(("spanner",), ("sequence", "mod_number"), _spanner, partial=True),
+    Connector(("cockroachdb",), ("ts_hlc",), _cockroachdb_position, named=False, scans=True),
+    Connector(("mongodb",), ("ord",), _mongodb_position, named=False, partial=True),
+    Connector(
+        ("oracle",), ("commit_scn", "scn"), _oracle_position, _oracle_commit, old_rows="whole"
+    ),
+    Connector(("spanner",), ("sequence", "mod_number"), _spanner_position, partial=True),
     Connector(("yugabytedb",), *_AS_POSTGRESQL, named=False, cells=True),
     Connector(("cassandra",), named=False, cells=True),
 )
-"""All connectors. Where the name tells nothing, the first one of whose members one is there."""
+"""All connectors. Without a known name the first one with a member in `source` counts."""
 
 _BY_NAME = {name: connector for connector in CONNECTORS for name in connector.names}
 
 
-def _names(is_wanted: Callable[[Connector], bool]) -> tuple[str, ...]:
+def _list_names(is_wanted: Callable[[Connector], bool]) -> tuple[str, ...]:
     return tuple(name for name, connector in _BY_NAME.items() if is_wanted(connector))
 
 
-WHOLE_OLD_ROWS = _names(lambda connector: connector.old_rows == "whole")
-INVENTING = (None, *_names(lambda connector: connector.old_rows == "invented"))
-MAY_WRITE_CELLS = (None, *_names(lambda connector: connector.cells))
-NEEDS_THOUGHT = (*MAY_WRITE_CELLS, *_names(lambda connector: connector.partial))
+WHOLE_OLD_ROWS = _list_names(lambda connector: connector.old_rows == "whole")
+INVENTING = (None, *_list_names(lambda connector: connector.old_rows == "invented"))
+MAY_WRITE_CELLS = (None, *_list_names(lambda connector: connector.cells))
+NEEDS_THOUGHT = (*MAY_WRITE_CELLS, *_list_names(lambda connector: connector.partial))
 """Values of `source.connector`; a record without one may be of any connector."""

@@ -8,8 +8,8 @@ plain ones: numbers, ISO texts of dates, base64; an ObjectId keeps the text `{"$
 keys have. What is nested is an object or array.
 
 Spanner's `NEW_ROW` and `NEW_ROW_AND_OLD_VALUES` carry whole rows. Its connector writes null for a
-column that `OLD_AND_NEW_VALUES` or `NEW_VALUES` leave out. The old values tell such a null from one
-that was written; without them nothing does.
+column that `OLD_AND_NEW_VALUES` or `NEW_VALUES` leave out. Old values show whether a null was
+written; without them it is unknown.
 """
 
 import base64
@@ -33,7 +33,7 @@ _KEY, _ID, _OWN = "id", "_id", "id_source"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"-?[0-9]{1,40}")
 _WITH_OLD, _WITHOUT_OLD = "OLD_AND_NEW_VALUES", "NEW_VALUES"
-_UNTOLD = (
+_UNCLEAR_NULL = (
     "found an update with value_capture_type NEW_VALUES, in which a null may be a column that it "
     "did not change, expected NEW_ROW"
 )
@@ -97,7 +97,7 @@ def captured_change(envelope: Envelope) -> DocumentChange | None:
     carried = {n: v for n, v in after.items() if v is not None or before.get(n) is not None}
     is_untold = source.value_capture_type == _WITHOUT_OLD and len(carried) < len(after)
     envelope.after = carried
-    return DocumentChange(envelope, True, _UNTOLD if is_untold else None)
+    return DocumentChange(envelope, True, _UNCLEAR_NULL if is_untold else None)
 
 
 def document_of(event: DocumentEvent, record: Record) -> DocumentChange:
@@ -107,42 +107,42 @@ def document_of(event: DocumentEvent, record: Record) -> DocumentChange:
         NotJson: a document is no JSON object.
     """
     key = (key_row(record.key) or {}).get(_KEY)
-    patch = _object(event.patch)
+    patch = _parse_object(event.patch)
     is_document = patch is not None and not any(name.startswith("$") for name in patch)
     envelope = Envelope(
-        before=_row(event.before, key),
-        after=_row(patch if is_document else event.after, key),
+        before=_build_row(event.before, key),
+        after=_build_row(patch if is_document else event.after, key),
         source=event.source,
         transaction=event.transaction,
         op=event.op,
         ts_us=event.ts_us,
         ts_ms=event.ts_ms,
     )
-    update = event.updateDescription or _patched(patch)
+    update = event.updateDescription or _parse_patch(patch)
     if event.op != "u" or envelope.after is not None or update is None:
         return DocumentChange(envelope)
-    return _updated(envelope, update)
+    return _apply_update(envelope, update)
 
 
-def _updated(envelope: Envelope, update: _Update) -> DocumentChange:
+def _apply_update(envelope: Envelope, update: _Update) -> DocumentChange:
     """The change of the fields that an update names."""
-    updated = _object(update.updatedFields) or {}
+    updated = _parse_object(update.updatedFields) or {}
     removed = update.removedFields or []
     nested = next((name for name in (*updated, *removed) if "." in name), None)
     if nested is not None or update.truncatedArrays:
         envelope.after = {}
-        return DocumentChange(envelope, True, _nested(nested or "a shortened array"))
-    envelope.after = {_named(name): plain_value(v) for name, v in updated.items()}
-    envelope.after |= {_named(name): None for name in removed}
+        return DocumentChange(envelope, True, _describe_nested(nested or "a shortened array"))
+    envelope.after = {_column_name(name): plain_value(v) for name, v in updated.items()}
+    envelope.after |= {_column_name(name): None for name in removed}
     return DocumentChange(envelope, True)
 
 
-def _patched(patch: Mapping[str, object] | None) -> _Update | None:
+def _parse_patch(patch: Mapping[str, object] | None) -> _Update | None:
     """The update that a patch says, as MongoDB's oplog has it; `a.` stands for a part of a."""
     if patch is None:
         return None
     others = [f"{name}." for name in patch if name not in ("$v", "$set", "$unset")]
-    return _Update([*(_object(patch.get("$unset")) or ()), *others], patch.get("$set"))
+    return _Update([*(_parse_object(patch.get("$unset")) or ()), *others], patch.get("$set"))
 
 
 def _is_of_documents(event: DocumentEvent) -> bool:
@@ -150,37 +150,37 @@ def _is_of_documents(event: DocumentEvent) -> bool:
     return named or isinstance(event.after, str) or isinstance(event.before, str)
 
 
-def _nested(shown: str) -> str:
+def _describe_nested(shown: str) -> str:
     return (
         f"found an update of a part of a field ({shown}) without the document, expected whole "
         "documents: capture.mode change_streams_update_full"
     )
 
 
-def _row(document: object, key: object) -> Row | None:
-    members = _object(document)
+def _build_row(document: object, key: object) -> Row | None:
+    members = _parse_object(document)
     if members is None:
         return None
     if _ID not in members:
         return {name: plain_value(v) for name, v in members.items()}
-    row = {_named(name): plain_value(v) for name, v in members.items() if name != _ID}
+    row = {_column_name(name): plain_value(v) for name, v in members.items() if name != _ID}
     row[_KEY] = id_text(members[_ID]) if key is None else key
     return row
 
 
-def _object(document: object) -> Mapping[str, object] | None:
+def _parse_object(document: object) -> Mapping[str, object] | None:
     """The members of a document, which is JSON text or an object; None for a null.
 
     Raises:
         NotJson: it is neither.
     """
-    found = parse_json(document) if isinstance(document, str) else document
-    if found is None or isinstance(found, dict):
-        return found
+    members = parse_json(document) if isinstance(document, str) else document
+    if members is None or isinstance(members, dict):
+        return members
     raise NotJson("the document is no object")
 
 
-def _named(name: str) -> str:
+def _column_name(name: str) -> str:
     return _OWN if name == _KEY else name
 
 
@@ -190,17 +190,17 @@ def id_text(value: object) -> object:
         for name in ("$numberLong", "$numberInt"):
             if name in value:
                 return value[name]
-        return json.dumps(_spaced(value), ensure_ascii=False)
+        return json.dumps(_to_spaced(value), ensure_ascii=False)
     return json_text(value) if isinstance(value, str | list) else value
 
 
-def _spaced(value: object) -> object:
+def _to_spaced(value: object) -> object:
     """A value for Python's JSON, which writes blanks after commas and colons."""
     if isinstance(value, NumberText):
         return float(value)
     if isinstance(value, dict):
-        return {name: _spaced(one) for name, one in value.items()}
-    return [_spaced(one) for one in value] if isinstance(value, list) else value
+        return {name: _to_spaced(one) for name, one in value.items()}
+    return [_to_spaced(one) for one in value] if isinstance(value, list) else value
 
 
 def plain_value(value: object) -> object:
@@ -219,21 +219,21 @@ def _plain_object(value: dict[str, object]) -> object:
     return {name: plain_value(one) for name, one in value.items()}
 
 
-def _whole(value: object, inner: object) -> object:
+def _parse_whole(value: object, inner: object) -> object:
     return int(str(inner)) if _WHOLE.fullmatch(str(inner)) else value
 
 
-def _number(_: object, inner: object) -> object:
+def _parse_number(_: object, inner: object) -> object:
     text = str(inner)
     return NumberText(text) if _NUMBER.fullmatch(text) else text
 
 
-def _timestamp(value: object, inner: object) -> object:
+def _parse_timestamp(value: object, inner: object) -> object:
     seconds = inner.get("t") if isinstance(inner, dict) else None
-    return _date(seconds * 1_000) if type(seconds) is int else value
+    return _date_text(seconds * 1_000) if type(seconds) is int else value
 
 
-def _date(value: object) -> object:
+def _date_text(value: object) -> object:
     """ISO text of a date in milliseconds since 1970."""
     if type(value) is not int:
         return value
@@ -243,7 +243,7 @@ def _date(value: object) -> object:
         return value
 
 
-def _binary(value: dict[str, object]) -> object:
+def _binary_text(value: dict[str, object]) -> object:
     """Base64; the text of a UUID for a value that is one."""
     inner = value["$binary"]
     packed, kind = inner, value.get("$type")
@@ -258,14 +258,14 @@ def _binary(value: dict[str, object]) -> object:
 
 
 _EXTENDED: Mapping[str, Callable[[dict[str, object], object], object]] = {
-    "$numberLong": _whole,
-    "$numberInt": _whole,
-    "$numberDouble": _number,
-    "$numberDecimal": _number,
-    "$date": lambda _, inner: _date(plain_value(inner)),
-    "$timestamp": _timestamp,
+    "$numberLong": _parse_whole,
+    "$numberInt": _parse_whole,
+    "$numberDouble": _parse_number,
+    "$numberDecimal": _parse_number,
+    "$date": lambda _, inner: _date_text(plain_value(inner)),
+    "$timestamp": _parse_timestamp,
     "$oid": lambda value, _: id_text(value),
-    "$binary": lambda value, _: _binary(value),
+    "$binary": lambda value, _: _binary_text(value),
     "$undefined": lambda _value, _inner: None,
     "$uuid": lambda _, inner: inner,
     "$symbol": lambda _, inner: inner,

@@ -18,7 +18,7 @@ from silver.decode.values.json_values import (
     parse_json,
     parser_of,
 )
-from silver.decode.wrapped import trimmed
+from silver.decode.wrapped import trim_text
 
 Row = dict[str, object]
 
@@ -112,7 +112,7 @@ def open_record(record: Record) -> tuple[Envelope | None, bytes | None]:
     Raises:
         NotJson: the record is not one JSON object of this shape.
     """
-    text = trimmed(record.raw or b"")
+    text = trim_text(record.raw or b"")
     if text in (b"", b"null"):
         return None, None
     value = _parse_value(text)
@@ -151,7 +151,7 @@ def key_row(key: bytes | str | None) -> Row | None:
     if key is None:
         return None
     try:
-        return _unwrapped(parse_json(key))
+        return _unwrap_key(parse_json(key))
     except NotJson:
         return None
 
@@ -163,7 +163,7 @@ def bare_key_row(record: Record, envelope: Envelope, table: Table) -> Row | None
     """
     bare = envelope.pk
     if bare is None and record.key is not None and record.key.startswith(_BARE):
-        bare = _parsed(record.key)
+        bare = _parse_key(record.key)
     if isinstance(bare, str) and bare.startswith(_STRUCT) and bare.endswith("}"):
         return _struct_row(bare, table)
     values = bare if isinstance(bare, list) else [] if bare is None else [bare]
@@ -171,7 +171,7 @@ def bare_key_row(record: Record, envelope: Envelope, table: Table) -> Row | None
     return dict(zip(table.keys, values, strict=True)) if fits else None
 
 
-def _parsed(key: bytes) -> object:
+def _parse_key(key: bytes) -> object:
     try:
         return parse_json(key)
     except NotJson:
@@ -191,7 +191,7 @@ def old_key_row(headers: bytes | None) -> Row | None:
     if headers is None or OLD_KEY_HEADER.encode() not in headers:
         return None
     header = header_values(headers).get(OLD_KEY_HEADER)
-    return key_row(header) if isinstance(header, str) else _unwrapped(header)
+    return key_row(header) if isinstance(header, str) else _unwrap_key(header)
 
 
 def header_values(headers: bytes) -> Row:
@@ -201,12 +201,12 @@ def header_values(headers: bytes) -> Row:
     names and values in turn. Of two headers with one name the last counts.
     """
     try:
-        found = parse_json(headers)
+        parsed = parse_json(headers)
     except NotJson:
         return {}
-    if isinstance(found, dict):
-        return _unwrapped(found) or {}
-    return _listed_headers(found) if isinstance(found, list) else {}
+    if isinstance(parsed, dict):
+        return _unwrap_key(parsed) or {}
+    return _listed_headers(parsed) if isinstance(parsed, list) else {}
 
 
 def _listed_headers(listed: list[object]) -> Row:
@@ -222,7 +222,7 @@ def _listed_headers(listed: list[object]) -> Row:
     return named
 
 
-def _unwrapped(key: object) -> Row | None:
+def _unwrap_key(key: object) -> Row | None:
     if not isinstance(key, dict):
         return None
     if "payload" not in key or len(key) > 2:

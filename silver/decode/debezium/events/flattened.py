@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from lakehouse.config.table import Table
 from silver.decode.change import Change, Record
-from silver.decode.debezium.events.connectors import microseconds
+from silver.decode.debezium.events.connectors import to_microseconds
 from silver.decode.debezium.events.envelope import (
     Envelope,
     SourceBlock,
@@ -59,9 +59,9 @@ class FlattenedEvent(NamedTuple):
     """A flattened event as the envelope it came from.
 
     Attributes:
-        envelope: the row in `after`, or of a delete in `before`; what `add.fields` tells besides.
+        envelope: the row in `after`, or of a delete in `before`; and the members of `add.fields`.
         block: the text of the row's schema block, None where there is none.
-        rewrites: whether deletes come as rows in this feed; tombstones then tell nothing more.
+        rewrites: whether deletes come as rows in this feed; tombstones then mean nothing.
     """
 
     envelope: Envelope
@@ -79,14 +79,14 @@ def event_of(opened: OpenedRow, record: Record) -> FlattenedEvent:
         return FlattenedEvent(envelope, block, False)
     envelope = _with_members(Envelope(), (headers or {}) | row)
     flag = row.get(_DELETED)
-    own = {name: value for name, value in row.items() if not name.startswith(PREFIX)}
-    if "_id" in own:
-        _name_document(own, record.key)
+    fields = {name: value for name, value in row.items() if not name.startswith(PREFIX)}
+    if "_id" in fields:
+        _name_document(fields, record.key)
     if envelope.op == "d" or str(flag).lower() in _TRUE:
-        envelope.op, envelope.before = "d", own
+        envelope.op, envelope.before = "d", fields
     else:
         envelope.op = "u" if envelope.op is None else envelope.op
-        envelope.after = own
+        envelope.after = fields
     envelope.pk = _bare_key(record.key)
     return FlattenedEvent(envelope, block, flag is not None)
 
@@ -110,16 +110,16 @@ class AddedMembers:
         self._transaction = [
             (_OF_TRANSACTION[n], self._at[PREFIX + n]) for n in added if n in _OF_TRANSACTION
         ]
-        told = [name for name, _ in (*self._source, *self._transaction)]
+        members = [name for name, _ in (*self._source, *self._transaction)]
         odd = {"_id", "payload", "status"} & {*names}
         self.are_plain = (
-            len({*told}) == len(told) and not odd and not is_other(dict.fromkeys(names))
+            len({*members}) == len(members) and not odd and not is_other(dict.fromkeys(names))
         )
 
     def operations(self, columns: Sequence[Sequence[Any]], count: int) -> Sequence[Any]:
-        """The operation of each row; one that is not told is an update."""
-        ops = self._column(columns, "op", count)
-        flags = self._column(columns, "deleted", count)
+        """The operation of each row; a missing one is an update."""
+        ops = self._column_of(columns, "op", count)
+        flags = self._column_of(columns, "deleted", count)
         gone = {flag: str(flag).lower() in _TRUE for flag in {*map(str, flags)}}
         if not any(gone.values()):
             return ["u" if op is None else op for op in ops]
@@ -130,13 +130,13 @@ class AddedMembers:
 
     def sources(self, columns: Sequence[Sequence[Any]], count: int) -> Sequence[SourceBlock | None]:
         """The source block of each row; None where no member of it has a value."""
-        return _structs(SourceBlock, self._source, columns, count)
+        return _build_structs(SourceBlock, self._source, columns, count)
 
     def transactions(
         self, columns: Sequence[Sequence[Any]], count: int
     ) -> Sequence[Transaction | None]:
         """The transaction of each row."""
-        return _structs(Transaction, self._transaction, columns, count)
+        return _build_structs(Transaction, self._transaction, columns, count)
 
     def places(
         self,
@@ -146,26 +146,26 @@ class AddedMembers:
         stamps: Sequence[int | None],
     ) -> Places:
         """The places of the rows in order, by the rules of `ordered_event`."""
-        count, found = len(events.ops), find_places(events)
-        times = found.source_time
+        count, places = len(events.ops), find_places(events)
+        times = places.source_time
         if None in times:
-            ticks = (self._column(columns, name, count) for name in ("ts_us", "ts_ms"))
+            ticks = (self._column_of(columns, name, count) for name in ("ts_us", "ts_ms"))
             parts = zip(times, stamps, *ticks, strict=True)
-            times = [_sent(*sent) if time is None else time for time, *sent in parts]
-        flags = self._column(columns, "deleted", count)
-        given = zip(events.sources, found.sequence, times, offsets, flags, strict=True)
-        sequences = [_sequence(*one) for one in given]
+            times = [_sent_time(*sent) if time is None else time for time, *sent in parts]
+        flags = self._column_of(columns, "deleted", count)
+        given = zip(events.sources, places.sequence, times, offsets, flags, strict=True)
+        sequences = [_choose_sequence(*one) for one in given]
         nothing = [None] * count
-        return found._replace(
+        return places._replace(
             sequence=sequences, source_time=times, snapshot=nothing, snapshot_last=[False] * count
         )
 
-    def _column(self, columns: Sequence[Sequence[Any]], name: str, count: int) -> Sequence[Any]:
+    def _column_of(self, columns: Sequence[Sequence[Any]], name: str, count: int) -> Sequence[Any]:
         at = self._at.get(PREFIX + name)
         return [None] * count if at is None else columns[at]
 
 
-def _structs(
+def _build_structs(
     make: Callable[..., Any],
     members: Sequence[tuple[str, int]],
     columns: Sequence[Sequence[Any]],
@@ -181,18 +181,18 @@ def _structs(
     ]
 
 
-def _sent(stamp: int | None, us: object, ms: object) -> int | None:
+def _sent_time(stamp: int | None, us: object, ms: object) -> int | None:
     """When a row was sent, else the record's own time."""
-    return microseconds(us, None, ms) or stamp
+    return to_microseconds(us, None, ms) or stamp
 
 
-def _sequence(
-    source: SourceBlock | None, told: str | None, time: int | None, offset: int | None, flag: object
+def _choose_sequence(
+    source: SourceBlock | None, text: str | None, time: int | None, offset: int | None, flag: object
 ) -> str | None:
-    positioned = source is not None and told is not None
+    positioned = source is not None and text is not None
     if offset is not None and not (flag is not None and positioned):
         return sequence_of(0, offset)
-    return told if positioned else sequence_of(0, time or 0)
+    return text if positioned else sequence_of(0, time or 0)
 
 
 def is_flattened(row: Mapping[str, object], table: Table, record: Record) -> bool:
@@ -236,7 +236,7 @@ def is_marker(row: Mapping[str, object]) -> bool:
 
 
 def is_notification(row: Mapping[str, object]) -> bool:
-    """Whether an object tells of the connector's own work, such as a snapshot that it begins."""
+    """Whether an object is about the connector's own work, such as a snapshot that it begins."""
     return row.keys() | {"timestamp"} == _NOTIFICATION
 
 
@@ -246,7 +246,7 @@ def has_added_members(row: Mapping[str, object]) -> bool:
 
 
 def ordered_event(event: FlattenedEvent, record: Record, operation: str | None) -> Change:
-    """A change of this operation without values yet, with all that tells its place in order.
+    """A change of this operation with its place in order, without values yet.
 
     Tombstones have no position at the source, so the events of such a feed are ordered by their
     offset, behind a first section of 0. In a feed whose deletes are rows, or without offsets, the
@@ -255,11 +255,11 @@ def ordered_event(event: FlattenedEvent, record: Record, operation: str | None) 
     """
     envelope, flag = event.envelope, event.rewrites or None
     change = ordered_change(envelope, operation)
-    change.snapshot, change.snapshot_last = None, False  # no event tells the snapshot's last row
+    change.snapshot, change.snapshot_last = None, False  # no event marks the snapshot's last row
     if change.source_time is None:
-        change.source_time = _sent(record.timestamp, envelope.ts_us, envelope.ts_ms)
+        change.source_time = _sent_time(record.timestamp, envelope.ts_us, envelope.ts_ms)
     given = envelope.source, change.sequence, change.source_time
-    change.sequence = _sequence(*given, record.offset, flag)
+    change.sequence = _choose_sequence(*given, record.offset, flag)
     return change
 
 
@@ -267,8 +267,8 @@ def added_headers(headers: bytes) -> dict[str, object]:
     """The members that `add.headers` puts into a record's headers, by their names."""
     if PREFIX.encode() not in headers:
         return {}
-    found = header_values(headers)
-    return {name: _header_value(v) for name, v in found.items() if name.startswith(PREFIX)}
+    values = header_values(headers)
+    return {name: _header_value(v) for name, v in values.items() if name.startswith(PREFIX)}
 
 
 def _header_value(value: object) -> object:
@@ -282,11 +282,11 @@ def _header_value(value: object) -> object:
 
 
 def _with_members(envelope: Envelope, members: Mapping[str, object]) -> Envelope:
-    """The envelope with what the transform's members tell of it, its source and transaction."""
-    own = {n: v for n, v in members.items() if n.startswith(PREFIX) and v is not None}
-    for name in _OF_ENVELOPE & {name.removeprefix(PREFIX) for name in own}:
-        setattr(envelope, name, own[PREFIX + name])
-    added, columns = _added_members(tuple(own)), [[value] for value in own.values()]
+    """Sets the envelope's members, source and transaction from the transform's members."""
+    prefixed = {n: v for n, v in members.items() if n.startswith(PREFIX) and v is not None}
+    for name in _OF_ENVELOPE & {name.removeprefix(PREFIX) for name in prefixed}:
+        setattr(envelope, name, prefixed[PREFIX + name])
+    added, columns = _added_members(tuple(prefixed)), [[value] for value in prefixed.values()]
     [envelope.source] = added.sources(columns, 1)
     [envelope.transaction] = added.transactions(columns, 1)
     return envelope
@@ -313,9 +313,9 @@ def _bare_key(key: bytes | None) -> object:
     if key is None:
         return None
     try:
-        found = parse_json(key)
+        parsed = parse_json(key)
     except NotJson:
         return key.decode("utf-8", "replace")
-    if isinstance(found, dict) and found.keys() == {"schema", "payload"}:
-        found = found["payload"]
-    return None if isinstance(found, dict) else found
+    if isinstance(parsed, dict) and parsed.keys() == {"schema", "payload"}:
+        parsed = parsed["payload"]
+    return None if isinstance(parsed, dict) else parsed

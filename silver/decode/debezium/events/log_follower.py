@@ -26,7 +26,7 @@ from silver.decode.debezium.events.source_log import (
     Fact,
     Reached,
     Segment,
-    follow,
+    follow_segment,
 )
 from silver.decode.values.json_values import text_of
 from silver.decode.values.sequences import WIDTH
@@ -42,7 +42,7 @@ _FEW, _MOST_WAITING = 8, 2_000
 """More records are looked at together; so many wait at most until they are followed."""
 
 
-class Sightings(NamedTuple):
+class SeenRecords(NamedTuple):
     """Records of a slice, in order, as the follower sees them: one entry per record.
 
     `reads` says which are rows that a snapshot read; `sequences`, `times` and `snapshots` are what
@@ -60,9 +60,9 @@ class Sightings(NamedTuple):
     times: Sequence[int | None]
     snapshots: Sequence[str | None]
 
-    def at(self, places: Sequence[int]) -> "Sightings":
+    def at(self, places: Sequence[int]) -> "SeenRecords":
         """Some of them."""
-        return Sightings._make([column[at] for at in places] for column in self)
+        return SeenRecords._make([column[at] for at in places] for column in self)
 
 
 class Moves(NamedTuple):
@@ -82,76 +82,76 @@ class Moves(NamedTuple):
 class LogFollower:
     """Follows the records of one task, in the order in which they come.
 
-    `reached` is how far the records before had come, by the name of their segments; without it
-    the first record of each domain begins a segment of which nothing is known.
+    `reached` is the log position of earlier records, by the name of their segments; without it the
+    first record of each partition begins a segment of which nothing is known.
     """
 
     def __init__(self, reached: Mapping[str, Reached]) -> None:
         self._reached = reached
-        self._logs: dict[tuple[str, str], DomainLog] = {}
+        self._logs: dict[tuple[str, str], PartitionLog] = {}
         self._waiting: list[tuple[Any, ...]] = []
 
     def see(self, record: Record, envelope: Envelope, change: Change) -> None:
         """Takes in a change; those that come alone are followed together, in their order."""
         place = record.topic, record.partition, record.offset, record.arrival, record.timestamp
-        known = change.sequence, change.source_time, change.snapshot
-        self._waiting.append((*place, envelope.op == "r", envelope.source, *known))
+        order = change.sequence, change.source_time, change.snapshot
+        self._waiting.append((*place, envelope.op == "r", envelope.source, *order))
         if len(self._waiting) >= _MOST_WAITING:
             self._follow_waiting()
 
-    def see_all(self, seen: Sightings) -> None:
+    def see_all(self, seen: SeenRecords) -> None:
         """Takes in the changes of some records."""
         self._follow_waiting()
-        self._follow(seen)
+        self._follow_records(seen)
 
     def segments(self) -> str | None:
         """All segments so far as JSON; None without any."""
         self._follow_waiting()
-        found = [segment for log in self._logs.values() for segment in log.segments()]
-        return json.dumps(found) if found else None
+        segments = [segment for log in self._logs.values() for segment in log.segments()]
+        return json.dumps(segments) if segments else None
 
     def _follow_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         if waiting:
-            self._follow(Sightings._make(map(list, zip(*waiting, strict=True))))
+            self._follow_records(SeenRecords._make(map(list, zip(*waiting, strict=True))))
 
-    def _follow(self, seen: Sightings) -> None:
+    def _follow_records(self, seen: SeenRecords) -> None:
         """Shows the records to the logs of their offsets and of their sources' positions."""
         blocks = [(None,) * 3 if s is None else (s.name, s.db, s.commit_lsn) for s in seen.sources]
         for clock in (None,) if None not in seen.times else (None, _CLOCK):
             names = [(OFFSETS, name, db, clock) for name, db, _ in blocks]
-            for log, part in self._parts(seen, names):
+            for log, part in self._split_by_log(seen, names):
                 log.follow(_offset_moves(part, clock is None))
-        own = [(name, None if lsn is None else db) for name, db, lsn in blocks]
-        for log, part in self._parts(seen, own):
+        log_names = [(name, None if lsn is None else db) for name, db, lsn in blocks]
+        for log, part in self._split_by_log(seen, log_names):
             log.follow(_position_moves(part))
 
-    def _parts(
-        self, seen: Sightings, names: Sequence[tuple[object, ...]]
-    ) -> Iterator[tuple["DomainLog", Sightings]]:
+    def _split_by_log(
+        self, seen: SeenRecords, names: Sequence[tuple[object, ...]]
+    ) -> Iterator[tuple["PartitionLog", SeenRecords]]:
         """Each log that the records are of, with its records."""
         keys = list(zip(seen.topics, seen.partitions, names, strict=True))
         if keys and all(map(keys[0].__eq__, keys)):
-            yield self._log(_log_name(*keys[0])), seen
+            yield self._find_log(_log_name(*keys[0])), seen
             return
         parts: dict[tuple[str, str], list[int]] = {}
         for at, key in enumerate(keys):
             parts.setdefault(_log_name(*key), []).append(at)
         for name, places in parts.items():
-            yield self._log(name), seen.at(places)
+            yield self._find_log(name), seen.at(places)
 
-    def _log(self, name: tuple[str, str]) -> "DomainLog":
-        found = self._logs.get(name)
-        if found is None:
-            found = self._logs[name] = DomainLog(*name, self._reached.get(" ".join(name)))
-        return found
+    def _find_log(self, name: tuple[str, str]) -> "PartitionLog":
+        log = self._logs.get(name)
+        if log is None:
+            log = self._logs[name] = PartitionLog(*name, self._reached.get(" ".join(name)))
+        return log
 
 
-class DomainLog:
-    """The records of one domain: what is known before the open segment, and that segment."""
+class PartitionLog:
+    """One log of a partition: the position before the open segment, and that segment."""
 
-    def __init__(self, domain: str, log: str, known: Reached | None) -> None:
-        self._domain, self._log, self._known = domain, log, known
+    def __init__(self, domain: str, log: str, reached: Reached | None) -> None:
+        self._domain, self._log, self._known = domain, log, reached
         self._closed: list[Segment] = []
         self._begin: Fact | None = None
         self._first: Any = None
@@ -178,11 +178,11 @@ class DomainLog:
             is_next = self._begin is not None and self._is_next(place, position, time)
             if not (is_next and self._simple):
                 proves = source is not None and proves_restarts(source)
-                fact = Fact(_text(position), time, server, number, proves)
+                fact = Fact(_position_text(position), time, server, number, proves)
                 if not is_next or self._parts_from(fact):
-                    self._open(place, fact, position, reach)
+                    self._open_segment(place, fact, position, reach)
             self._last, self._commit, self._time = place, position, time
-            self._widen(reach, time)
+            self._widen_bounds(reach, time)
             self._add_server(server, number)
 
     def _goes_on(self, moves: Moves) -> bool:
@@ -215,7 +215,7 @@ class DomainLog:
         if server is not None and number > self._servers.get(server, -1):
             self._servers[server] = number
 
-    def _widen(self, reach: int | str, time: int) -> None:
+    def _widen_bounds(self, reach: int | str, time: int) -> None:
         if reach > self._reach:
             self._reach = reach
         if time < self._earliest:
@@ -225,7 +225,8 @@ class DomainLog:
 
     def segments(self) -> list[Segment]:
         """All segments, the open one included."""
-        return self._closed if self._begin is None else [*self._closed, self._segment(self._begin)]
+        closed, begin = self._closed, self._begin
+        return closed if begin is None else [*closed, self._make_segment(begin)]
 
     def _is_next(self, place: int | str, position: int | str, time: int) -> bool:
         """Whether a record comes behind the last one, at a position that does not fall.
@@ -242,33 +243,35 @@ class DomainLog:
 
     def _parts_from(self, fact: Fact) -> bool:
         """Whether a record does not belong to the open segment, though its position is higher."""
-        known, begin = self._known, self._begin
-        if known is None or begin is None:
+        reached, begin = self._known, self._begin
+        if reached is None or begin is None:
             return begin is None
-        if known.is_old(fact) != known.is_old(begin) or known.begins_anew(fact):
+        if reached.is_old(fact) != reached.is_old(begin) or reached.begins_anew(fact):
             return True
-        return known.falls(begin) and not known.falls(fact)
+        return reached.falls(begin) and not reached.falls(fact)
 
-    def _open(self, place: int | str, fact: Fact, position: int | str, reach: int | str) -> None:
+    def _open_segment(
+        self, place: int | str, fact: Fact, position: int | str, reach: int | str
+    ) -> None:
         """Closes the open segment, and begins another one with a record."""
         if self._begin is not None:
-            segment = self._segment(self._begin)
+            segment = self._make_segment(self._begin)
             self._closed.append(segment)
-            self._known = follow(segment, self._known).reached
+            self._known = follow_segment(segment, self._known).reached
         self._begin, self._first, self._last = fact, place, place
         self._commit, self._reach, self._time = position, reach, fact.time
         self._earliest, self._latest = fact.time, fact.time
         self._server, self._servers = fact.server, {}
         if self._known is not None and self._known.begins_anew(fact):
             self._servers = {} if fact.server is None else {fact.server: fact.number}
-            self._known = follow(self._segment(fact), self._known).reached
+            self._known = follow_segment(self._make_segment(fact), self._known).reached
         self._simple = self._known is None or position == OF_SNAPSHOT
         if self._known is not None and self._known.since is None:
             self._simple |= not self._known.falls(fact)
 
-    def _segment(self, begin: Fact) -> Segment:
+    def _make_segment(self, begin: Fact) -> Segment:
         places = _place_text(self._first), _place_text(self._last)
-        positions = _text(self._commit), _text(self._reach)
+        positions = _position_text(self._commit), _position_text(self._reach)
         times = self._earliest, self._latest
         servers = {**self._servers}
         named = self._domain, self._log, *places
@@ -276,7 +279,7 @@ class DomainLog:
 
 
 def _log_name(topic: object, partition: object, names: tuple[object, ...]) -> tuple[str, str]:
-    """The domain and the name in it of a log of a topic's partition, or of a topic's files."""
+    """The partition (empty for files) and the log's name in it."""
     domain = "" if partition is None else f"{topic or ''}/{partition}"
     given = names if partition is not None else (topic, *names)
     return domain, " ".join(str(text_of(name)) for name in given if name is not None)
@@ -284,11 +287,11 @@ def _log_name(topic: object, partition: object, names: tuple[object, ...]) -> tu
 
 def segments_of(texts: Iterable[str]) -> list[Segment]:
     """The segments in what followers gave."""
-    found = [one for text in texts for one in json.loads(text)]
-    return [Segment._make([*one[:4], Fact._make(one[4]), *one[5:]]) for one in found]
+    entries = [one for text in texts for one in json.loads(text)]
+    return [Segment._make([*one[:4], Fact._make(one[4]), *one[5:]]) for one in entries]
 
 
-def _offset_moves(seen: Sightings, of_source: bool) -> Moves:
+def _offset_moves(seen: SeenRecords, of_source: bool) -> Moves:
     """The offsets of records in order of arrival: a topic that is made anew counts from 0 again.
 
     The record's own time counts where the source's is not known: such offsets are of a log of
@@ -309,28 +312,26 @@ def _offset_moves(seen: Sightings, of_source: bool) -> Moves:
     return Moves(seen.arrivals, seen.offsets, reaches, times, [None] * len(times))
 
 
-def _position_moves(seen: Sightings) -> Moves:
+def _position_moves(seen: SeenRecords) -> Moves:
     """The positions of records in the source's log.
 
-    PostgreSQL tells the commit before the change; the change's own comes after it.
-
-    Without a position or a commit time a record tells nothing of that log. Rows of an incremental
-    snapshot, which were not read from the log, tell how far the connector was in it where they name
-    its file, and with that the server.
+    PostgreSQL names the commit before the change; the change's own comes after it. Records without
+    a position or a commit time are left out. A row of an incremental snapshot, which was not read
+    from the log, counts where it names the log's file, and with that the server.
     """
     connectors = connectors_of(seen.sources)
     columns = seen.sources, connectors, seen.sequences, seen.times, seen.reads, seen.snapshots
-    found = list(map(_position, *columns))
-    positions = [position for position in found if position is not None]
-    if len(positions) < len(found):
-        seen = seen.at([at for at, position in enumerate(found) if position is not None])
-    own = [(text or "")[:WIDTH] for text in seen.sequences]
-    reaches = [one and max(one, change) for one, change in zip(positions, own, strict=True)]
+    commits = list(map(_commit_position, *columns))
+    positions = [position for position in commits if position is not None]
+    if len(positions) < len(commits):
+        seen = seen.at([at for at, position in enumerate(commits) if position is not None])
+    changes = [(text or "")[:WIDTH] for text in seen.sequences]
+    reaches = [one and max(one, change) for one, change in zip(positions, changes, strict=True)]
     times = [time or 0 for time in seen.times]
-    return Moves(_places(seen), positions, reaches, times, seen.sources)
+    return Moves(_list_places(seen), positions, reaches, times, seen.sources)
 
 
-def _places(seen: Sightings) -> Sequence[Any]:
+def _list_places(seen: SeenRecords) -> Sequence[Any]:
     """The offsets of records, else their places in order of arrival."""
     if None not in seen.offsets:
         return seen.offsets
@@ -338,7 +339,7 @@ def _places(seen: Sightings) -> Sequence[Any]:
     return [arrival if offset is None else offset for offset, arrival in both]
 
 
-def _position(
+def _commit_position(
     source: SourceBlock | None,
     connector: Connector | None,
     sequence: str | None,
@@ -346,7 +347,7 @@ def _position(
     read: bool,
     snapshot: str | None,
 ) -> str | None:
-    """The position of a record's commit in the log; None where it tells nothing."""
+    """The position of a record's commit in the log; None for a record that is left out."""
     if source is None or sequence is None or time is None or sequence < _FIRST_POSITION:
         return None
     if snapshot:
@@ -360,7 +361,7 @@ def _server_of(source: SourceBlock | None) -> tuple[str | None, int]:
     return _NO_SERVER if source is None or source.file is None else server_of(source)
 
 
-def _text(position: int | str) -> str:
+def _position_text(position: int | str) -> str:
     """A position as text that sorts."""
     return position if isinstance(position, str) else f"{position:0{WIDTH}X}"
 

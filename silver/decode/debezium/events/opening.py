@@ -88,31 +88,31 @@ class Opener:
             NotJson: the record is not one JSON object of its form.
         """
         if self.form in (FLATTENED, REWRITTEN):
-            return self._flattened(record)
+            return self._open_flattened(record)
         try:
             envelope, block = open_record(record)
         except NotJson:
-            found = self._open_other(record)
-            if found is None:
+            other = self._open_other(record)
+            if other is None:
                 raise
-            return found
+            return other
         if envelope is None:
             return Opened(None, block)
         if envelope.source is not None and envelope.source.connector == CONNECTOR:
-            return _found_document(record) or Opened(envelope, block)
+            return _find_document(record) or Opened(envelope, block)
         if envelope.after is None and envelope.before is None:
             return self._without_row(record, envelope, block)
-        return _full(envelope, block)
+        return _open_full(envelope, block)
 
     def _open_other(self, record: Record) -> Opened | None:
         """A record of documents, or a flattened event; None for any other."""
-        found = _found_document(record)
-        return self._found_flattened(record) if found is None and self.form is None else found
+        document = _find_document(record)
+        return self._find_flattened(record) if document is None and self.form is None else document
 
     def open_key(self, record: Record) -> None:
         """Makes a record's key JSON, where the format of the records has it otherwise."""
 
-    def _flattened(self, record: Record) -> Opened:
+    def _open_flattened(self, record: Record) -> Opened:
         row = open_row(record)
         if row.row is None and self.form == REWRITTEN:
             return Opened(None, None)
@@ -120,7 +120,7 @@ class Opener:
             return Opened(None, None)
         if self._finds_out and row.row is not None and is_other(row.row):
             return Opened(*open_record(record))
-        return _opened(row, record)
+        return _open_event(row, record)
 
     def _without_row(self, record: Record, envelope: Envelope, block: bytes | None) -> Opened:
         """An object that has neither `after` nor `before`; an empty envelope if it is no event."""
@@ -133,9 +133,11 @@ class Opener:
         else:
             flattened = is_flattened(members, self._table, record)
             envelope = envelope if is_marker(members) else Envelope()
-        return _opened(row, record) if flattened and self.form is None else Opened(envelope, block)
+        return (
+            _open_event(row, record) if flattened and self.form is None else Opened(envelope, block)
+        )
 
-    def _found_flattened(self, record: Record) -> Opened | None:
+    def _find_flattened(self, record: Record) -> Opened | None:
         """The record as a flattened event; None where it does not show that it is one."""
         try:
             row = open_row(record)
@@ -143,7 +145,7 @@ class Opener:
             return None
         if row.row is None or not is_flattened(row.row, self._table, record):
             return None
-        return _opened(row, record)
+        return _open_event(row, record)
 
 
 class AvroOpener(Opener):
@@ -170,20 +172,20 @@ class AvroOpener(Opener):
             NotAvro: the record is not Avro of a schema that bronze keeps.
         """
         if record.raw is None:
-            return self._tombstone(record)
+            return self._open_tombstone(record)
         if self._has_json and avro_schema_id(record.raw, headers=record.headers) is None:
             return super().open(record)
         value, writer = avro_value(record, self._schemas)
         if not writer.is_envelope:
-            return self._row(value, writer, record)
+            return self._open_avro_row(value, writer, record)
         if writer.has_documents:
-            return self._document(value, record)
-        envelope = value if isinstance(value, Envelope) else self._converted(value, Envelope)
+            return self._open_documents(value, record)
+        envelope = value if isinstance(value, Envelope) else self._convert(value, Envelope)
         if self.form in (FLATTENED, REWRITTEN):
             return Opened(envelope, writer.text)
         if self._takes_from_key or not self._has_keys(envelope.after, writer):
             self.open_key(record)
-        return _full(envelope, writer.text)
+        return _open_full(envelope, writer.text)
 
     def _has_keys(self, row: Row | None, writer: Writer) -> bool:
         """Whether a row has fields for all keys; all rows of a writer have the same ones."""
@@ -194,22 +196,22 @@ class AvroOpener(Opener):
             self._newest, self._are_in_rows = writer, {*self._table.keys} <= {*columns}
         return self._are_in_rows
 
-    def _document(self, value: object, record: Record) -> Opened:
+    def _open_documents(self, value: object, record: Record) -> Opened:
         """An event of MongoDB; what is inside of its documents is JSON."""
         self.open_key(record)
         try:
-            document = document_of(self._converted(value, DocumentEvent), record)
+            document = document_of(self._convert(value, DocumentEvent), record)
         except NotJson as error:
             raise NotAvro(f"found a document that is not JSON: {error}") from None
         return Opened(document.envelope, None, None, document)
 
-    def _converted(self, value: object, type: type[_Event]) -> _Event:
+    def _convert(self, value: object, type: type[_Event]) -> _Event:
         try:
             return msgspec.convert(value, type)
         except msgspec.ValidationError as error:
             raise NotAvro(str(error)) from None
 
-    def _row(self, row: object, writer: Writer, record: Record) -> Opened:
+    def _open_avro_row(self, row: object, writer: Writer, record: Record) -> Opened:
         """A value that is no envelope: a flattened event, or a marker, which says nothing."""
         if not isinstance(row, dict):
             raise NotAvro("found a value that is no record")
@@ -220,13 +222,13 @@ class AvroOpener(Opener):
         self.open_key(record)
         if self.form is None and not is_flattened(row, self._table, record):
             return Opened(Envelope(), None)
-        return _opened(OpenedRow(row, writer.text), record)
+        return _open_event(OpenedRow(row, writer.text), record)
 
-    def _tombstone(self, record: Record) -> Opened:
+    def _open_tombstone(self, record: Record) -> Opened:
         if self.form != FLATTENED:
             return Opened(None, None)
         self.open_key(record)
-        return _opened(OpenedRow(None, None), record)
+        return _open_event(OpenedRow(None, None), record)
 
     def open_key(self, record: Record) -> None:
         """Makes a record's key JSON.
@@ -238,8 +240,8 @@ class AvroOpener(Opener):
         if key is None or key is self._opened_key:
             return
         if avro_schema_id(key, "key", record.headers) is not None:
-            found, _ = decode_avro(key, self._schemas, record.headers, "key")
-            record.key = self._opened_key = json_text(found).encode()
+            value, _ = decode_avro(key, self._schemas, record.headers, "key")
+            record.key = self._opened_key = json_text(value).encode()
 
 
 def record_opener(table: Table, columns: Columns) -> Opener:
@@ -294,18 +296,18 @@ def form_of(opened: Opened) -> str | None:
     return FULL if has_row or operation_of(envelope) == TRUNCATE else None
 
 
-def _full(envelope: Envelope, block: bytes | None) -> Opened:
+def _open_full(envelope: Envelope, block: bytes | None) -> Opened:
     source = envelope.source
     if source is None or source.value_capture_type is None:
         return Opened(envelope, block)
     return Opened(envelope, block, None, captured_change(envelope))
 
 
-def _opened(row: OpenedRow, record: Record) -> Opened:
+def _open_event(row: OpenedRow, record: Record) -> Opened:
     event = event_of(row, record)
     return Opened(event.envelope, event.block, event)
 
 
-def _found_document(record: Record) -> Opened | None:
-    found = open_document(record)
-    return None if found is None else Opened(found.envelope, None, None, found)
+def _find_document(record: Record) -> Opened | None:
+    document = open_document(record)
+    return None if document is None else Opened(document.envelope, None, None, document)

@@ -1,6 +1,6 @@
 """Where a Debezium record stands: its sequence, snapshot, source time and transaction.
 
-The sequence is the position that its connector tells (see `connectors`). Records without one are
+The sequence is the position that its connector writes (see `connectors`). Records without one are
 in order of partition and offset, or of arrival where they have no offset.
 """
 
@@ -16,8 +16,8 @@ from silver.decode.debezium.events.connectors import (
     connectors_of,
     has_position,
     hides_commits,
-    microseconds,
     postgresql_lsn,
+    to_microseconds,
 )
 from silver.decode.debezium.events.envelope import Envelope, SourceBlock, Transaction
 from silver.decode.values.json_values import text_of
@@ -26,7 +26,7 @@ from silver.decode.values.sequences import arrival_sequence, sequence_of
 BY_SOURCE, BY_CHANGE, BY_ARRIVAL = "source", "change", "arrival"
 """What the records of a feed are ordered by, as `Columns.order` has it.
 
-By `change`: by positions of changes in PostgreSQL's log, where no record tells those of commits.
+By `change`: by positions of changes in PostgreSQL's log, where no record has those of commits.
 """
 
 ORDERS = (BY_SOURCE, BY_CHANGE, BY_ARRIVAL)
@@ -56,7 +56,7 @@ _Place = tuple[str | None, int | None, str | None, int | None, str | None, bool]
 
 
 class Places(NamedTuple):
-    """What tells the places of some changes in order; the fields of `Change` of the same name."""
+    """The order of some changes: the fields of `Change` of the same names, one list each."""
 
     sequence: Sequence[str | None]
     source_time: Sequence[int | None]
@@ -72,8 +72,8 @@ def find_places(events: Events) -> Places:
     The envelope's own time, which is not among the events, may be its time.
     """
     connectors = connectors_of(events.sources)
-    found = [_place(*one) for one in zip(*events, connectors, strict=True)]
-    columns = Places(*map(list, zip(*found, strict=True))) if found else Places(*[[]] * 6)
+    places = [_find_place(*one) for one in zip(*events, connectors, strict=True)]
+    columns = Places(*map(list, zip(*places, strict=True))) if places else Places(*[[]] * 6)
     if "r" not in events.ops:
         return columns
     times = zip(events.ops, columns.source_time, columns.sequence, strict=True)
@@ -81,7 +81,7 @@ def find_places(events: Events) -> Places:
     return columns._replace(sequence=sequences)
 
 
-def _place(
+def _find_place(
     op: object,
     source: SourceBlock | None,
     transaction: Transaction | None,
@@ -96,11 +96,11 @@ def _place(
     order: object = 0
     count: int | None = None
     if transaction is not None:
-        name, count = _transaction_name(transaction.id), _bigint(transaction.total_order)
+        name, count = _transaction_name(transaction.id), _parse_bigint(transaction.total_order)
         order = 0 if transaction.total_order is None else transaction.total_order
     if source is None:
         return None, None, name, count, None, False
-    time = microseconds(source.ts_us, source.ts_ns, source.ts_ms)
+    time = to_microseconds(source.ts_us, source.ts_ns, source.ts_ms)
     if name is None and (id := source.txId) is not None:
         name = str(id) if type(id) is int else str(text_of(id))
     if connector is None or connector.position is None:
@@ -116,7 +116,7 @@ def _read_place(source: SourceBlock, connector: Connector | None, place: _Place)
     """The place of a row that was read.
 
     The initial scan of YDB or CockroachDB is no full snapshot: its rows are upserts at their own
-    positions, and nothing tells the last one. Flink CDC leaves positions empty in the rows of a
+    positions, and none is marked as the last. Flink CDC leaves positions empty in the rows of a
     snapshot, or writes the lowest number as PostgreSQL's LSN: such a row stands before everything
     streamed.
     """
@@ -128,21 +128,21 @@ def _read_place(source: SourceBlock, connector: Connector | None, place: _Place)
         sequence = _BEFORE_STREAMED if is_empty else None
     if connector is not None and connector.scans:
         return sequence, time, name, count, None, False
-    snapshot = None if source.snapshot == _INCREMENTAL else _snapshot(source, lsn, sequence)
+    snapshot = None if source.snapshot == _INCREMENTAL else _snapshot_id(source, lsn, sequence)
     return sequence, time, name, count, snapshot, source.snapshot in _LAST_ROWS
 
 
 def ordered_change(envelope: Envelope, operation: str | None) -> Change:
-    """A change of this operation without values yet, with all that tells its place in order.
+    """A change of this operation with its place in order, without values yet.
 
     A row that was read without a time of its own has the envelope's.
     """
     source = envelope.source
-    sequence, time, name, count, snapshot, is_last = _place(
+    sequence, time, name, count, snapshot, is_last = _find_place(
         envelope.op, source, envelope.transaction, None if source is None else connector_of(source)
     )
     if source is None or (envelope.op == "r" and not time):
-        time = microseconds(envelope.ts_us, None, envelope.ts_ms)
+        time = to_microseconds(envelope.ts_us, None, envelope.ts_ms)
     change = Change(operation, (), sequence, source_time=time, transaction=name)
     change.transaction_order, change.snapshot, change.snapshot_last = count, snapshot, is_last
     return change
@@ -150,7 +150,7 @@ def ordered_change(envelope: Envelope, operation: str | None) -> Change:
 
 def handled_at(record: Record, envelope: Envelope) -> int | None:
     """When the connector handled the change, else the record's own time, in microseconds."""
-    handled = microseconds(envelope.ts_us, None, envelope.ts_ms)
+    handled = to_microseconds(envelope.ts_us, None, envelope.ts_ms)
     return record.timestamp if handled is None else handled
 
 
@@ -171,8 +171,8 @@ def order_shown(source: SourceBlock | None) -> str:
     return BY_CHANGE if source is not None and hides_commits(source) else BY_SOURCE
 
 
-def _snapshot(source: SourceBlock, lsn: object, sequence: str | None) -> str | None:
-    """The id of the full snapshot a row was read by; only `op` r tells, `source.snapshot` does not.
+def _snapshot_id(source: SourceBlock, lsn: object, sequence: str | None) -> str | None:
+    """The id of the full snapshot a row was read by; only `op` r counts, not `source.snapshot`.
 
     Rows of an incremental snapshot belong to none: they are upserts at their LSN.
     """
@@ -184,7 +184,7 @@ def _snapshot(source: SourceBlock, lsn: object, sequence: str | None) -> str | N
 
 
 def _table_mark(source: SourceBlock) -> str:
-    """What stands in the id of a snapshot behind its place; empty where no table is told."""
+    """What stands in the id of a snapshot behind its place; empty without a table."""
     parts = source.db, source.schema, source.table
     try:
         return _mark_of(*parts)
@@ -207,7 +207,7 @@ def _transaction_name(id: object) -> str | None:
     return pair[1] if pair else text
 
 
-def _bigint(value: object) -> int | None:
+def _parse_bigint(value: object) -> int | None:
     if type(value) is not int:
         text = "" if value is None else text_of(value).strip()
         value = int(text) if _BIGINT.fullmatch(text) else _LIMIT

@@ -21,7 +21,7 @@ class Placeholders:
     """The forms of a placeholder: as text, bytes, array or map."""
 
     def __init__(self, unavailable_value: str) -> None:
-        self.binary = binary = _octets(unavailable_value)
+        self.binary = binary = _to_octets(unavailable_value)
         text = binary.decode("utf-8", errors="replace")
         packed = base64.b64encode(binary).decode()
         signed = [octet - 256 if octet > 127 else octet for octet in binary]
@@ -73,7 +73,7 @@ def may_hold_placeholders(record: Record, envelope: Envelope, moved: bool) -> bo
 
 
 def _follows_another(envelope: Envelope) -> bool:
-    """Whether the change is not the first of its transaction; true where nothing tells."""
+    """Whether the change is not the first of its transaction; true where unknown."""
     transaction = envelope.transaction
     order = None if transaction is None else transaction.total_order
     try:
@@ -82,7 +82,7 @@ def _follows_another(envelope: Envelope) -> bool:
         return True
 
 
-def _octets(unavailable_value: str) -> bytes:
+def _to_octets(unavailable_value: str) -> bytes:
     if unavailable_value.startswith("hex:"):
         return bytes.fromhex(unavailable_value.removeprefix("hex:"))
     return unavailable_value.encode()

@@ -1,13 +1,13 @@
-"""What records tell of the log of their server: how far it has come, and when it was committed.
+"""How far records have come in the log of their server, and where another log begins.
 
 Positions grow along a server's log, and records come in the order of that log. A record that comes
 again (redelivery) has a lower position, but it was committed no later than what came before. So a
 record that was committed later than all before it, at a lower position, is of another log. So is
 one with a GTID that is new, whatever its time.
 
-That holds for positions of commits. PostgreSQL's own position of a change does not tell, because
-transactions that ran side by side are sent one after the other: the commit before it, the first
-part of `source.sequence`, does: it is no lower than any change of an earlier transaction.
+That holds for positions of commits. PostgreSQL's own position of a change does not count,
+because transactions that ran side by side are sent one after the other. The commit before it, the
+first part of `source.sequence`, does: it is no lower than any change of an earlier transaction.
 """
 
 import json
@@ -24,12 +24,12 @@ arrive in any order."""
 
 
 class Fact(NamedTuple):
-    """What one record tells.
+    """The position of one record in the log.
 
     Attributes:
         position: the position of its commit in canonical text.
         time: commit time in microseconds since 1970.
-        server: the server that wrote the change, where the connector tells one.
+        server: the server that wrote the change, where the connector names one.
         number: the number in the change's GTID, which grows with each transaction of the server.
         proves: whether a position that falls while commit times rise proves another log.
     """
@@ -42,14 +42,14 @@ class Fact(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Records that follow one another in a domain, at positions that do not fall.
+    """Records that follow one another in a partition, at positions that do not fall.
 
     Attributes:
         domain: topic and partition, as epochs count them.
-        log: what else tells one sequence of records from others in the domain.
+        log: what else distinguishes one sequence of records from others in the partition.
         first: place of the first record; sorts.
         last: place of the last one.
-        begin: what the first record tells.
+        begin: the first record.
         commit: position of the last record's commit.
         position: the highest position, below which no later transaction has its commit.
         earliest: the earliest commit time.
@@ -78,7 +78,7 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Reached:
-    """How far the records of a domain have come in the log of one server.
+    """The log position of a partition: how far its records have come in one server's log.
 
     Attributes:
         place: the last record's.
@@ -148,15 +148,16 @@ class Reached:
             return may_mix and part.earliest <= self.time
         if not self.falls(part.begin):
             return False
-        return part.latest > self.time or highest(self.servers, part.servers) != {**self.servers}
+        servers = merge_servers(self.servers, part.servers)
+        return part.latest > self.time or servers != {**self.servers}
 
     def _may_mix(self, part: Segment) -> bool:
-        """Whether servers do not tell a segment's records from those before it."""
-        known = self.servers.keys() | self.old.keys()
-        return part.begin.server is None or not known.isdisjoint(part.servers)
+        """Whether servers do not distinguish a segment's records from those before it."""
+        servers = self.servers.keys() | self.old.keys()
+        return part.begin.server is None or not servers.isdisjoint(part.servers)
 
     def extended(self, part: Segment) -> "Reached":
-        """How far the records have come after a segment of the same log."""
+        """The log position after a segment of the same log."""
         place = max(self.place, part.last)
         if self.falls(part.begin) and part.position < self.position:
             return replace(self, place=place, again_from=self.again_from or part.first)
@@ -167,12 +168,12 @@ class Reached:
             commit=part.commit,
             time=max(self.time, part.latest),
             server=part.server,
-            servers=highest(self.servers, part.servers),
+            servers=merge_servers(self.servers, part.servers),
             again_from=None,
         )
 
     def passed(self, part: Segment) -> "Reached":
-        """The log position after a segment that moves nothing but the position."""
+        """The log position after a segment that only moves the last record's place."""
         return replace(self, place=max(self.place, part.last))
 
     def with_alarm(self) -> "Reached":
@@ -180,37 +181,37 @@ class Reached:
         return replace(self, alarmed=True)
 
     def restarted(self, part: Segment) -> "Reached":
-        """How far the records have come after the first segment of another log."""
+        """The log position after the first segment of another log."""
         since = max(self.time, self.since or 0)
         return replace(
-            begun(part),
+            start_log(part),
             place=max(self.place, part.last),
             since=since,
             started=since + 1 if part.begin.time > since else part.begin.time,
-            old=highest(self.old, self.servers),
+            old=merge_servers(self.old, self.servers),
         )
 
 
-def begun(part: Segment) -> Reached:
-    """How far the records have come after a first segment."""
+def start_log(part: Segment) -> Reached:
+    """The log position after a first segment."""
     if part.position == OF_SNAPSHOT:
         return Reached(part.last)
-    found = Reached(part.last, part.position, part.latest, part.server, part.servers)
-    return replace(found, commit=part.commit)
+    reached = Reached(part.last, part.position, part.latest, part.server, part.servers)
+    return replace(reached, commit=part.commit)
 
 
 def to_text(reached: Reached) -> str:
-    """How far records have come, as JSON without what is not told."""
-    told = asdict(reached).items()
-    return json.dumps({n: v for n, v in told if v is not False and v not in (None, "", {})})
+    """The log position as JSON, without empty members."""
+    members = asdict(reached).items()
+    return json.dumps({n: v for n, v in members if v is not False and v not in (None, "", {})})
 
 
 def from_text(text: str) -> Reached:
-    """What `to_text` gave a text of."""
+    """The log position that `to_text` wrote."""
     return Reached(**json.loads(text))
 
 
-def highest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+def merge_servers(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     """All servers, each with its highest number."""
     both = {**one, **other}
     return {server: max(one.get(server, -1), other.get(server, -1)) for server in both}
@@ -221,7 +222,7 @@ Exact = Callable[[Segment, Reached], list[Segment]]
 
 
 class Restart(NamedTuple):
-    """A place where the positions of a domain begin to be those of another log.
+    """A place where the positions of a partition begin to be those of another log.
 
     Attributes:
         domain: topic and partition.
@@ -259,7 +260,7 @@ class Alarm(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """What a segment showed: how far the records have come now, and what of it is to be told."""
+    """The log position after a segment, and the restart or alarm that the segment shows."""
 
     reached: Reached
     restart: Restart | None = None
@@ -267,7 +268,7 @@ class Followed(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """What segments showed: places where positions start anew, and where that is not proven."""
+    """Restarts and uncertain ones that segments show, and the log positions after them."""
 
     restarts: list[Restart]
     alarms: list[Alarm]
@@ -283,66 +284,66 @@ def find_restarts(
         segments: what the tasks that decoded a batch have kept, in any order.
         reached: how far earlier batches had come, by the name of the segments; none of `segments`
             begins before (see `is_late`).
-        exact: asked about a segment that began in one task and tells too little.
+        exact: called for a segment that leaves open which log its records are of.
     """
-    found = Findings([], [], dict(reached))
+    findings = Findings([], [], dict(reached))
     for segment in sorted(segments, key=lambda one: (one.name, one.first, one.last)):
-        known, parts = found.reached.get(segment.name), [segment]
-        if known is not None and known.is_unclear(segment):
-            parts = exact(segment, known) or parts
+        before, parts = findings.reached.get(segment.name), [segment]
+        if before is not None and before.is_unclear(segment):
+            parts = exact(segment, before) or parts
         for part in parts:
-            step = follow(part, found.reached.get(part.name))
-            found.reached[part.name] = step.reached
-            found.restarts.extend([step.restart] if step.restart else [])
-            found.alarms.extend([step.alarm] if step.alarm else [])
-    return found
+            step = follow_segment(part, findings.reached.get(part.name))
+            findings.reached[part.name] = step.reached
+            findings.restarts.extend([step.restart] if step.restart else [])
+            findings.alarms.extend([step.alarm] if step.alarm else [])
+    return findings
 
 
 def is_late(segments: Iterable[Segment], reached: Mapping[str, Reached]) -> bool:
     """Whether a segment begins before records that were followed already."""
-    known = ((segment.first, reached.get(segment.name)) for segment in segments)
-    return any(place is not None and first <= place.place for first, place in known)
+    pairs = ((segment.first, reached.get(segment.name)) for segment in segments)
+    return any(place is not None and first <= place.place for first, place in pairs)
 
 
-def follow(part: Segment, known: Reached | None) -> Followed:
-    """What a segment shows that is all of one log."""
-    if known is None or part.position == OF_SNAPSHOT:
-        return Followed(begun(part))
-    if known.is_all_old(part):
-        return _of_old_log(part, known)
-    if known.begins_anew(part.begin):
-        return _of_new_log(part, known)
-    if known.started is not None and part.earliest < known.started and not known.alarmed:
-        alarm = _alarm(part, known, part.earliest)
-        return Followed(known.extended(part).with_alarm(), None, alarm)
-    return Followed(known.extended(part))
+def follow_segment(part: Segment, reached: Reached | None) -> Followed:
+    """Adds a segment, all of one log, to the log position."""
+    if reached is None or part.position == OF_SNAPSHOT:
+        return Followed(start_log(part))
+    if reached.is_all_old(part):
+        return _follow_old_log(part, reached)
+    if reached.begins_anew(part.begin):
+        return _follow_new_log(part, reached)
+    if reached.started is not None and part.earliest < reached.started and not reached.alarmed:
+        alarm = _build_alarm(part, reached, part.earliest)
+        return Followed(reached.extended(part).with_alarm(), None, alarm)
+    return Followed(reached.extended(part))
 
 
-def _of_old_log(part: Segment, known: Reached) -> Followed:
+def _follow_old_log(part: Segment, reached: Reached) -> Followed:
     """Records of the old log keep its epoch; without a server id they raise an alarm."""
-    now = known.passed(part)
-    if part.begin.server is not None or known.alarmed:
+    now = reached.passed(part)
+    if part.begin.server is not None or reached.alarmed:
         return Followed(now)
-    return Followed(now.with_alarm(), None, _alarm(part, known, part.earliest))
+    return Followed(now.with_alarm(), None, _build_alarm(part, reached, part.earliest))
 
 
-def _of_new_log(part: Segment, known: Reached) -> Followed:
+def _follow_new_log(part: Segment, reached: Reached) -> Followed:
     """A new epoch where it is proven; an alarm where it is not, or not from which record on."""
-    begin, now = part.begin, known.restarted(part)
-    is_new = known.is_new_server(begin)
-    proven = is_new or begin.server != known.server or begin.proves
+    begin, now = part.begin, reached.restarted(part)
+    is_new = reached.is_new_server(begin)
+    proven = is_new or begin.server != reached.server or begin.proves
     restart, alarm = None, None
     if proven and now.started is not None:
         restart = Restart(part.domain, part.first, begin.position, begin.time, now.started)
-    unsure_from = None if is_new else known.again_from
+    unsure_from = None if is_new else reached.again_from
     is_doubtful = now.started is not None and part.earliest < now.started
     if not proven or unsure_from is not None or is_doubtful:
-        alarm = _alarm(part, known, begin.time)._replace(first=unsure_from or part.first)
+        alarm = _build_alarm(part, reached, begin.time)._replace(first=unsure_from or part.first)
         now = now.with_alarm()
     return Followed(now, restart, alarm)
 
 
-def _alarm(part: Segment, known: Reached, time: int) -> Alarm:
-    before, after = (known.position, known.time), (part.begin.position, time)
+def _build_alarm(part: Segment, reached: Reached, time: int) -> Alarm:
+    before, after = (reached.position, reached.time), (part.begin.position, time)
     of_offsets = part.log.startswith(OFFSETS)
     return Alarm(part.domain, part.first, part.first, before, after, of_offsets)

@@ -1,4 +1,4 @@
-"""How the tables do, as both `status` and the report tell it."""
+"""Status records of tables, for `status`, the report and the demo."""
 
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def ask_status(lake: AskedLake, tables: list[Table], everything: list[Table]) -> "PipelineStatus":
-    """The status records of the tables, and what else there is to tell.
+    """The status records of the tables, unread topics and lines, and tables without YAML.
 
     `everything` are all tables that are configured, of which `tables` may be some. A record is one
     of `gold.status.table_status`, with its `warnings`, and with what no table reads of its feeds:
@@ -28,7 +28,7 @@ def ask_status(lake: AskedLake, tables: list[Table], everything: list[Table]) ->
     asked = [of(lake, tables) for of in (unreadable_files, waiting_deletes)]
     warnings = [warnings_of(lake.target, tables), *asked]
     unread = unread_of(lake, everything)
-    known = table_status.status_of(lake, tables)
+    statuses = table_status.status_of(lake, tables)
     feeds = {t.table: {feed_name(t, source) for source in t.feeds} for t in tables}
     read = set[str]().union(*feeds.values())
     unread = [each for each in unread if each.feed in read]
@@ -36,7 +36,7 @@ def ask_status(lake: AskedLake, tables: list[Table], everything: list[Table]) ->
         record
         | {"warnings": _texts_of(record["table"], warnings)}
         | _unread_of(unread, feeds[record["table"]])
-        for record in known
+        for record in statuses
     ]
     return PipelineStatus(records, unread, without_yaml(lake.target, everything))
 
@@ -47,6 +47,6 @@ def _texts_of(table: str, warnings: Sequence[Mapping[str, Sequence[str]]]) -> li
 
 def _unread_of(unread: "Sequence[Unread]", feeds: Container[str]) -> dict[str, Any]:
     """What no table reads of a table's feeds, as a part of its status record."""
-    own = [each for each in unread if each.feed in feeds]
-    topics = {topic: count for each in own for topic, count in each.topics.items()}
-    return {"unread_topics": topics, "unread_lines": sum(each.lines for each in own)}
+    of_table = [each for each in unread if each.feed in feeds]
+    topics = {topic: count for each in of_table for topic, count in each.topics.items()}
+    return {"unread_topics": topics, "unread_lines": sum(each.lines for each in of_table)}
