@@ -19,7 +19,7 @@ from silver.contract import DELETE, TRUNCATE, UPSERT
 from silver.decode.types import can_widen, parse_type
 from silver.fold.arrow import FoldPlan
 from silver.fold.rules import Cutoff, FoldRules
-from silver.fold.spark import Counts, fold, observe
+from silver.fold.spark import Counts, count, fold, observe
 from silver.storage.row_columns import FEW, all_of, column, hash_change
 
 _CONDITION = "AUTOCDC_MICROBATCH_VALIDATION."
@@ -186,11 +186,14 @@ class FlowBatch:
             cutoffs=(Cutoff(into.state.cutoff),) if into.state.cutoff else (),
         )
         plan = FoldPlan(rules, tuple(definition.keys), definition.keeps_history)
-        folded = observe(fold(changes.withColumn("_new", F.lit(True)), stored, plan))
+        folded = fold(changes.withColumn("_new", F.lit(True)), stored, plan)
         if not definition.keeps_history:
             live = {v: F.when(~F.col("_deleted"), column(v)) for v in self._values}
-            folded = folded._replace(rows=folded.rows.withColumns(live))
-        return into.state.write_batch(folded, self.number)
+            folded = folded.withColumns(live)
+        if isinstance(into.spark, SparkSession):
+            return into.state.write_batch(observe(folded), self.number)
+        with _keep_computed(folded):
+            return into.state.write_batch(count(folded), self.number)
 
     @cached_property
     def row_counts(self) -> Mapping[str, int]:

@@ -67,16 +67,16 @@ class Counts(NamedTuple):
 class Observed(NamedTuple):
     """Folded rows that are to be written, without the columns of the counts.
 
-    `seen` has the counts once the rows are written.
+    `seen` has the counts: at once, or once the rows are written.
     """
 
     rows: DataFrame
-    seen: Observation
+    seen: Observation | Mapping[str, Any]
 
     @property
     def counts(self) -> Counts:
         """The counts; waits for the write."""
-        return counts_of(self.seen.get)
+        return counts_of(self.seen.get if isinstance(self.seen, Observation) else self.seen)
 
 
 def fold(
@@ -123,14 +123,31 @@ def observe(folded: DataFrame, left: Column | None = None) -> Observed:
 
     The counts are taken while the rows are written.
     """
-    seen, counted = Observation(), [name for name, _ in COUNTS]
+    seen = Observation()
     other = F.lit(False) if left is None else F.coalesce(left, F.lit(False))
-    write = F.col("_write") & ~other
-    row_counts = {"rows": F.count_if(write), "left": F.count_if(F.col("_write") & other)}
-    sums = row_counts | {name: F.sum(name) for name in counted}
-    rows = folded.observe(seen, *[sum.alias(name) for name, sum in sums.items()])
+    return Observed(_select_written(folded.observe(seen, *_sum_counts(other)), other), seen)
+
+
+def count(folded: DataFrame) -> Observed:
+    """The same, with the counts taken at once, by a query of their own.
+
+    For writes of which Spark sends the client no counts: a MERGE through Spark Connect.
+    """
+    other = F.lit(False)
+    (seen,) = folded.agg(*_sum_counts(other)).collect()
+    return Observed(_select_written(folded, other), seen.asDict())
+
+
+def _sum_counts(other: Column) -> list[Column]:
+    write = F.col("_write")
+    row_counts = {"rows": F.count_if(write & ~other), "left": F.count_if(write & other)}
+    sums = row_counts | {name: F.sum(name) for name, _ in COUNTS}
+    return [sum.alias(name) for name, sum in sums.items()]
+
+
+def _select_written(folded: DataFrame, other: Column) -> DataFrame:
     marks = [c for c in ("_write", "_keeps_values") if c in folded.columns]
-    return Observed(rows.where(write).drop(*marks, *counted), seen)
+    return folded.where(F.col("_write") & ~other).drop(*marks, *[name for name, _ in COUNTS])
 
 
 def counts_of(seen: Mapping[str, Any]) -> Counts:

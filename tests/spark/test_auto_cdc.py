@@ -245,7 +245,7 @@ def test_a_call_that_began_before_another_wrote_is_refused(
 ) -> None:
     target, options = tmp_path / "t", {"tombstones_in_target": in_target}
     _flow(spark, spark.createDataFrame([(1, "a", "x", "I", 1)], COLUMNS), target, **options)
-    monkeypatch.setattr(state.FlowState, "newest", 0)
+    monkeypatch.setattr(state.FlowState, "newest_batch", 0)
     late = spark.createDataFrame([(1, "b", "x", "I", 2), (2, "b", "x", "I", 2)], COLUMNS)
     with pytest.raises(AutoCdcError) as refused:
         _flow(spark, late, target, **options)

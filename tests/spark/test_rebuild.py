@@ -133,7 +133,7 @@ def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
     (half_swapped / "_delta_log").mkdir(parents=True)
     (half_swapped / "part-0.zstd.parquet").write_bytes(b"no commit knows it")
     with monkeypatch.context() as patched:
-        patched.setattr(swap, "_replace_shared", killed)
+        patched.setattr(swap, "_record_swap", killed)
         with pytest.raises(Killed):
             rebuild_table(spark, target, HISTORY, quiet, [HISTORY])
     (swapping,) = swap.list_unfinished(spark, target)
