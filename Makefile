@@ -44,7 +44,7 @@ test-slow: venv  # what these two leave out: more cases, more kills, larger figu
 	LAKEHOUSE_EXAMPLES=3000 $(BIN)/python -m pytest tests/properties/test_fold.py tests/properties/test_fold_key.py
 
 test-bundle: venv  # the bundle, the wheel, and that the code uses nothing that serverless compute lacks
-	$(BIN)/python -m pytest tests/bundle tests/unit/test_architecture.py tests/unit/test_function_memory.py
+	$(BIN)/python -m pytest tests/bundle tests/unit/tree/test_architecture.py tests/unit/tree/test_function_memory.py
 
 test-connect: venv $(DATABRICKS)/.made  # tests/spark on a Spark Connect server; the main job through databricks-connect
 	$(BIN)/python -m tests.connect $(BIN)/python -m pytest tests/spark tests/connect

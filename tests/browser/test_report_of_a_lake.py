@@ -12,7 +12,7 @@ from lakehouse.config.target import Target
 from lakehouse.storage.lake import Lake
 from tests.browser.conftest import look
 from tests.browser.test_report_page import expected, numbers
-from tests.status_lake import TABLES, fill
+from tests.helpers.status_lake import TABLES, fill
 
 
 def test_the_report_of_a_lake_shows_what_status_prints(

@@ -9,7 +9,7 @@ from selenium.webdriver import Chrome
 
 from gold.report.html import render_page
 from tests.browser.conftest import Opened, look
-from tests.report_parts import IN_TROUBLE, TROUBLE, large, record, report
+from tests.helpers.report_parts import IN_TROUBLE, TROUBLE, large, record, report
 
 SCHEMES = ("light", "dark")
 WIDTHS = (1280, 400)

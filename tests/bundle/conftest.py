@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wheel import PROJECT, build_wheel, install_wheel
+from tests.helpers.wheel import PROJECT, build_wheel, install_wheel
 
 
 @pytest.fixture(scope="session")

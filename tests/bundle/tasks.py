@@ -11,7 +11,7 @@ from typing import Any
 from tests.bundle.finding import Finding, Rule
 from tests.bundle.graph import dependencies, order
 from tests.bundle.reading import Bundle, resolved
-from tests.wheel import PROJECT
+from tests.helpers.wheel import PROJECT
 
 if sys.version_info >= (3, 11):
     import tomllib

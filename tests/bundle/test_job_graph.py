@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 
 from lakehouse.config.loading import load_tables
 from lakehouse.config.target import Target
-from tests import lake
 from tests.bundle.conftest import ended
 from tests.bundle.reading import Bundle, read
 from tests.bundle.runner import Program, Step, run
-from tests.captures import check, lines
+from tests.helpers import lake
+from tests.helpers.captures import check, lines
 
 TABLES = ("customers", "orders")
 CAPTURE = "small_with_schemas"

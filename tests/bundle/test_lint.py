@@ -10,7 +10,7 @@ from docs.generate_bundle import repository_files
 from tests.bundle.lint import lint
 from tests.bundle.models import check_models
 from tests.bundle.reading import read, targets
-from tests.wheel import PROJECT
+from tests.helpers.wheel import PROJECT
 
 
 class Fault(NamedTuple):

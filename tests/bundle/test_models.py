@@ -4,7 +4,7 @@ import pytest
 
 from tests.bundle.models import check_resource
 from tests.bundle.reading import read, targets
-from tests.wheel import PROJECT
+from tests.helpers.wheel import PROJECT
 
 RESOURCES = [
     pytest.param(target, kind, key, id=f"{target}-{kind}.{key}")

@@ -3,7 +3,7 @@
 import pytest
 
 from cdc_lakehouse.project.rendering import ProjectAnswers, render_project
-from tests.wheel import PROJECT
+from tests.helpers.wheel import PROJECT
 
 GUIDE, COSTS = "docs/guides/databricks.md", "docs/guides/costs-on-databricks.md"
 

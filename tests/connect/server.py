@@ -17,7 +17,7 @@ from lakehouse.config.target import Target
 from lakehouse.spark.java import use_java
 from lakehouse.spark.local_settings import local_settings
 from lakehouse.spark.scratch import make_temporary
-from tests.wheel import build_wheel, install_wheel
+from tests.helpers.wheel import build_wheel, install_wheel
 
 MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
 LONGEST_START = 180.0

@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 from lakehouse.config.loading import load_tables, load_target
 from lakehouse.config.target import Target
 from lakehouse.storage.names import schema_name, table_name
-from tests import truth
-from tests.captures import comparable, lines
 from tests.conftest import REMOTE
-from tests.lake import land
+from tests.helpers import truth
+from tests.helpers.captures import comparable, lines
+from tests.helpers.lake import land
 
 PROJECT = Path(__file__).parents[2]
 PYTHON = PROJECT / ".venv-databricks" / "bin" / "python"

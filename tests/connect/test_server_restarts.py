@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from lakehouse.config.loading import load_target
-from tests.captures import lines
 from tests.connect.server import free_port, serving
 from tests.e2e.one_table import command, succeeds
-from tests.lake import land
+from tests.helpers.captures import lines
+from tests.helpers.lake import land
 
 PROJECT = Path(__file__).parents[2]
 

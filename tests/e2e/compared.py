@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from lakehouse.config.target import Target
-from tests import lake, truth
 from tests.e2e.postgres import Postgres
+from tests.helpers import lake, truth
 
 Row = dict[str, Any]
 AT_THE_SOURCE = {"mixed_case": "Mixed Case"}

@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 from cdc_lakehouse.cli.work.rebuild import rebuild_table
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from tests import lake
-from tests.avro import envelope_schema, optional, packed
 from tests.e2e.apicurio import Apicurio, Ids
 from tests.e2e.kafka_broker import Broker
 from tests.e2e.parts import needs_kafka
+from tests.helpers import lake
+from tests.helpers.avro import envelope_schema, optional, packed
 
 Given = dict[str, Any]
 KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}

@@ -12,9 +12,9 @@ import pytest
 from gold.views.catalog import read_view
 from lakehouse.config.loading import load_tables
 from lakehouse.config.target import Target
-from tests.captures import CONFIGURATIONS
 from tests.e2e.cluster import cluster
 from tests.e2e.parts import ROOT
+from tests.helpers.captures import CONFIGURATIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

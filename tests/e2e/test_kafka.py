@@ -17,11 +17,11 @@ from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Memory
 from lakehouse.storage.names import table_name
 from silver.fold.order_key import sequence_of
-from tests import lake
-from tests.captures import shop
 from tests.conftest import target_at
 from tests.e2e.kafka_broker import Broker
 from tests.e2e.parts import needs_kafka
+from tests.helpers import lake
+from tests.helpers.captures import shop
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "shop" / "events"
 # What tells where a record lay, and so differs between a file and a topic.

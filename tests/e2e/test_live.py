@@ -11,7 +11,6 @@ import yaml
 
 from lakehouse.config.loading import load_tables
 from lakehouse.config.target import Target
-from tests.captures import yaml_file
 from tests.e2e import compared, connector, kafka_broker, postgres, reader, workload
 from tests.e2e.kafka_broker import Broker
 from tests.e2e.live import (
@@ -30,6 +29,7 @@ from tests.e2e.parts import ROOT, Process, needs_kafka, wait_for
 from tests.e2e.postgres import Postgres
 from tests.e2e.reader import Reader, halves, steps_back
 from tests.e2e.writers import write
+from tests.helpers.captures import yaml_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,6 @@ import yaml
 
 from lakehouse.config.loading import load_tables
 from lakehouse.config.target import Target
-from tests import lake, mariadb_truth
 from tests.e2e import connector, kafka_broker, mariadb, workload_mariadb
 from tests.e2e.live import (
     CATCH_UP_SECONDS,
@@ -30,6 +29,7 @@ from tests.e2e.live import (
 from tests.e2e.mariadb import MariaDb
 from tests.e2e.parts import Process, needs_kafka, wait_for
 from tests.e2e.writers import write
+from tests.helpers import lake, mariadb_truth
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

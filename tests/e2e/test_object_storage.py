@@ -17,7 +17,7 @@ from lakehouse.spark.local_settings import CENTRAL
 from lakehouse.storage.locks import hold_locks
 from tests.e2e.one_table import TABLE, answer, command, events, succeeds
 from tests.e2e.parts import ROOT, free_port
-from tests.object_store import BUCKET, ENVIRONMENT, object_store, store_target
+from tests.helpers.object_store import BUCKET, ENVIRONMENT, object_store, store_target
 from tests.pages.dialogue import follow
 from tests.pages.shell import Shell
 

@@ -23,11 +23,11 @@ from gold.source_check.verified import read_verified, utc_now
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
-from tests import captures, lake
-from tests.captures import lines
 from tests.conftest import target_at
 from tests.e2e.parts import ROOT
-from tests.records import SHOP
+from tests.helpers import captures, lake
+from tests.helpers.captures import lines
+from tests.helpers.records import SHOP
 
 pytestmark = pytest.mark.live
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.helpers.wheel import build_wheel
 from tests.pages.shell import ROOT, WIDTH, Shell, Told
-from tests.wheel import build_wheel
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

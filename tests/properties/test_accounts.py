@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from silver.state.table_state import TableState
 from tests.conftest import target_at
-from tests.core import one_pass, table
-from tests.oracle import Event
+from tests.helpers.core import one_pass, table
+from tests.helpers.oracle import Event
 from tests.properties.budget import budget
 
 pytestmark = pytest.mark.slow

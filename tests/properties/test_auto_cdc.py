@@ -19,9 +19,9 @@ from cdc_lakehouse import auto_cdc
 from cdc_lakehouse.flows import publication, state
 from cdc_lakehouse.flows.batch import FlowTarget
 from cdc_lakehouse.flows.tables import FlowTable
-from tests import core, oracle
 from tests.conftest import REMOTE
-from tests.oracle import Event
+from tests.helpers import core, oracle
+from tests.helpers.oracle import Event
 from tests.properties.budget import budget
 
 ASIDE = {"stored_as_scd_type": 1, "apply_as_truncates": "op = 'truncate'"}

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests import core, oracle
 from tests.conftest import target_at
-from tests.oracle import Event
+from tests.helpers import core, oracle
+from tests.helpers.oracle import Event
 from tests.properties.budget import budget
 
 

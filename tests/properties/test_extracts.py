@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 from lakehouse.spark.local_rows import local_rows
 from silver.snapshot_source.row_digests import KEY_DIGEST, VALUE_DIGEST, with_digests
-from tests import extract_lake, oracle
 from tests.conftest import target_at
-from tests.oracle import Event
+from tests.helpers import extract_lake, oracle
+from tests.helpers.oracle import Event
 from tests.properties.budget import budget
 
 pytestmark = pytest.mark.slow

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import oracle
-from tests.fold_lake import COLUMNS, FoldLake, change, is_truncate
-from tests.oracle import Event
+from tests.helpers import oracle
+from tests.helpers.fold_lake import COLUMNS, FoldLake, change, is_truncate
+from tests.helpers.oracle import Event
 from tests.properties.budget import budget
 
 APPLIED = ("inserted", "updated", "deleted", "delete_unknown")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silver.fold.rules import OUTCOMES, Cutoff, FoldRules
-from tests.one_key import COLUMNS, SECOND, Change, CurrentKey, HistoryKey, cutoff
+from tests.helpers.one_key import COLUMNS, SECOND, Change, CurrentKey, HistoryKey, cutoff
 from tests.properties.budget import budget
 
 SEEDS = st.integers(0, 2**32)

@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from tests import flat, oracle
-from tests.builders import table
-from tests.flat import Stop
-from tests.oracle import Event
+from tests.helpers import flat, oracle
+from tests.helpers.builders import table
+from tests.helpers.flat import Stop
+from tests.helpers.oracle import Event
 
 pytestmark = pytest.mark.slow
 

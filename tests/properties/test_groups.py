@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.conftest import target_at
-from tests.groups_core import ITEMS, ORDERS, Change, End, Killed, Shop, order
+from tests.helpers.groups_core import ITEMS, ORDERS, Change, End, Killed, Shop, order
 from tests.properties.budget import budget
 
 pytestmark = pytest.mark.slow

@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
 from lakehouse.config.target import Target
-from tests import oracle
 from tests.conftest import REMOTE
-from tests.lake import land
-from tests.oracle import Event
+from tests.helpers import oracle
+from tests.helpers.lake import land
+from tests.helpers.oracle import Event
 from tests.properties.budget import budget
 
 pytestmark = pytest.mark.slow

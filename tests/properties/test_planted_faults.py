@@ -22,7 +22,7 @@ from silver.fold.current import CurrentFold
 from silver.fold.law import KeyFold
 from silver.fold.rules import Cutoff, FoldRules
 from silver.fold.versions import HistoryFold
-from tests.flat_sources import STREAMS
+from tests.helpers.flat_sources import STREAMS
 from tests.properties.test_streams import check_stream
 
 pytestmark = pytest.mark.slow

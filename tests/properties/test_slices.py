@@ -24,7 +24,7 @@ from silver.decode.arrow import (
 )
 from silver.decode.columns import Columns, known_columns
 from silver.decode.protocols.rows import with_fault_column
-from tests.both_ways import batch, both_ways, same
+from tests.helpers.both_ways import batch, both_ways, same
 from tests.properties.budget import GIVEN
 
 MIXTURES = int(GIVEN or 30)

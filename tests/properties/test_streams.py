@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.flat_sources import FLAT, STREAMS, source_of
+from tests.helpers.flat_sources import FLAT, STREAMS, source_of
+from tests.helpers.source_lake import TABLES, SourceLake
+from tests.helpers.sources import Sent
 from tests.properties.budget import budget
-from tests.source_lake import TABLES, SourceLake
-from tests.sources import Sent
 
 SEEDS = st.integers(0, 2**32)
 

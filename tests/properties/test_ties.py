@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 
 from gold.views import agreement
 from silver.audit.verify import verify
-from tests import lake, oracle
-from tests.builders import table
 from tests.conftest import target_at
-from tests.oracle import Event
+from tests.helpers import lake, oracle
+from tests.helpers.builders import table
+from tests.helpers.oracle import Event
+from tests.helpers.sums import sums
 from tests.properties.budget import budget
 from tests.properties.test_formats import PLAIN, ROWS, row
-from tests.sums import sums
 
 pytestmark = pytest.mark.slow
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from lakehouse.run.memory import Memory
-from tests import core, oracle
 from tests.conftest import target_at
-from tests.going_on import Lake
-from tests.oracle import Event
+from tests.helpers import core, oracle
+from tests.helpers.going_on import Lake
+from tests.helpers.oracle import Event
+from tests.helpers.sums import sums
 from tests.properties.budget import budget
 from tests.properties.test_convergence import delivery, stream
-from tests.sums import sums
 
 
 def ordinary(random: Random, length: int) -> list[Event]:

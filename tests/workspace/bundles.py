@@ -13,7 +13,7 @@ from tests.bundle.lint import lint
 from tests.bundle.models import check_models
 from tests.bundle.reading import Bundle, read, resolved
 from tests.bundle.runner import FAILED, run
-from tests.wheel import build_wheel, install_wheel
+from tests.helpers.wheel import build_wheel, install_wheel
 from tests.workspace.compute import started
 from tests.workspace.folders import Refused, Workspace
 

@@ -1,0 +1,80 @@
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from cdc_lakehouse.cli.work.maintain import tend_tables
+from lakehouse.config.table import Table
+from lakehouse.config.target import CleanLanding, Target
+from lakehouse.run import ledger
+from lakehouse.storage import names
+from lakehouse.storage.lake import Lake, LakeTable
+from lakehouse.storage.upkeep import read_facts
+from silver.storage import layout
+from silver.storage.layout import DIGEST_COLUMNS
+from tests.helpers import lake
+
+pytestmark = pytest.mark.slow
+
+TABLE = Table.model_validate(
+    {"table": "t", "source": {"format": "ydb", "path": "t"}, "keys": ["id"]}
+)
+MANY = 52
+
+
+def planted(spark: SparkSession, target: Target) -> str:
+    """A table of many small files, each with a deletion vector; returns its SQL name."""
+    table = LakeTable(Lake(spark, target), "silver", "t_digests")
+    layout.ensure_table(table, [], DIGEST_COLUMNS)
+    name = table.name
+    numbered = spark.range(MANY * 4).repartitionByRange(MANY, "id")
+    first, *others = DIGEST_COLUMNS
+    empty = [F.lit(None).cast(c.type).alias(c.name) for c in others]
+    digest = F.col("id").cast("string").cast(first.type).alias(first.name)
+    numbered.select(digest, *empty).writeTo(name).append()
+    spark.sql(f"DELETE FROM {name} WHERE string({first.name}) % 4 = 0")
+    return name
+
+
+def test_more_than_fifty_deletion_vectors_are_compacted_and_a_dry_run_only_says_so(
+    spark: SparkSession, target: Target
+) -> None:
+    name = planted(spark, target)
+    assert read_facts(spark, name).vectors == MANY
+    told: list[str] = []
+    tend_tables(spark, target, [TABLE], True, told.append, shared=False)
+    assert read_facts(spark, name).vectors == MANY
+    assert f"  would compact: {MANY} deletion vectors, more than 50" in told
+    (entry,) = tend_tables(spark, target, [TABLE], False, told.append, shared=False)
+    after = read_facts(spark, name)
+    assert (after.vectors, after.files, spark.table(name).count()) == (0, 1, MANY * 3)
+    assert entry.counts == {"tables_compacted": 1}
+    told.clear()
+    (entry,) = tend_tables(spark, target, [TABLE], False, told.append, shared=False)
+    assert (told, entry.counts) == ([], {})
+    assert ledger.read_entries(spark, target).where("table = 't'").count() == 1
+    old = spark.sql(f"SELECT count(*) FROM {name} VERSION AS OF 1").collect()[0][0]
+    assert old == MANY * 4
+    assert names.table_exists(spark, target, "silver", "t_digests")
+
+
+def test_landing_files_of_bronze_go_after_a_time_and_their_rows_stay(
+    spark: SparkSession, target: Target
+) -> None:
+    lake.land(target, "t", "a.jsonl", ['{"key":[1],"update":{"a":"b"},"ts":[1,1]}'])
+    file = Path(target.landing, "t", "a.jsonl")
+    os.utime(file, (0, 0))
+    lake.run(spark, target, [TABLE])
+    cleaning = target.model_copy(update={"clean_landing": CleanLanding(after="30 days")})
+    told: list[str] = []
+    tend_tables(spark, cleaning, [TABLE], True, told.append)
+    assert file.is_file()
+    assert "landing: 1 file of bronze, older than 30 days, would be deleted" in told
+    entries = tend_tables(spark, cleaning, [TABLE], False, told.append)
+    (bronze,) = [entry for entry in entries if entry.layer == "bronze"]
+    assert (bronze.status, bronze.counts["landing_files_cleaned"]) == ("ok", 1)
+    assert not file.exists()
+    lake.run(spark, target, [TABLE])
+    assert spark.table(names.table_name(target, "bronze", "t")).count() == 1

@@ -1,0 +1,148 @@
+"""A table built anew from bronze beside the live one, killed on the way, and swapped in."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc_lakehouse.cli.check.dead_letters import acknowledge_letters
+from cdc_lakehouse.cli.work.erase import Erasure, erase_key
+from cdc_lakehouse.cli.work.rebuild import rebuild_table
+from gold import job as gold
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
+from lakehouse.storage import names
+from silver import table_run
+from silver.audit.verify import verify
+from silver.changelog.dead_letter_list import Wanted, dead_letters
+from silver.maintenance import swap
+from tests.helpers.arrivals import applied, arrive
+from tests.helpers.lake import quiet, rows
+
+pytestmark = pytest.mark.slow
+
+ITEMS = Table.model_validate(
+    {
+        "table": "t",
+        "source": {"format": "rows", "path": "t"},
+        "keys": ["id"],
+        "columns": {"id": "int", "v": "string", "w": "string", "seq": "bigint"},
+        "sequence_by": "seq",
+    }
+)
+HISTORY = Table.model_validate(
+    ITEMS.model_dump(exclude_unset=True)
+    | {"stored_as_scd_type": 2, "except_column_list": ["w"], "columns": {"id": "int"}}
+)
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def killed(*_: object) -> None:
+    raise Killed
+
+
+def kill_rebuild(
+    spark: SparkSession, target: Target, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rebuild that ends when its log is written and its table is not."""
+    with monkeypatch.context() as patched:
+        patched.setattr(table_run, "write_batch", killed)
+        with pytest.raises(Killed):
+            rebuild_table(spark, target, table, quiet, [table])
+
+
+def change(key: int, seq: int) -> dict[str, object]:
+    return {"id": key, "v": f"v{seq}", "w": "w", "seq": seq}
+
+
+def published(spark: SparkSession, target: Target, table: Table) -> list[str]:
+    applied(spark, target, table)
+    gold.publish(spark, target, [table], "run", quiet)
+    return shown(spark, target)
+
+
+def shown(spark: SparkSession, target: Target, view: str = "t") -> list[str]:
+    return sorted(f"{row['id']} {row['v']}" for row in rows(spark, target, view))
+
+
+def test_a_damaged_table_is_built_anew_from_bronze(spark: SparkSession, target: Target) -> None:
+    slip = {"id": 9, "v": "x", "w": "w"}
+    arrive(spark, target, ITEMS, [change(1, 1), change(2, 2), change(1, 3), slip], 1)
+    assert published(spark, target, ITEMS) == ["1 v3", "2 v2"]
+    assert acknowledge_letters(spark, target, [ITEMS], Wanted(), "a slip") == [("t", 1)]
+    name = names.table_name(target, "silver", "t")
+    spark.sql(f"UPDATE {name} SET v = 'wrong' WHERE id = 1")
+    arrive(spark, target, ITEMS, [change(3, 4)], 2)
+    told: list[str] = []
+    rebuild_table(spark, target, ITEMS, told.append, [ITEMS])
+    assert shown(spark, target) == ["1 v3", "2 v2", "3 v4"]
+    assert "  1 dead letter  " in " ".join(told)
+    open_, every = (dead_letters(spark, target, [ITEMS], Wanted(resolved=r)) for r in (False, True))
+    assert open_ is not None and open_.isEmpty()
+    assert every is not None and [row["acknowledged"] for row in every.collect()] == ["a slip"]
+    assert swap.list_unfinished(spark, target) == []
+    arrive(spark, target, ITEMS, [change(2, 5)], 3)
+    assert published(spark, target, ITEMS) == ["1 v3", "2 v5", "3 v4"]
+    entries = ledger.read_entries(spark, target).where("layer = 'silver'").collect()
+    assert [e["counts"].get("rebuilt") for e in entries if "rebuilt" in e["counts"]] == [5]
+
+
+def test_a_rebuild_that_goes_on_after_runs_of_the_live_table_lets_nothing_be_read_twice(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrive(spark, target, ITEMS, [change(1, 1)], 1)
+    published(spark, target, ITEMS)
+    kill_rebuild(spark, target, ITEMS, monkeypatch)
+    for batch in (2, 3, 4):
+        arrive(spark, target, ITEMS, [change(batch, batch)], batch)
+        applied(spark, target, ITEMS)
+    arrive(spark, target, ITEMS, [change(5, 5)], 5)
+    rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
+    assert shown(spark, target) == [f"{n} v{n}" for n in range(1, 6)]
+    applied(spark, target, ITEMS)
+    assert [law.law for law in verify(spark, target, ITEMS, {}) if not law.holds] == []
+    arrive(spark, target, ITEMS, [change(6, 6)], 6)
+    assert published(spark, target, ITEMS) == [f"{n} v{n}" for n in range(1, 7)]
+
+
+def test_an_erasure_drops_the_rebuild_that_was_killed(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrive(spark, target, ITEMS, [change(1, 1), {"id": 2, "v": "to be forgotten", "seq": 2}], 1)
+    published(spark, target, ITEMS)
+    kill_rebuild(spark, target, ITEMS, monkeypatch)
+    erase_key(spark, target, Erasure(ITEMS, {"id": "2"}, False, quiet), [ITEMS])
+    assert swap.list_unfinished(spark, target) == []
+    rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
+    assert shown(spark, target) == ["1 v1"]
+
+
+def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrive(spark, target, ITEMS, [change(1, 1), change(2, 2), change(1, 3)], 1)
+    assert published(spark, target, ITEMS) == ["1 v3", "2 v2"]
+    kill_rebuild(spark, target, HISTORY, monkeypatch)
+    (begun,) = swap.list_unfinished(spark, target)
+    assert begun.step == swap.BUILDING
+    half_swapped = Path(target.lake, "silver", "t_history")
+    (half_swapped / "_delta_log").mkdir(parents=True)
+    (half_swapped / "part-0.zstd.parquet").write_bytes(b"no commit knows it")
+    with monkeypatch.context() as patched:
+        patched.setattr(swap, "_record_swap", killed)
+        with pytest.raises(Killed):
+            rebuild_table(spark, target, HISTORY, quiet, [HISTORY])
+    (swapping,) = swap.list_unfinished(spark, target)
+    assert swapping == begun._replace(step=swap.SWAPPING)
+    assert names.table_exists(spark, target, "silver", "t_history")
+    assert shown(spark, target) == ["1 v3", "2 v2"]
+    assert rows(spark, target, "t")[0].keys() == {"id", "v", "w", "seq"}
+    arrive(spark, target, HISTORY, [change(2, 4)], 2)
+    assert published(spark, target, HISTORY) == ["1 v3", "2 v4"]
+    assert shown(spark, target, "t_history") == ["1 v1", "1 v3", "2 v2", "2 v4"]
+    assert rows(spark, target, "t")[0].keys() == {"id", "v", "seq"}
+    assert swap.list_unfinished(spark, target) == []

@@ -1,0 +1,244 @@
+"""`publish: table`: what other engines read in `lake/gold/T` is what gold shows."""
+
+import json
+import re
+from typing import Any
+from unittest.mock import patch
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc_lakehouse.cli.work.erase import Erasure, erase_key
+from cdc_lakehouse.cli.work.rebuild import rebuild_table
+from gold import published
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage import names
+from tests.helpers.lake import land, run
+from tests.helpers.lake import rows as shown
+from tests.pages.shell import ROOT
+
+Row = dict[str, Any]
+OPTIONS: dict[str, Any] = {
+    "table": "orders",
+    "source": {"format": "rows", "path": "orders"},
+    "keys": ["id"],
+    "columns": {"id": "bigint", "note": {"type": "string", "sensitive": True}, "odd name": "int"},
+    "sequence_by": "at",
+    "except_column_list": ["at", "op"],
+    "apply_as_deletes": "op = 'D'",
+    "apply_as_truncates": "op = 'T'",
+    "publish": "table",
+    "change_data_feed": True,
+}
+
+
+def orders(**more: Any) -> Table:
+    return Table.model_validate(OPTIONS | more)
+
+
+class Source:
+    """Rows with a version that only grows."""
+
+    def __init__(self, target: Target) -> None:
+        self.target, self.at = target, 0
+
+    def write(self, *rows: Row) -> None:
+        lines = []
+        for row in rows:
+            self.at += 1
+            lines.append(json.dumps({"op": "U", "at": self.at} | row))
+        land(self.target, "orders", f"{self.at}.jsonl", lines)
+
+
+def key(row: Row) -> str:
+    return repr(sorted(row.items(), key=str))
+
+
+def plain(rows: list[Row]) -> list[str]:
+    return sorted(key({n.replace(" ", "_"): v for n, v in row.items()}) for row in rows)
+
+
+def folder(target: Target, view: str = "orders") -> str:
+    return f"{target.lake}/gold/{view}"
+
+
+def of_spark(spark: SparkSession, target: Target, view: str = "orders") -> list[Row]:
+    frame = spark.read.format("delta").load(folder(target, view))
+    return [row.asDict() for row in frame.collect()]
+
+
+def agree(spark: SparkSession, target: Target, view: str = "orders") -> int:
+    """Spark, polars and delta-rs read the rows of gold; how many."""
+    told = plain(shown(spark, target, view))
+    place = folder(target, view)
+    assert plain(of_spark(spark, target, view)) == told
+    if view == "orders":
+        assert plain(pl.read_delta(place).to_dicts()) == told
+        assert plain(DeltaTable(place).to_pyarrow_table().to_pylist()) == told
+    protocol = DeltaTable(place).protocol()
+    assert protocol.min_reader_version == 1
+    assert not protocol.reader_features
+    return len(told)
+
+
+def fed(target: Target) -> list[str]:
+    """The rows that a reader holds who applies the change feed from version 0 on."""
+    held: dict[int, Row] = {}
+    table = DeltaTable(folder(target)).load_cdf(starting_version=0).read_all()
+    changes = [dict(row) for row in _dicts(table)]
+    order = {"delete": 0, "update_preimage": 0, "insert": 1, "update_postimage": 1}
+    changes.sort(key=lambda row: (row["_commit_version"], order[row["_change_type"]]))
+    for row in changes:
+        kind = row["_change_type"]
+        values = {n: v for n, v in row.items() if not n.startswith("_")}
+        if order[kind] == 0:
+            assert held.pop(row["id"]) == values
+        else:
+            assert row["id"] not in held
+            held[row["id"]] = values
+    return plain(list(held.values()))
+
+
+def _dicts(table: Any) -> list[Row]:
+    return list(pa.table(table).to_pylist())
+
+
+def kinds(target: Target, version: int) -> list[str]:
+    table = DeltaTable(folder(target)).load_cdf(starting_version=version).read_all()
+    return sorted(row["_change_type"] for row in _dicts(table))
+
+
+@pytest.fixture
+def source(target: Target) -> Source:
+    return Source(target)
+
+
+def test_every_engine_reads_what_gold_shows(
+    spark: SparkSession, target: Target, source: Source
+) -> None:
+    table = orders()
+    source.write(*({"id": n, "note": f"n{n}", "odd name": n, "amount": n} for n in range(1, 7)))
+    run(spark, target, [table])
+    assert agree(spark, target) == 6
+    source.write({"id": 1, "note": "other", "amount": 1}, {"id": 2, "op": "D"}, {"id": 7})
+    run(spark, target, [table])
+    assert agree(spark, target) == 6
+    version = DeltaTable(folder(target)).version()
+    source.write({"id": 3, "note": "n3", "odd name": 3, "amount": 3}, {"id": 4, "amount": 5})
+    run(spark, target, [table])
+    assert kinds(target, version + 1) == ["update_postimage", "update_preimage"]
+    source.write({"op": "T"}, {"id": 9, "amount": 9, "colour": "red"})
+    run(spark, target, [table])
+    assert agree(spark, target) == 1
+    assert fed(target) == plain(of_spark(spark, target))
+    before = DeltaTable(folder(target)).version()
+    run(spark, target, [table])
+    assert DeltaTable(folder(target)).version() == before
+
+
+@pytest.mark.slow
+def test_a_history_is_published_with_its_versions(
+    spark: SparkSession, target: Target, source: Source
+) -> None:
+    table = orders(stored_as_scd_type=2)
+    source.write({"id": 1, "amount": 1}, {"id": 2, "amount": 1})
+    run(spark, target, [table])
+    source.write({"id": 1, "amount": 2}, {"id": 2, "op": "D"}, {"id": 3, "amount": 1})
+    run(spark, target, [table])
+    source.at = 10
+    source.write({"id": 1, "amount": 1})
+    run(spark, target, [table])
+    source.write({"id": 1, "at": 3, "amount": 2}, {"id": 1, "at": 4, "amount": 1})
+    run(spark, target, [table])
+    assert agree(spark, target) == 2
+    assert agree(spark, target, "orders_history") == len(shown(spark, target, "orders_history"))
+
+
+@pytest.mark.slow
+def test_a_reader_of_the_feed_holds_the_same_rows_whenever_runs_are_killed(
+    spark: SparkSession, target: Target, source: Source
+) -> None:
+    table = orders()
+    merge, replace = published.PublishedTable._merge, published.PublishedTable._replace
+
+    def killed(*given: Any) -> int:
+        merge(*given)
+        raise KeyboardInterrupt
+
+    def killed_at_first(*given: Any) -> None:
+        replace(*given)
+        raise KeyboardInterrupt
+
+    for at in range(6):
+        source.write(
+            {"id": at % 4, "amount": at}, {"id": (at + 1) % 4, "op": "D"}, {"id": 10 + at},
+            *([{"op": "T"}, {"id": 50, "amount": at}] if at == 3 else []),
+        )  # fmt: skip
+        if at % 2 == 0:
+            killing = {"_merge": killed, "_replace": killed_at_first}
+            with (
+                patch.multiple(published.PublishedTable, **killing),
+                pytest.raises(KeyboardInterrupt),
+            ):
+                run(spark, target, [table])
+        else:
+            run(spark, target, [table])
+            agree(spark, target)
+        assert fed(target) == plain(of_spark(spark, target))
+
+
+@pytest.mark.slow
+def test_a_rebuild_and_an_erasure_reach_the_published_table(
+    spark: SparkSession, target: Target, source: Source, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = orders(columns={"id": "bigint", "note": "string"})
+    texts = ({"id": n, "note": f"someone-{n}", "amount": n} for n in range(5))
+    source.write(*texts)
+    run(spark, target, [table])
+    source.write({"id": 1, "note": "someone-else", "amount": 1})
+    run(spark, target, [table])
+    less = table.model_copy(update={"except_column_list": ["at", "op", "amount"]})
+    rebuild_table(spark, target, less, print, [less])
+    assert agree(spark, target) == 5
+    assert "amount" not in pl.read_delta(folder(target)).columns
+    wanted = Erasure(less, {"id": "1"}, True, print)
+    erase_key(spark, target, wanted, [less])
+    assert agree(spark, target) == 4
+    assert "gone: " in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_new_type_and_a_switch_of_the_feed_are_followed(
+    spark: SparkSession, target: Target, source: Source
+) -> None:
+    table = orders(change_data_feed=False, keys=["id"])
+    source.write({"id": 1, "amount": 1})
+    run(spark, target, [table])
+    source.write({"id": 2, "amount": 1.5})
+    entries = run(spark, target, [orders(comment="all orders")])
+    assert [e.counts.get("published") for e in entries if e.layer == "gold"] != [None]
+    agree(spark, target)
+    shown_as = spark.sql(
+        f"SHOW TBLPROPERTIES {names.table_name(target, 'gold', 'orders')}"
+    ).collect()
+    assert ("delta.enableChangeDataFeed", "true") in {(r["key"], r["value"]) for r in shown_as}
+
+
+def test_the_guide_reads_the_published_table(
+    spark: SparkSession, target: Target, source: Source
+) -> None:
+    page = ROOT / "docs" / "guides" / "reading-gold-from-other-tools.md"
+    source.write({"id": 1, "amount": 1}, {"id": 2, "amount": 2})
+    run(spark, target, [orders()])
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        told: dict[str, Any] = {"spark": spark}
+        exec(block.replace("/data/lake/gold/orders", folder(target)), told)
+        found = told.get("changes", told.get("orders"))
+        count = found.count() if isinstance(found, DataFrame) else len(found)
+        assert count == 2

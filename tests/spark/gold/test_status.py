@@ -1,0 +1,207 @@
+import json
+from datetime import datetime
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from gold.job import publish
+from gold.status.pipeline import STATUS_COLUMNS
+from gold.status.quick import quick_lake
+from gold.status.table_status import read_status, status_of
+from gold.views import catalog
+from lakehouse.config.target import Target
+from lakehouse.run import ledger
+from tests.conftest import target_at
+from tests.helpers.lake import land, quiet, run
+from tests.helpers.status_lake import NOW, TABLES, fill, table
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Target:
+    target = target_at(tmp_path_factory.mktemp("status"))
+    fill(spark, target)
+    return target
+
+
+@pytest.fixture(scope="module")
+def records(spark: SparkSession, lake: Target) -> dict[str, dict[str, Any]]:
+    return {record["table"]: record for record in read_status(spark, lake, TABLES)}
+
+
+def asked(record: dict[str, Any]) -> datetime:
+    """When the status was asked."""
+    return datetime.fromisoformat(record["checked_at"].replace("Z", "+00:00"))
+
+
+def test_rows_are_those_that_gold_shows(records: dict[str, dict[str, Any]]) -> None:
+    found = {name: record["rows"] for name, record in records.items()}
+    assert found == {"clicks": 1, "fresh": 0, "orders": 2, "people": 1}
+
+
+def test_the_watermark_is_the_newest_applied_commit_time(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    orders = records["orders"]
+    assert orders["watermark"] == "2023-11-14T22:13:20Z"
+    assert abs(orders["lag_seconds"] - (asked(orders).timestamp() - 1_700_000_000)) < 2
+    assert (records["fresh"]["watermark"], records["fresh"]["lag_seconds"]) == (None, None)
+
+
+@pytest.mark.parametrize("promise", [0, "1 day"])
+def test_a_row_that_came_after_a_delete_moves_the_watermark(
+    spark: SparkSession, target: Target, promise: Any
+) -> None:
+    seconds = 1_700_000_000
+    for number, (op, row) in enumerate([("c", 1), ("c", 2), ("d", 1), ("u", 2)]):
+        sides = {"before": {"id": row}} if op == "d" else {"after": {"id": row, "n": number}}
+        source = {"connector": "postgresql", "lsn": number, "ts_ms": (seconds + number) * 1000}
+        event = {"op": op, "source": source, "before": None, "after": None, **sides}
+        land(target, "shop", f"{number}.jsonl", [json.dumps(event)])
+        run(spark, target, [watched := table("t", max_staleness=promise)])
+    (record,) = read_status(spark, target, [watched])
+    shown = 0 if promise else 3
+    assert record["watermark"] == f"2023-11-14T22:13:2{shown}Z", record
+
+
+def test_pending_changes_are_those_above_the_applied_pass(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    found = {name: record["pending_changes"] for name, record in records.items()}
+    assert found == {"clicks": 0, "fresh": 0, "orders": 2, "people": 1}
+
+
+def test_a_table_is_stale_when_a_change_waits_for_longer_than_promised(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    orders, people = records["orders"], records["people"]
+    assert orders["stale"] is True
+    since = (asked(orders) - NOW).total_seconds()
+    assert 69 * 60 <= orders["staleness_seconds"] - since < 80 * 60
+    assert (people["stale"], 0 <= people["staleness_seconds"] < 3600) == (False, True)
+    assert records["clicks"]["staleness_seconds"] == 0
+    assert (orders["max_staleness_seconds"], people["max_staleness_seconds"]) == (600, 3600)
+    assert orders["last_failure"] == "no space left"
+
+
+def test_a_failure_of_any_layer_shows_until_that_layer_is_done(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    found = {name: record["last_failure"] for name, record in records.items()}
+    assert found == {
+        "clicks": "bronze: no broker",
+        "fresh": None,
+        "orders": "no space left",
+        "people": None,
+    }
+
+
+def test_the_ledger_tells_which_work_failed_last(spark: SparkSession, lake: Target) -> None:
+    assert ledger.find_failing(spark, lake) == {("bronze", "clicks"), ("silver", "orders")}
+
+
+def test_the_recommended_promise_is_twice_the_p95_and_seven_minutes(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    assert records["orders"]["apply_p95_seconds"] == pytest.approx(17.95)
+    assert records["orders"]["recommended_max_staleness_minutes"] == 8
+    assert records["fresh"]["recommended_max_staleness_minutes"] is None
+
+
+def test_unresolved_dead_letters_are_counted_by_reason(records: dict[str, dict[str, Any]]) -> None:
+    orders = records["orders"]
+    assert orders["dead_letters"] == {"no_key": 2, "too_late": 1}
+    assert orders["dead_letters_total"] == 3
+    assert (orders["dead_letters_alert"], records["clicks"]["dead_letters_alert"]) == (True, False)
+    assert (records["clicks"]["dead_letters"], records["clicks"]["dead_letters_total"]) == ({}, 0)
+
+
+def test_drift_is_listed_oldest_first(records: dict[str, dict[str, Any]]) -> None:
+    assert [note["column"] for note in records["orders"]["drift"]] == ["c2", "c1", "c0"]
+    assert "table" not in records["orders"]["drift"][0]
+    assert records["people"]["drift"] == []
+
+
+def test_open_gaps_are_listed_oldest_first(records: dict[str, dict[str, Any]]) -> None:
+    assert [gap["from"] for gap in records["people"]["gaps"]] == [3, 1]
+    assert records["orders"]["gaps"] == []
+
+
+def test_waiting_transactions_are_those_of_the_groups_newest_pass(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    found = {name: record["waiting_transactions"] for name, record in records.items()}
+    assert found == {"clicks": 0, "fresh": 0, "orders": 1, "people": 2}
+
+
+def test_the_classes_add_up_to_the_records_without_the_notes(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    assert records["orders"]["counts"]["records"] == 27
+    assert records["orders"]["accounted"] is True
+    assert records["clicks"]["accounted"] is False
+
+
+def test_files_and_deletion_vectors_are_counted(records: dict[str, dict[str, Any]]) -> None:
+    orders = records["orders"]
+    assert (orders["deletion_vectors"], orders["files"] >= 1, orders["bytes"] > 0) == (
+        1,
+        True,
+        True,
+    )
+    assert records["fresh"]["files"] is None
+
+
+def test_the_view_says_what_status_says(
+    spark: SparkSession, lake: Target, records: dict[str, dict[str, Any]]
+) -> None:
+    publish(spark, lake, TABLES[:1], "r", quiet, configured=TABLES)
+    query = "SELECT * FROM gold.pipeline_status"
+    catalog.open_catalog(spark, lake, query)
+    answer = spark.sql(query)
+    assert answer.dtypes == [(name, kind) for name, kind, _ in STATUS_COLUMNS]
+    rows = {row["table"]: row.asDict() for row in answer.collect()}
+    assert {name: row["drift"] for name, row in rows.items() if row["drift"]} == {"orders": 2}
+    assert {name: row["dead_letters"] for name, row in rows.items()} == {
+        name: record["dead_letters_total"] for name, record in records.items()
+    }
+    same = ("rows", "stale", "pending_changes", "waiting_transactions", "files", "gaps")
+    for name, record in records.items():
+        assert [rows[name][key] for key in same] == [
+            len(record[key]) if isinstance(record[key], list) else record[key] for key in same
+        ]
+
+
+def test_duckdb_says_the_same(lake: Target, records: dict[str, dict[str, Any]]) -> None:
+    moving = ("checked_at", "lag_seconds", "staleness_seconds")
+    found = {record["table"]: record for record in status_of(quick_lake(lake), TABLES)}
+    assert found.keys() == records.keys()
+    for name, record in records.items():
+        same = {key: value for key, value in record.items() if key not in moving}
+        assert {key: found[name][key] for key in same} == same
+        for key in moving[1:]:
+            assert (record[key] is None) == (found[name][key] is None)
+            assert abs((record[key] or 0) - (found[name][key] or 0)) < 600
+
+
+def test_a_record_is_json(records: dict[str, dict[str, Any]]) -> None:
+    assert json.loads(json.dumps(records)) == records
+
+
+def test_an_empty_lake_has_a_status(spark: SparkSession, target: Target) -> None:
+    publish(spark, target, TABLES, "r", quiet)
+    found = read_status(spark, target, TABLES)
+    assert [(r["table"], r["rows"], r["stale"], r["accounted"]) for r in found] == [
+        (t.table, 0, False, True) for t in TABLES
+    ]
+
+
+def test_a_key_is_stale_when_a_dead_letter_is_newer_than_its_row(
+    records: dict[str, dict[str, Any]],
+) -> None:
+    assert {name: record["stale_keys"] for name, record in records.items() if record["rows"]} == {
+        "clicks": 0,
+        "orders": 1,
+        "people": 0,
+    }
+    assert records["orders"]["stale_keys_since"] is not None

@@ -1,0 +1,58 @@
+"""A consistency group of which one member's feed has shown no event yet."""
+
+import json
+
+import pytest
+from pyspark.sql import SparkSession
+
+from gold.status.table_status import read_status
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.run.ledger import Entry
+from tests.helpers import lake
+
+
+def member(name: str) -> Table:
+    source = {"format": "debezium", "path": "shop", "topic": f"s.{name}"}
+    given = {"table": name, "source": source, "keys": ["id"], "consistency_group": "shop"}
+    return Table.model_validate(given | {"columns": {"id": "int", "name": "string"}})
+
+
+def line(name: str, offset: int, id: int, value: object) -> str:
+    origin = {"topic": f"s.{name}", "partition": 0, "offset": offset}
+    return json.dumps(origin | {"key": {"id": id}, "value": value})
+
+
+def order(id: int) -> dict[str, object]:
+    source = {"connector": "postgresql", "name": "s", "lsn": id, "ts_ms": 1_700_000_000_000 + id}
+    return {"op": "c", "after": {"id": id, "name": "a"}, "source": source}
+
+
+@pytest.mark.slow
+def test_a_member_whose_feed_has_only_tombstones_waits_and_is_told(
+    spark: SparkSession, target: Target
+) -> None:
+    tables = [member("orders"), member("people")]
+    flat = {"id": 7, "name": "b", "__lsn": 9, "__source_ts_ms": 1_700_000_000_009}
+    arrivals = [
+        [line("orders", 0, 1, order(1)), line("people", 0, 5, None)],
+        [line("orders", 1, 2, order(2))],
+        [line("people", 1, 7, flat)],
+    ]
+    told = []
+    for number, lines in enumerate(arrivals):
+        lake.land(target, "shop", f"{number}.jsonl", lines)
+        told.append(_waiting(lake.run(spark, target, tables)))
+        assert len(lake.rows(spark, target, "orders")) == min(number + 1, 2)
+
+    assert told == [1, 1, 0]
+    assert lake.rows(spark, target, "people") == [{"id": 7, "name": "b"}]
+    for table in read_status(spark, target, tables):
+        assert table["accounted"], table["counts"]
+        assert table["counts"]["records"] == 2
+
+
+def _waiting(entries: list[Entry]) -> int:
+    """How many records of people wait, as the run says."""
+    own = [e for e in entries if (e.layer, e.table) == ("silver", "people")]
+    return sum(entry.counts.get("waiting", 0) for entry in own)

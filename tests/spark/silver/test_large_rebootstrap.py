@@ -1,0 +1,80 @@
+"""A new full snapshot of a large table whose rows are as they were: its history stays as it is."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from gold import job as gold
+from lakehouse.config.table import Table
+from lakehouse.config.target import Target
+from lakehouse.storage.names import table_name
+from tests.helpers import lake
+
+pytestmark = pytest.mark.slow
+
+KEYS = 500_000
+"""Each of them has two versions."""
+TABLE = Table.model_validate(
+    {
+        "table": "t",
+        "source": {"format": "debezium", "path": "t"},
+        "keys": ["id"],
+        "columns": {"id": "int", "name": "string"},
+        "stored_as_scd_type": 2,
+    }
+)
+WRITTEN = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+
+
+def lines(op: str, lsn: int, text: str) -> Iterator[str]:
+    """An event for each key; those of a snapshot have one position."""
+    for id in range(KEYS):
+        at = lsn if op == "r" else lsn + id
+        last = "last" if id == KEYS - 1 else "true"
+        source = (
+            f'{{"connector":"postgresql","name":"s","lsn":{at},"ts_ms":{1_700_000_000_000 + lsn}'
+            f',"snapshot":"{last if op == "r" else "false"}"}}'
+        )
+        yield f'{{"op":"{op}","after":{{"id":{id},"name":"{text}{id}"}},"source":{source}}}\n'
+
+
+def land(target: Target, number: int, op: str, text: str) -> None:
+    place = Path(target.landing, "t")
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / f"{number}.jsonl").open("w") as file:
+        file.writelines(lines(op, number * 10_000_000, text))
+
+
+def versions(spark: SparkSession, target: Target) -> list[int]:
+    """How many versions there are, how many are open, and a sum of all that they show."""
+    query = "SELECT * FROM gold.t_history"
+    gold.open_catalog(spark, target, query)
+    shown = F.xxhash64("id", "name", "valid_from", "valid_to", "is_current").cast("decimal(38,0)")
+    found = spark.sql(query).agg(F.count("*"), F.count_if("is_current"), F.sum(shown)).first()
+    return list(found or ())
+
+
+def test_a_million_versions_are_left_alone_by_a_snapshot_that_shows_the_same(
+    spark: SparkSession, target: Target
+) -> None:
+    for number, (op, text) in enumerate([("r", "a"), ("u", "b")], 1):
+        land(target, number, op, text)
+        lake.run(spark, target, [TABLE])
+    before = versions(spark, target)
+    assert before[:2] == [2 * KEYS, KEYS]
+    commits = f"DESCRIBE HISTORY {table_name(target, 'silver', 't_history')}"
+    newest = spark.sql(commits).agg(F.max("version")).collect()[0][0]
+
+    land(target, 3, "r", "b")
+    began = time.monotonic()
+    lake.run(spark, target, [TABLE])
+    print(f"a new snapshot of {KEYS:,} rows: {time.monotonic() - began:.1f} s")
+
+    assert versions(spark, target) == before
+    new = spark.sql(commits).where(F.col("version") > newest).select("operationMetrics").collect()
+    written = [int(row[0].get(metric, 0)) for row in new for metric in WRITTEN]
+    assert sum(written) == 0, [row[0] for row in new]

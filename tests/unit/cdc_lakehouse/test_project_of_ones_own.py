@@ -1,0 +1,294 @@
+"""`lakehouse init --bundle`, `lakehouse upgrade`, and the template that Databricks' CLI reads."""
+
+import json
+import re
+import shutil
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cdc_lakehouse.cli.commands import app
+from cdc_lakehouse.cli.front import load_conf, run_command_line
+from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.project.rendering import MODES, TEMPLATE, ProjectAnswers, render_project
+from cdc_lakehouse.project.upgrade import (
+    RECORD,
+    ProjectRecord,
+    apply_change,
+    find_changes,
+    read_record,
+    write_record,
+)
+from lakehouse.config.loading import load_tables, load_target
+from lakehouse.errors import ManyTablesFailed, TableFailed
+
+ANSWERS = ProjectAnswers("shop", "0.3.0", "shop")
+SCHEMA = json.loads((TEMPLATE.parent / "databricks_template_schema.json").read_text())
+VOLUME = "/Volumes/main/tools/wheels"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+
+
+def lakehouse(*arguments: str) -> object:
+    try:
+        run_command_line(app, arguments)
+    except SystemExit as left:
+        return left.code
+    return 0
+
+
+@pytest.fixture
+def project() -> Path:
+    assert lakehouse("init", "--bundle", "shop") == 0
+    return Path("shop")
+
+
+def test_a_project_has_what_is_its_owners_and_names_the_version(project: Path) -> None:
+    for file in ("databricks.yml", "README.md", ".gitignore", ".github/workflows/deploy.yml"):
+        assert (project / file).is_file()
+    settings = yaml.safe_load((project / "databricks.yml").read_text())
+    assert settings["bundle"]["name"] == "shop"
+    assert (
+        settings["variables"]["package"]["default"] == f"cdc-lakehouse=={version('cdc-lakehouse')}"
+    )
+    assert "artifacts" not in settings
+    assert not list(project.rglob("pyproject.toml"))
+    assert [table.table for table in load_tables(project / "conf")] == ["orders"]
+    assert load_target(project / "conf", "prod").catalog == "lakehouse_prod"
+
+
+def test_the_folder_here_is_the_default(tmp_path: Path) -> None:
+    assert lakehouse("init", "--bundle") == 0
+    assert (tmp_path / "databricks.yml").is_file()
+
+
+def test_files_that_are_there_and_a_whole_project_are_left_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("README.md").write_text("mine")
+    Path("conf/tables").mkdir(parents=True)
+    Path("conf/tables/mine.yml").write_text("table: mine\n")
+    assert lakehouse("init", "--bundle") == 0
+    assert Path("README.md").read_text() == "mine"
+    assert not Path("conf/tables/orders.yml").exists()
+    assert "README.md is there already" in capsys.readouterr().out
+    assert lakehouse("init", "--bundle") == 0
+    assert "there is a project already" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_only_the_job_of_the_chosen_mode_is_there(mode: str) -> None:
+    assert lakehouse("init", "--bundle", "shop", "--mode", mode) == 0
+    jobs = {file.name.partition(".")[0] for file in Path("shop/resources").glob("cdc*.job.yml")}
+    assert (
+        jobs
+        == {
+            "files": {"cdc", "cdc_arrival", "cdc_schedule"},
+            "ticks": {"cdc", "cdc_schedule"},
+            "continuous": {"cdc", "cdc_continuous"},
+        }[mode]
+    )
+
+
+def test_a_workspace_without_an_index_installs_wheels_from_a_volume() -> None:
+    assert lakehouse("init", "--bundle", "shop", "--wheel-volume", f"{VOLUME}/") == 0
+    settings = yaml.safe_load(Path("shop/databricks.yml").read_text())
+    wheel = f"{VOLUME}/cdc_lakehouse-{version('cdc-lakehouse')}-py3-none-any.whl"
+    assert settings["variables"]["package"]["default"] == wheel
+    for file in Path("shop/environments").iterdir():
+        assert file.read_text().startswith(f"--no-index\n--find-links={VOLUME}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["1shop"], "FOLDER"),
+        (["shop", "--catalog", "a.b"], "--catalog"),
+        (["shop", "--wheel-volume", "/tmp/wheels"], "--wheel-volume"),
+    ],
+)
+def test_what_cannot_be_a_name_is_refused(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lakehouse("init", "--bundle", *arguments) == 2
+    assert said in capsys.readouterr().err
+    assert not list(Path().iterdir())
+
+
+def replace(file: Path, text: str, instead: str) -> None:
+    written = file.read_text()
+    assert text in written
+    file.write_text(written.replace(text, instead, 1))
+
+
+@pytest.fixture
+def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Version 9.9.9 is installed from here on: its template has five changes."""
+    template = shutil.copytree(TEMPLATE, tmp_path / "template")
+    replace(template / "databricks.yml.tmpl", "&jobs", "&work")  # 1
+    replace(template / "databricks.yml.tmpl", "*jobs", "*work")
+    replace(template / "resources/cdc.job.yml", "28800", "36000")  # 2
+    replace(template / "resources/gold.schema.yml", "# Gold", "# Our gold")  # 3
+    (template / "resources/new.job.yml").write_text("# new\n")  # 4
+    (template / "resources/rebuild.job.yml").unlink()  # 5
+    monkeypatch.setattr("cdc_lakehouse.project.rendering.TEMPLATE", template)
+    monkeypatch.setattr("cdc_lakehouse.cli.begin.bundle.version", lambda _: "9.9.9")
+    return "9.9.9"
+
+
+def test_three_changes_of_the_owner_and_five_of_ours_are_all_there(
+    project: Path, request: pytest.FixtureRequest
+) -> None:
+    """The project was made by this version, with three changes of its owner's since."""
+    assert read_record(project).answers.version == version("cdc-lakehouse")
+    replace(project / "databricks.yml", "0 0/30 * * * ?", "0 0/10 * * * ?")
+    replace(project / "resources/cdc.job.yml", "value: 7200", "value: 3600")
+    replace(project / "README.md", "# shop", "# Our shop")
+    version_now = request.getfixturevalue("next_version")
+    before = {file: file.read_bytes() for file in project.rglob("*") if file.is_file()}
+
+    assert lakehouse("upgrade", "--dry-run", "--conf", "shop/conf") == 0
+    assert {file: file.read_bytes() for file in project.rglob("*") if file.is_file()} == before
+    assert lakehouse("upgrade", "--conf", "shop/conf") == 0
+
+    main = (project / "databricks.yml").read_text()
+    job = (project / "resources/cdc.job.yml").read_text()
+    assert "0 0/10 * * * ?" in main and "value: 3600" in job
+    assert (project / "README.md").read_text().startswith("# Our shop\n")
+    assert "&work" in main and "timeout_seconds: 36000" in job
+    assert "# Our gold" in (project / "resources/gold.schema.yml").read_text()
+    assert (project / "resources/new.job.yml").read_text() == "# new\n"
+    assert not (project / "resources/rebuild.job.yml").exists()
+    assert f"default: cdc-lakehouse=={version_now}" in main
+    assert read_record(project).answers.version == version_now
+
+
+def test_lines_that_both_changed_are_marked_and_told(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = read_record(project)
+    old = record.files["databricks.yml"].replace("0 0/30 * * * ?", "0 0 * * * ?")
+    write_record(project, ProjectRecord(record.answers, {**record.files, "databricks.yml": old}))
+    (project / "databricks.yml").write_text(old.replace("0 0 * * * ?", "0 0/7 * * * ?"))
+    assert lakehouse("upgrade", "--conf", "shop/conf") == 1
+    told = capsys.readouterr()
+    assert "conflict databricks.yml" in told.out
+    assert "choose between the two" in told.err
+    text = (project / "databricks.yml").read_text()
+    assert "<<<<<<< yours" in text and "0 0/7 * * * ?" in text and "0 0/30 * * * ?" in text
+
+
+def test_without_git_a_file_that_both_changed_is_left_and_told(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    record = read_record(project)
+    new = {**record.files, "README.md": "theirs\n"}
+    (project / "README.md").write_text("mine\n")
+    [change] = find_changes(project, record.files, new)
+    apply_change(project, change)
+    assert (change.effect, (project / "README.md").read_text()) == ("kept", "mine\n")
+
+
+def test_what_the_owner_deleted_stays_deleted_and_what_he_changed_is_not_removed(
+    project: Path,
+) -> None:
+    record = read_record(project)
+    (project / "README.md").unlink()
+    replace(project / "resources/rebuild.job.yml", "# By hand", "# Mine")
+    new = {**record.files, "README.md": "new\n"}
+    del new["resources/rebuild.job.yml"]
+    [change] = find_changes(project, record.files, new)
+    assert (change.path, change.effect) == ("resources/rebuild.job.yml", "kept")
+
+
+def test_another_mode_is_an_upgrade(project: Path) -> None:
+    replace(project / "databricks.yml", "lakehouse_prod", "main")
+    assert lakehouse("upgrade", "--mode", "ticks", "--conf", "shop/conf") == 0
+    main = (project / "databricks.yml").read_text()
+    assert "default: 0 0/5 * * * ?" in main and "{catalog: main}" in main
+    assert not (project / "resources/cdc_arrival.job.yml").exists()
+    assert read_record(project).answers.mode == "ticks"
+    assert lakehouse("upgrade", "--conf", "shop/conf") == 0
+
+
+def test_a_folder_that_is_no_project_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lakehouse("upgrade") == 2
+    assert "lakehouse init --bundle" in capsys.readouterr().err
+    RECORD.parent.mkdir()
+    RECORD.write_text("{}")
+    assert lakehouse("upgrade") == 2
+
+
+def test_databricks_asks_for_every_answer_with_the_same_choices() -> None:
+    asked = SCHEMA["properties"]
+    assert set(asked) == set(ProjectAnswers._fields)
+    assert tuple(asked["mode"]["enum"]) == MODES
+    settings = (Path(__file__).parents[3] / "pyproject.toml").read_text()
+    assert f'version = "{asked["version"]["default"]}"' in settings
+    defaults = {name: asked[name]["default"] for name in ("catalog", "mode", "wheel_volume")}
+    assert ProjectAnswers("x", "1")._asdict() == {"name": "x", "version": "1", **defaults}
+    assert re.fullmatch(asked["wheel_volume"]["pattern"], VOLUME)
+
+
+def test_an_action_of_go_that_is_not_translated_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("README.md.tmpl").write_text("{{range .names}}{{end}}")
+    shutil.copy(TEMPLATE / "__preamble.tmpl", ".")
+    monkeypatch.setattr("cdc_lakehouse.project.rendering.TEMPLATE", Path())
+    with pytest.raises(ValueError, match="expected a field, if, else, end or skip"):
+        render_project(ANSWERS)
+
+
+@pytest.mark.parametrize("step", ["rebuild", "rebuild ordes", "rebuild a b", "repair", ""])
+def test_a_step_that_is_none_fails_and_says_so(
+    project: Path, step: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lakehouse("job", "--step", step, "--conf", "shop/conf") == 2
+    assert "do:" in capsys.readouterr().err
+
+
+def test_a_step_that_fails_keeps_nothing_from_running(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rebuild of one table fails, and so does another's run: the job's task names both."""
+
+    def rebuild(table: str, **_: object) -> None:
+        raise TableFailed(table, "cannot be built")
+
+    def run(**_: object) -> None:
+        raise ManyTablesFailed([TableFailed("silver clicks", "is broken")])
+
+    monkeypatch.setattr("cdc_lakehouse.cli.work.job.rebuild", rebuild)
+    monkeypatch.setattr("cdc_lakehouse.cli.work.job.run", run)
+    assert lakehouse("job", "--step", "rebuild orders", "--conf", "shop/conf") == 1
+    told = capsys.readouterr().err
+    assert "2 failed" in told and "orders: cannot be built" in told and "clicks: is broken" in told
+
+
+def test_a_deploy_while_a_job_runs_changes_the_next_run_only(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The YAML is changed by the step, and the run after it has the YAML of the beginning."""
+    table, seen = project / "conf" / "tables" / "orders.yml", list[object]()
+    keys = load_tables(project / "conf")[0].keys
+
+    def rebuild(**_: object) -> None:
+        replace(table, "keys: [id]", "keys: [status]")
+
+    def run(**common: Any) -> None:
+        _, (orders,) = load_conf(Chosen(**common))
+        seen.append(orders.keys)
+
+    monkeypatch.setattr("cdc_lakehouse.cli.work.job.rebuild", rebuild)
+    monkeypatch.setattr("cdc_lakehouse.cli.work.job.run", run)
+    assert lakehouse("job", "--step", "rebuild orders", "--conf", "shop/conf") == 0
+    assert lakehouse("job", "--conf", "shop/conf") == 0
+    assert seen == [keys, ["status"]]

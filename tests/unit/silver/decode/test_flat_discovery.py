@@ -1,0 +1,267 @@
+"""Which columns flat rows are found to have, however they are cut, and which rows are unlike."""
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+import pytest
+from pyspark.sql import types as T
+
+from lakehouse.config.table import Table
+from silver.decode import columns as columns_module
+from silver.decode.columns import Columns, Shape, known_columns
+from silver.decode.expressions.names import FAULT, MEMBER
+from tests.helpers.builders import table
+from tests.helpers.flat_records import Line, decoded, decoder, discovery, record
+
+ROWS = table("rows", ["id"], sequence_by="at", columns={"id": "bigint"})
+LEARNED: dict[str, T.DataType] = {"id": T.LongType(), "a": T.IntegerType()}
+
+
+def known(config: Table, **learned: T.DataType) -> Columns:
+    return known_columns(config, learned)
+
+
+def settled(config: Table, columns: Columns, lines: list[Line]) -> tuple[Columns, list[Shape]]:
+    seen = discovery(config, columns)
+    for number, line in enumerate(lines):
+        seen.look(record(line, number), f"file:{number}")
+    return seen.settle()
+
+
+def test_discoveries_of_parts_settle_to_the_columns_of_the_whole() -> None:
+    lines: list[Line] = [
+        {"id": 1, "at": 1, "z": 1, "b": [1]},
+        {"id": 2, "at": 2, "z": 1.5, "B": [2]},
+        {"id": 3, "at": 3, "y": None, "b": [None]},
+        "no JSON",
+    ]
+    whole = settled(ROWS, known(ROWS), lines)
+    assert {c.name: c.type.simpleString() for c in whole[0].columns} == {
+        "id": "bigint",
+        "at": "bigint",
+        "b": "array<bigint>",
+        "z": "double",
+        FAULT: "string",
+    }
+    for order in permutations(range(len(lines))):
+        parts = []
+        for number in order:
+            part = discovery(ROWS, known(ROWS))
+            part.look(record(lines[number], number), f"file:{number}")
+            parts.append(pickle.loads(pickle.dumps(part)))
+        for other in parts[1:]:
+            parts[0].merge(other)
+        assert parts[0].settle() == whole
+
+
+def test_a_batch_that_was_looked_at_as_a_whole_has_no_unlike_rows() -> None:
+    lines: list[Line] = [{"id": 1, "at": 1, "b": 1}, {"id": 2, "at": 2, "": 1, "c": 1.5}]
+    found = decoded(ROWS, lines)
+    assert found.columns.settled
+    assert found.told("unlike") == [False] * 2
+    assert found.told("reason") == [None, "incompatible_schema"]
+
+
+UNLIKE: list[tuple[str, dict[str, Any], bool, str | None]] = [
+    ("a new column", {"b": 1}, True, None),
+    ("a new column that is null", {"b": None}, False, None),
+    ("a name of the layers", {"_b": 1}, False, None),
+    ("a member of an expression", {"_op": "D"}, True, None),
+    ("another case", {"A": 1}, False, None),
+    ("both cases", {"a": 1, "A": 1}, False, "incompatible_schema"),
+    ("both cases, one of them null", {"a": 1, "A": None}, False, None),
+    ("both cases, the known one null", {"A": 1, "a": None}, False, None),
+    ("both cases, null", {"A": None, "a": None}, False, None),
+    ("no name, and null", {"": None}, False, None),
+    ("no name", {"": 1}, False, "incompatible_schema"),
+    ("a misfit of a learned column", {"a": "x"}, False, "incompatible_schema"),
+    ("a column left out", {"left_out": 1}, False, None),
+    ("nothing new", {"a": None}, False, None),
+]
+
+
+@pytest.mark.parametrize(("case", "row", "unlike", "reason"), UNLIKE)
+def test_a_row_is_unlike_that_shows_what_the_columns_do_not_know(
+    case: str, row: dict[str, Any], unlike: bool, reason: str | None
+) -> None:
+    options: dict[str, Any] = {"sequence_by": "id", "apply_as_deletes": "_op = 'D'"}
+    config = table("rows", ["id"], except_column_list=["left_out"], **options)
+    columns, _ = settled(config, known(config, **LEARNED), [])
+    loose = Columns(columns.columns)
+    change = decoder(config, loose).decode(record({"id": 1} | row))
+    assert (change.unlike, change.reason) == (unlike, reason), case
+
+
+def test_new_columns_that_the_table_ignores_make_no_row_unlike_once_they_are_told() -> None:
+    config = table("rows", ["id"], sequence_by="id", schema_changes={"add_column": "ignore"})
+    columns, shapes = settled(config, known(config, **LEARNED), [{"id": 1, "b": 2}])
+    assert columns.names == ["id", "a", FAULT]
+    assert [one.fields for one in shapes] == [{"id": "bigint", "a": "int"}, {"b": None}]
+    for announced, unlike in ((None, False), ({"id": "bigint"}, True), ({"b": None}, False)):
+        loose = Columns(columns.columns, announced=announced)
+        change = decoder(config, loose).decode(record({"id": 1, "b": 2}))
+        assert (change.unlike, change.reason) == (unlike, None)
+
+
+@pytest.mark.parametrize(
+    ("shown", "value", "unlike"),
+    [
+        ([1], 2, False),
+        ([1], 1.5, True),
+        ([1], "x", True),
+        (["x"], "y", False),
+        (["x"], 1, True),
+        ([1.5], 2, False),
+        ([[1]], ["x"], True),
+        ([True], "maybe", True),
+    ],
+)
+def test_a_value_that_a_provisional_column_cannot_hold_makes_its_row_unlike(
+    shown: list[Any], value: Any, unlike: bool
+) -> None:
+    sample: list[Line] = [{"id": 1, "at": 1, "b": one} for one in shown]
+    seen = discovery(ROWS, known(ROWS))
+    for number, line in enumerate(sample):
+        seen.look(record(line, number), f"file:{number}")
+    columns, _ = seen.settle(whole=False)
+    assert not columns.settled
+    change = decoder(ROWS, columns).decode(record({"id": 2, "at": 2, "b": value}))
+    assert (change.unlike, change.reason) == (unlike, None)
+
+
+def test_a_key_without_a_type_that_is_no_text_makes_its_row_unlike() -> None:
+    config = table("ydb", ["id"])
+    for key, unlike in ((1, True), ("x", False)):
+        change = decoder(config, known(config)).decode(record({"key": [key], "erase": {}}))
+        assert change.unlike is unlike
+
+
+def test_the_shapes_tell_where_each_new_column_shows_first() -> None:
+    lines: list[Line] = [{"id": 1, "a": 1}, {"id": 2, "c": 1}, {"id": 3, "b": "x", "c": 2}]
+    announced = {"id": "bigint", "a": "int"}
+    columns = Columns(known(ROWS, **LEARNED).columns, announced=announced)
+    found, shapes = settled(ROWS, columns, lines)
+    assert found.announced == announced
+    assert [(one.fields, one.first_position, one.complete) for one in shapes] == [
+        ({"c": "bigint"}, "file:1", False),
+        ({"b": "string"}, "file:2", False),
+        ({"id": "bigint", "a": "int", "b": "string", "c": "bigint"}, "file:1", False),
+    ]
+
+
+def test_of_a_source_that_is_not_known_yet_all_columns_are_one_shape() -> None:
+    _, shapes = settled(ROWS, known(ROWS), [{"id": 1, "at": 1, "_op": "x"}])
+    assert [one.fields for one in shapes] == [{"id": "bigint", "at": "bigint"}]
+
+
+@pytest.mark.parametrize("cut", ["one", "each"])
+def test_new_columns_beyond_the_room_are_those_that_came_last(
+    monkeypatch: pytest.MonkeyPatch, cut: str
+) -> None:
+    monkeypatch.setattr(columns_module, "MOST_COLUMNS", 4)
+    wide = {"id": 9} | {f"w{at}": 1 for at in range(5)}
+    given = [{"id": 1, "z": 1}, wide, {"id": 2, "y": 2}, {"id": 3, "a": 3}, {"id": 4, "z": 4}]
+    lines: list[Line] = [row | {"at": at} for at, row in enumerate(given, start=1)]
+    batches = [lines] if cut == "one" else [[line] for line in lines]
+    learned: dict[str, T.DataType] = {}
+    reasons = []
+    for batch in batches:
+        found = decoded(ROWS, batch, learned=learned)
+        reasons += found.told("reason")
+        learned = {c.name: c.type for c in found.columns.columns if not c.name.startswith("_")}
+    assert sorted(learned) == ["at", "id", "y", "z"]
+    assert reasons == [None, "incompatible_schema", None, "incompatible_schema", None]
+
+
+@pytest.mark.parametrize("cut", ["one", "each"])
+def test_names_that_differ_in_case_are_one_column_spelled_as_the_first(cut: str) -> None:
+    lines: list[Line] = [
+        {"id": 1, "at": 1, "b": "first"},
+        {"id": 2, "at": 2, "B": "second"},
+        {"id": 3, "at": 3, "b": "third", "B": "fourth"},
+    ]
+    batches = [lines] if cut == "one" else [[line] for line in lines]
+    learned: dict[str, T.DataType] = {}
+    reasons, values = [], []
+    for batch in batches:
+        found = decoded(ROWS, batch, learned=learned)
+        reasons += found.told("reason")
+        values += found.values("b")
+        learned = {c.name: c.type for c in found.columns.columns if not c.name.startswith("_")}
+    assert sorted(learned) == ["at", "b", "id"]
+    assert values[:2] == ["first", "second"]
+    assert reasons == [None, None, "incompatible_schema"]
+
+
+def test_rubbish_of_many_names_does_not_fill_the_memory() -> None:
+    seen: Any = discovery(ROWS, known(ROWS))
+    for number in range(40):
+        row = {"id": 1} | {f"{number}.{at}": 1 for at in range(1_000)}
+        seen.look(record(row, number), f"file:{number}")
+    assert len(seen.seen) <= 10_000
+    columns, _ = seen.settle()
+    assert len(columns.columns) == 2_000 + 1
+    assert {name.partition(".")[0] for name in columns.names if "." in name} == {"0", "1"}
+
+
+def test_members_are_found_under_names_of_their_own() -> None:
+    config = table("bigquery", ["ID"], sequence_by="_at", source={"time_column": "_time"})
+    lines: list[Line] = [{"ID": 1, "_CHANGE_TYPE": "UPSERT", "_at": 5, "_time": "2024-01-01"}]
+    found = decoded(config, lines)
+    assert found.columns.names == ["ID", f"{MEMBER}_at", f"{MEMBER}_time"]
+    assert found.values(f"{MEMBER}_at", f"{MEMBER}_time") == [(5, "2024-01-01")]
+
+
+def test_fields_that_are_left_out_because_of_their_names_are_known() -> None:
+    lines: list[Line] = [{"id": 1, "at": 1, "_rank": 2, "_null": None, "__op": "c"}]
+    reads = table("rows", ["id"], sequence_by="_rank", columns={"id": "bigint"})
+
+    assert settled(ROWS, known(ROWS), lines)[0].left_out == ("_rank",)
+    assert settled(reads, known(reads), lines)[0].left_out == ()
+
+
+def test_fields_that_a_declared_struct_has_not_are_known() -> None:
+    types = {"id": "bigint", "s": "struct<a: int, b: struct<c: int>>", "l": "array<struct<a: int>>"}
+    config = table("rows", ["id"], sequence_by="at", columns=types)
+    lines: list[Line] = [
+        {"id": 1, "at": 1, "s": {"A": 1, "x": 2, "null": None}, "l": [{"a": 1, "y": 1}]},
+        {"id": 2, "at": 2, "S": '{"b": {"c": 1, "z": 3}}', "l": "no JSON"},
+    ]
+
+    assert settled(config, known(config), lines)[0].left_out == ("l.y", "s.b.z", "s.x")
+    assert settled(config, known(config), lines[1:])[0].left_out == ("s.b.z",)
+
+
+@pytest.mark.parametrize(
+    ("format", "form"),
+    [
+        ("rows", lambda row: {"id": 1, "at": 1, **row}),
+        ("bigquery", lambda row: {"id": 1, "_CHANGE_TYPE": "UPSERT", **row}),
+        ("snapshot", lambda row: {"id": 1, **row}),
+        ("ydb", lambda row: {"key": [1], "update": {}, "newImage": row}),
+    ],
+)
+def test_a_field_that_a_struct_has_not_makes_a_row_unlike_until_it_is_known(
+    format: str, form: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    source = {"mode": "full"} if format == "snapshot" else {}
+    order = {"sequence_by": "at"} if format == "rows" else {}
+    types = {"id": "bigint", "s": "struct<a: int>"} | ({"at": "int"} if order else {})
+    config = table(format, ["id"], source, columns=types, **order)
+    first, second = (form({"s": {"a": 1, **more}}) for more in ({}, {"y": 2}))
+    before, after = (
+        replace(settled(config, known(config), lines)[0], settled=False)
+        for lines in ([first], [first, second])
+    )
+
+    def unlike(columns: Columns) -> list[bool]:
+        own = decoder(config, columns)
+        return [own.decode(record(line)).unlike for line in (first, second)]
+
+    assert after.left_out == ("s.y",)
+    assert unlike(before) == [False, True]
+    assert unlike(after) == [False, False]
+    assert unlike(replace(before, settled=True)) == [False, False]
