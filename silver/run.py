@@ -1,4 +1,4 @@
-"""A run of silver and one of its tables: the objects that a table run works with."""
+"""What the code of silver works with: the run, and one table with its Delta tables."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,8 +23,8 @@ class Run:
     Attributes:
         id: names the run in the ledger.
         progress: called with a line about what the run works on.
-        memory: what the run keeps from earlier rounds.
-        noted: states of tables that fail, with what was learned before the failure.
+        memory: what a continuous run keeps from its earlier ticks.
+        noted: by table, the state to record if it fails, with what was learned before.
     """
 
     id: str
@@ -46,7 +46,7 @@ class SilverTable:
         return cls(Lake(spark, target), config)
 
     def part(self, suffix: str) -> LakeTable:
-        """The Delta table of silver whose name ends in `suffix`."""
+        """Its Delta table in silver with this suffix, such as `_changes`."""
         return LakeTable(self.lake, "silver", f"{self.name}{suffix}")
 
     @cached_property
@@ -66,7 +66,7 @@ class SilverTable:
 
     @cached_property
     def digests(self) -> LakeTable:
-        """The last state of a snapshot table."""
+        """Digests of the live rows of a snapshot table."""
         return self.part("_digests")
 
     @property
@@ -85,7 +85,7 @@ class SilverTable:
         return self.config.table
 
     def with_session(self, spark: SparkSession) -> "SilverTable":
-        """The table for another session."""
+        """The same table, for another session."""
         return SilverTable.at(spark, self.target, self.config)
 
 

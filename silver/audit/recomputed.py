@@ -1,8 +1,8 @@
-"""The law of the rebuild: decoding bronze again and folding it in memory gives silver's rows.
+"""The law that a rebuild changes nothing: bronze, decoded and folded again, gives silver's rows.
 
 Nothing is written. The records are decoded anew, put in order and folded by the functions that a
-run uses. Records that the change log rejects, or that wait for their transaction, are left out, so
-that a rule that was added later makes no difference.
+run uses. Left out are records that wait for their transaction, and those that the change log has
+rejected: rules are not applied anew.
 """
 
 from dataclasses import dataclass, field, replace
@@ -40,12 +40,12 @@ _BOUNDS = {"_sequence_from": "_from_order", "_sequence_to": "_to_order"}
 def build_rebuild_law(
     spark: SparkSession, target: Target, table: Table, seen: TableState, sample: int | None
 ) -> dict[str, DataFrame]:
-    """The law for about `sample` keys, chosen by a digest, or for all; none before silver holds it.
+    """The law for about `sample` keys, or for all; no law while silver holds nothing of the table.
 
-    A unit is a key. A table without a key is compared as a whole, a unit being one change. Snapshot
-    files are compared with the state before them, so the law is not asked of them.
+    A unit is a key; a table without a key is compared as a whole, by changes. Tables of snapshot
+    files have no such law: their changes depend on the state that the files were compared with.
     """
-    history, silver_table = table.stored_as_scd_type == 2, SilverTable.at(spark, target, table)
+    is_history, silver_table = table.stored_as_scd_type == 2, SilverTable.at(spark, target, table)
     begun = any(seen.positions.values()) and silver_table.kept.exists
     if not begun or table.format == "snapshot":
         return {}
@@ -56,15 +56,15 @@ def build_rebuild_law(
         return {SAME: _without_key(batch, stored, values)}
     chosen = _is_chosen(batch.rows, table, sample, seen.batch)
     part = replace(batch, decoded=batch.decoded.where(chosen))
-    compared = _check_versions if history else _check_rows
+    compared = _check_versions if is_history else _check_rows
     return {SAME: compared(part, stored.where(chosen), table, values)}
 
 
 @dataclass(frozen=True)
 class _DecodedAgain(Batch):
-    """Everything that bronze holds as one batch into an empty table.
+    """All that bronze holds, as one batch for an empty table.
 
-    What kinds of changes there are is known from the log.
+    Its summary (`content`) is that of the change log.
 
     Attributes:
         decoded: the records, decoded again and in order.
@@ -76,7 +76,7 @@ class _DecodedAgain(Batch):
 
     @cached_property
     def changes(self) -> DataFrame:
-        """The changes among the records."""
+        """The records, with those of keys from which rows moved."""
         config = self.table.config
         if self.content.heirs and config.keys:
             return key_changes.with_old_keys(self.decoded, self.decoded, config)
@@ -84,7 +84,7 @@ class _DecodedAgain(Batch):
 
     @cached_property
     def cutoffs(self) -> list[Cutoff]:
-        """The cut-offs that are applied."""
+        """The cut-offs that were applied to the stored rows."""
         return self.after.whole.cutoffs(self.table.config.on_truncate == "apply")
 
     @cached_property
@@ -140,7 +140,7 @@ def _add_columns(changes: DataFrame, stored: DataFrame, values: list[str]) -> Da
 
 
 def _is_chosen(rows: DataFrame, table: Table, sample: int | None, salt: int) -> Column:
-    """Whether a key is in the sample; the sample is another one after every table run."""
+    """Whether a key is in the sample, which `salt` makes another one after each run."""
     if sample is None:
         return F.lit(True)
     row = rows.agg(F.approx_count_distinct(key_text(table.keys)).alias("n")).first()

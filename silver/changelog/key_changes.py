@@ -27,8 +27,8 @@ def with_old_keys(changes: DataFrame, everything: DataFrame, table: Table) -> Da
         table: the table's configuration.
 
     Returns:
-        The changes with `_moved_from`, and those of the old keys under the new ones, `_belongs_to`
-        their own. Both are hashes of a key.
+        The changes, and those of the old keys under the new ones. Hashes name the key that a row
+        came from (`_moved_from`) and a change's own, old key (`_belongs_to`).
     """
     keys = table.keys
     new_keys = _hash_key(keys).alias("_to"), _build_key_struct(keys).alias("_new_key")
@@ -47,10 +47,9 @@ def with_old_keys(changes: DataFrame, everything: DataFrame, table: Table) -> Da
 
 
 def are_overtaken(earlier: DataFrame, batch: DataFrame, table: Table) -> bool:
-    """Whether the batch changes an old key before a key change that is applied already.
+    """Whether the batch has changes of an old key that precede a key change applied already.
 
-    Then the value that moved may be another one. Both sides are upserts and deletes with order
-    keys.
+    The value that moved may then be wrong. Both sides are upserts and deletes with order keys.
     """
     moved = _select_moves(earlier, table.keys)
     is_before = (_hash_key(table.keys) == F.col("_from")) & (F.col("_order") < F.col("_before"))
@@ -58,7 +57,7 @@ def are_overtaken(earlier: DataFrame, batch: DataFrame, table: Table) -> bool:
 
 
 class Move(NamedTuple):
-    """A row moved to another key at an order key; keys as hashes."""
+    """A row's move to another key, at an order key; keys as hashes."""
 
     to: int
     old: int
@@ -69,7 +68,7 @@ def find_old_keys(moves: Iterable[Move], earlier: Iterable[Move]) -> dict[tuple[
     """For each key to which a row moved, all keys that it comes from.
 
     Returns:
-        By both keys: the order key up to which changes of the old key may matter.
+        By new and old key: below which order key changes of the old key matter.
     """
     before: dict[int, list[Move]] = {}
     for move in earlier:
@@ -95,7 +94,7 @@ def _collect_old_keys(changes: DataFrame, everything: DataFrame, keys: list[str]
 
 
 def _select_moves(changes: DataFrame, keys: list[str]) -> DataFrame:
-    """The inserts under a new key that do not carry every column."""
+    """The moves: key changes whose insert lacks some columns."""
     old = _hash_of_old(changes, keys).alias("_from")
     moved = changes.where(_is_moved())
     return moved.select(_hash_key(keys).alias("_to"), old, F.col("_order").alias("_before"))
@@ -114,12 +113,12 @@ def _hash_key(keys: list[str]) -> Column:
 
 
 def _hash_of_old(rows: DataFrame, keys: list[str]) -> Column:
-    """The hash of the key that a row came from, in the types of its own."""
+    """The hash of the key that a row came from, read in the keys' types."""
     schema = ", ".join(f"{quote(k)} {rows.schema[k].dataType.simpleString()}" for k in keys)
     old = F.from_json("_old_key", schema)
     return _hash_of([old[k] for k in keys])
 
 
 def _hash_of(parts: list[Column]) -> Column:
-    """Spark's hash skips nulls, so that which parts are null is hashed too."""
+    """A hash of values and of which are null, as Spark's hash skips nulls."""
     return F.xxhash64(*parts, *[part.isNull() for part in parts])

@@ -1,8 +1,8 @@
-"""Keys that need no loop: all of their changes are new, whole upserts, each newer than the last.
+"""Keys that need no loop: all changes are new, whole upserts, each newer than the one before.
 
-Nearly every key of a batch is like that. Its row is its last change, whatever the law says in other
-cases, so such keys are found for a whole window at once. `silver.fold.law` folds all others; the
-tests compare both ways on the same keys.
+Nearly every key of a batch is like that. Its row is simply its last change, so such keys are found
+for a whole window at once. `silver.fold.law` folds all others; the tests compare both ways on the
+same keys.
 """
 
 from typing import NamedTuple
@@ -31,7 +31,7 @@ class PlainKeys(NamedTuple):
 
 
 def find_plain_keys(window: Window, begins: Ints, rules: FoldRules) -> tuple[Bools, PlainKeys]:
-    """Which of the keys that lie in a window as a whole are plain.
+    """Finds the plain keys, of those that lie in a window whole.
 
     Args:
         window: the rows, sorted as `silver.fold.arrow` says for current tables.
@@ -53,7 +53,7 @@ def find_plain_keys(window: Window, begins: Ints, rules: FoldRules) -> tuple[Boo
 
 
 def _plain_rows(window: Window, stored: Bools | None, first: Ints, rules: FoldRules) -> Bools:
-    """Rows that, as far as they and the row before them show, only replace the row before."""
+    """Which rows only replace the row before; a key is plain if all of its rows do."""
     whole = ~_has_value(window, "_absent")
     upsert = to_bools(pc.equal(window.column("_operation"), "upsert"))
     change = upsert & to_bools(window.column("_new"))
@@ -74,11 +74,11 @@ def _plain_rows(window: Window, stored: Bools | None, first: Ints, rules: FoldRu
 def _has_newer_sequence(orders: pa.Array) -> Bools:
     """Whether each order key has a higher sequence than the order key before it."""
     keys, lengths = _pad_values(orders)
-    sequence = np.ones(len(keys), np.int64)
+    sizes = np.ones(len(keys), np.int64)
     more = np.ones(len(keys), np.bool_)
     for at in range(0, keys.shape[1], SECTION_BYTES):
         more &= keys[:, at] == SECTION
-        sequence += SECTION_BYTES * more
+        sizes += SECTION_BYTES * more
     newer = np.zeros(len(keys), np.bool_)
     if len(keys) < 2:
         return newer
@@ -86,7 +86,7 @@ def _has_newer_sequence(orders: pa.Array) -> Bools:
     at = differs.argmax(axis=1)
     rows = np.arange(len(at))
     higher = differs[rows, at] & (keys[1:][rows, at] > keys[:-1][rows, at])
-    newer[1:] = higher & (at < np.minimum(sequence[1:], sequence[:-1]))
+    newer[1:] = higher & (at < np.minimum(sizes[1:], sizes[:-1]))
     return newer & (lengths > 0)
 
 

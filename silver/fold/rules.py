@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 NOWHERE = -1
-"""The source of a column that no change carried: null."""
+"""The source of a null that no change carried."""
 
 OUTCOMES: Mapping[str, str] = {
     "inserted": "The change made a row.",
@@ -28,11 +28,11 @@ batch is applied, and the others are superseded.
 
 
 class Cutoff(NamedTuple):
-    """A truncate point or a snapshot cut-off: every older change counts no more.
+    """A truncate point or a snapshot cut-off: older changes no longer count.
 
     `order` is its order key; `time` its commit time in µs since 1970, where that is known. `until`
-    is the order key at which the rows of a snapshot end; a row that the snapshot shows unchanged
-    was never gone.
+    is the order key at which the rows of a snapshot end: a row that it shows unchanged keeps its
+    version.
     """
 
     order: bytes
@@ -40,7 +40,7 @@ class Cutoff(NamedTuple):
     until: bytes = b""
 
     def spares(self, order: bytes, time: int | None) -> bool:
-        """Whether a history goes on to a row: of the snapshot itself, or put back at that time."""
+        """Whether a version can go on to this row: the snapshot's, or put back at that time."""
         return order < self.until or (time is not None and time == self.time)
 
 
@@ -50,8 +50,8 @@ class FoldRules:
 
     Attributes:
         columns: the business columns but the keys.
-        grouped: those of `columns` that have an order of their own, found in `_group_sequences`;
-            such a table is folded `from_log`.
+        grouped: those of `columns` that a sequence group orders, by `_group_sequences`; a table
+            with any is folded `from_log`.
         tracked: those of `columns` whose change opens a version; histories only.
         cutoffs: the truncate points and snapshot cut-offs in force, oldest first.
         from_log: the input holds all changes of each key, earlier ones too; stored rows are there
@@ -90,12 +90,12 @@ class VersionFacts(NamedTuple):
         shown: whether the row stands for a version: it is the version's newest one.
         is_current: whether that version is open.
         time: newest commit time of the changes up to here, so that it never runs back.
-        valid_from: when the version began; None on rows that do not count.
+        valid_from: when the version began; None on deletes and lost ties.
         valid_to: when the version ended; only on the shown row of one that did.
         from_order: order key of the version's first change.
         to_order: order key of the change or cut-off that ended the version.
         life: order key of the newest delete or cut-off before the row; empty without one.
-        kept: on a delete of a table that keeps deleted rows: whether the row has last values.
+        kept: of a delete, with `keeps_deleted`: whether it has the row's last values.
     """
 
     next_order: bytes | None
@@ -111,16 +111,16 @@ class VersionFacts(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Changes of one key or of many, as parallel lists.
+    """Changes of one key or of many, as parallel lists; keys are hashes.
 
     Attributes:
-        source: the row that has the change's values.
+        source: the number of the row that has the change's values.
         new: whether the change belongs to this batch.
         absent: columns that a change does not carry; None where every change carries all.
-        own_sequences: sequences of columns with an order of their own.
+        own_sequences: by grouped column, its own sequence in a change.
         moved_from: the key whose row a change moved to this key.
-        belongs_to: the key of a change that is here only because the row of that key moved to this
-            one; None for the key's own changes.
+        belongs_to: the old key that a change is of, which is here as its row moved to this key;
+            None for the key's own changes.
         time: commit times in µs since 1970; histories only.
         stored: what each stored row of a history says, by index.
     """

@@ -16,9 +16,9 @@ class End(NamedTuple):
     """The end of a transaction.
 
     Attributes:
-        id: the transaction's id, of PostgreSQL `txId:lsn`.
-        counts: source tables (`schema.table`), each with how many records the transaction has of
-            it; None where the record has none.
+        id: the transaction's id; PostgreSQL's is `txId:lsn`.
+        counts: the transaction's records by source table (`schema.table`), as numbers; None where
+            the END has none.
         ended_at: commit time in microseconds since 1970.
     """
 
@@ -63,9 +63,9 @@ FOUND_SQL = (
 
 
 def read_end(raw: bytes | None, whole: bool) -> End | None:
-    """The END that a record in JSON is; None for every other record.
+    """The END in a JSON record; None for every other record.
 
-    `whole` says that `raw` is the text of a whole record, with the value inside.
+    `whole` says that `raw` is a whole record as JSON, the value being a member.
     """
     text = value_inside(raw) if raw and whole else raw
     if not text:
@@ -80,7 +80,7 @@ def read_end(raw: bytes | None, whole: bool) -> End | None:
 def read_avro_end(
     raw: bytes | None, headers: bytes | None, schemas: Mapping[str, str]
 ) -> End | None:
-    """The END that a record in Avro is; None for every other record."""
+    """The END in an Avro record; None for every other record."""
     if not raw:
         return None
     try:
@@ -100,7 +100,7 @@ def _parse_end(marker: _Marker | None) -> End | None:
 def end_batches(
     schemas: Mapping[str, str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The ENDs among Arrow batches with the columns `READ`; `schemas` are of Avro, by id."""
+    """The ENDs among rows of `READ`; `schemas` are Avro's by id, empty where all is JSON."""
     for batch in batches:
         rows = zip(*[batch.column(name).to_pylist() for name in READ], strict=True)
         ends = [

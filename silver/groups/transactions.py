@@ -7,11 +7,11 @@ later has come. Where the source gives no transaction metadata, a transaction is
 feed of the group has shown a later one.
 
 What is complete still waits while an earlier one is not: gold moves along the order of commits.
-A transaction that is not complete is overdue when what should have brought the rest (the topic of
-each table that lacks records, or that of the ENDs) has gone on for `PATIENCE` of the source's own
-time (µs): topics are not read at one pace, so that of another table says nothing. When nothing
-comes there any more, it is overdue after `PATIENCE_SILENT`. It goes on waiting and is reported, and
-holds nothing back but itself. It is settled by the next full snapshot of all members.
+An incomplete transaction is overdue when the topics that should bring the rest (of each table that
+lacks records, or of the ENDs) show commits `PATIENCE` later (µs, by the source's clock). Others say
+nothing, as each topic is read at its own pace; but when any is `PATIENCE_SILENT` later, it is
+overdue too. It goes on waiting and is reported, but holds back no other. The next full snapshot of
+all members ends the wait.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,9 +34,10 @@ SNAPSHOT = "snapshot "
 class Unit(NamedTuple):
     """One transaction, or the rows of one full snapshot, as the members' change logs show it.
 
-    `place` is where it stands in source order; times are µs since 1970; `records` are the different
-    records that were seen of each member and `expected` those its END counts; `lasts` are the
-    members that have seen the snapshot's last row.
+    `place` is its place in source order; `since` and `newest` are its first and last commit time
+    (µs since 1970); `metadata`: its records have transaction metadata; `ended`: its END came;
+    `records`: different records seen by member; `expected`: those that its END counts; `lasts`:
+    members that saw the snapshot's last row.
     """
 
     transaction: str
@@ -62,11 +63,11 @@ class Unit(NamedTuple):
 
 
 class GroupProgress(NamedTuple):
-    """What the whole change logs say, beyond what is pending; times are µs since 1970.
+    """What the whole change logs say, applied rows included; times are µs since 1970.
 
-    `snapshots`: of each full snapshot's id its place, and of each member whether its last row came.
-    `horizon`: commit time up to which every feed has shown something. `latest`: the newest commit
-    time seen; `ended` that of an END, and `shown` of the members that are asked about, 0 for none.
+    `snapshots`: by id a full snapshot's place, and by member whether its last row came. `horizon`:
+    each feed has shown a commit of this time or later. `latest`: the newest commit time seen;
+    `ended`: that in an END; `shown`: that of each member that lacks records, 0 for none.
     """
 
     snapshots: Mapping[str, tuple[str, Mapping[str, bool]]]
@@ -118,7 +119,7 @@ def select_units(
     Args:
         pending: log rows of each member.
         ends: rows of `silver._transactions` of the group.
-        unseen: those of them whose transactions count without any pending row as well.
+        unseen: those of `ends` whose transactions are listed without a pending row too.
     """
     of_members = [of_member(rows, table) for table, rows in pending.items()]
     seen = (
@@ -209,24 +210,25 @@ def find_incomplete(
         marked: whether a transaction topic is read for the group.
     """
     done = [place for place, lasts in progress.snapshots.values() if _is_shown(lasts, members)]
-    newest = max(done, default="")
-    return [u for u in units if not _is_settled(u, members, progress, marked, newest)]
+    snapshot = max(done, default="")
+    return [u for u in units if not _is_settled(u, members, progress, marked, snapshot)]
 
 
 def _is_settled(
-    unit: Unit, members: Sequence[str], progress: GroupProgress, marked: bool, newest: str
+    unit: Unit, members: Sequence[str], progress: GroupProgress, marked: bool, snapshot: str
 ) -> bool:
+    """Whether it waits no longer; `snapshot`: place of the newest one that all members have."""
     if unit.is_snapshot:
-        return _is_ended(unit, members, progress) or (unit.place or "") < newest
+        return _is_whole(unit, members, progress) or (unit.place or "") < snapshot
     overdue = is_overdue(unit, progress, marked)
-    if overdue and (unit.place or newest) < newest:
+    if overdue and (unit.place or snapshot) < snapshot:
         return True
     if marked and (unit.metadata or unit.ended):
         return False
     return overdue or (unit.newest or 0) < (progress.horizon or 0)
 
 
-def _is_ended(snapshot: Unit, members: Sequence[str], progress: GroupProgress) -> bool:
+def _is_whole(snapshot: Unit, members: Sequence[str], progress: GroupProgress) -> bool:
     """Whether every member has seen the snapshot's last row, or is taken to be empty."""
     lasts = progress.snapshots.get(snapshot.transaction.removeprefix(SNAPSHOT), ("", {}))[1]
     later = (progress.latest or 0) > (snapshot.newest or 0)
@@ -238,7 +240,7 @@ def _is_shown(lasts: Mapping[str, bool], members: Sequence[str]) -> bool:
 
 
 def is_overdue(unit: Unit, progress: GroupProgress, marked: bool) -> bool:
-    """Whether the source has gone on for so long, where the rest should have come, that it is due.
+    """Whether the source has gone on past the patience, where the rest should have come.
 
     `marked` says whether a transaction topic is read for the group.
     """
@@ -253,7 +255,7 @@ def is_overdue(unit: Unit, progress: GroupProgress, marked: bool) -> bool:
 
 
 def may_be_overdue(unit: Unit, latest: int | None) -> bool:
-    """Whether some part of the source has gone on for so long."""
+    """Whether it can be overdue: some commit is past the patience."""
     return _is_behind(unit, latest, PATIENCE_SILENT if unit.is_snapshot else PATIENCE)
 
 

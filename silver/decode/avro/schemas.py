@@ -1,4 +1,4 @@
-"""Avro schemas as Kafka Connect writes them: what a record's fields stand for, and its readers."""
+"""Avro schemas as Kafka Connect writes them: decodes records, and makes schema blocks of them."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -48,11 +48,11 @@ class Writer(NamedTuple):
 
 
 AvroValue = tuple[object, Writer]
-"""A value as its writer's schema has it, and that writer."""
+"""A decoded value, and the schema that wrote it."""
 
 
 def avro_value(record: Record, schemas: Mapping[str, str]) -> AvroValue:
-    """The value of a record, which may have been read before; `schemas` are those by id.
+    """The value of a record, decoded if it is not parsed already; `schemas` are by id.
 
     Raises:
         NotAvro: as `decode_avro` does.
@@ -68,7 +68,7 @@ def decode_avro(
     """The key or value of a record with these headers; `schemas` are the registry's, by id.
 
     Raises:
-        NotAvro: the bytes are in no wire format, of an unknown schema, or not of their schema.
+        NotAvro: the bytes name no schema or an unknown one, or do not fit theirs.
     """
     id_and_start = avro_schema_id(data, part, headers)
     if id_and_start is None:
@@ -85,7 +85,7 @@ def decode_avro(
 
 @lru_cache(_MOST_SCHEMAS)
 def writer_of(text: str) -> Writer:
-    """What a schema's text says.
+    """The schema of a JSON text.
 
     Raises:
         NotAvro: it is no Avro schema.
@@ -109,12 +109,12 @@ def writer_of(text: str) -> Writer:
 
 
 def is_avro(block: object) -> bool:
-    """Whether a parsed schema block is an Avro schema, and not Kafka Connect's own."""
+    """Whether a parsed schema is Avro's, and not a schema block of Kafka Connect."""
     return isinstance(block, dict) and block.get("type") == "record"
 
 
 def connect_block(schema: object) -> Mapping[str, object]:
-    """An Avro schema of a record as Kafka Connect's schema block has it."""
+    """The schema block of Kafka Connect for an Avro schema of a record."""
     named: dict[str, object] = {}
     _collect_types(schema, named)
     return _connect_field(schema, named)
@@ -148,6 +148,7 @@ def _list_fields(schema: object) -> Iterator[tuple[str, object]]:
 def _connect_field(
     schema: object, named: Mapping[str, object], depth: int = 0
 ) -> dict[str, object]:
+    """The block of a schema; records inside of rows have no `fields` in it."""
     if isinstance(schema, list):
         others = [branch for branch in schema if branch != "null"]
         return _connect_field(others[0], named, depth) if len(others) == 1 else {"type": "string"}

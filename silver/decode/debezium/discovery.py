@@ -1,4 +1,4 @@
-"""Finding the columns of a batch: names, types and shapes, from schema blocks or from values.
+"""Finds the columns of a batch: names, types and shapes, from schema blocks or from values.
 
 A declared column has its declared type. A learned one keeps its type, or grows to a wider one of
 its kind when a schema block says so. A new one takes its type from the schema blocks in order of
@@ -43,10 +43,10 @@ _Key = TypeVar("_Key")
 
 
 class _Mark(NamedTuple):
-    """A sign of columns in records.
+    """What names columns in records.
 
-    It is the schema block of an envelope or of a flattened row, a field that some document has, or
-    the sorted names of the fields of a row that came without a block.
+    It is the schema block of an envelope or of a flattened row, one field of a document, or the
+    sorted field names of a row without a block.
     """
 
     kind: Literal["envelope", "flattened row", "document", "row"]
@@ -54,7 +54,7 @@ class _Mark(NamedTuple):
 
     @property
     def fields(self) -> Mapping[str, Encoding | None]:
-        """The fields with their encodings, where a schema block has them."""
+        """The fields with their encodings, which are None without a block."""
         if not isinstance(self.content, bytes):
             return dict.fromkeys(self.content)
         fields_of = block_fields if self.kind == "envelope" else row_block_fields
@@ -62,7 +62,7 @@ class _Mark(NamedTuple):
 
 
 class _First(NamedTuple):
-    """The first record that shows something."""
+    """When the first record of something came, and where it lies."""
 
     arrival: str
     position: str
@@ -89,8 +89,8 @@ class _Shown:
 class DebeziumDiscovery:
     """What the records of a batch show of their table's columns.
 
-    What full envelopes show is kept apart from what flattened events show, as a feed has events of
-    one form: the declared one, the one that is known, or that of the first event.
+    What full envelopes show is kept apart from what flattened events show. A feed has events of one
+    form, and `settle`, which finds it, uses what events of that form showed.
     """
 
     def __init__(self, table: Table, columns: Columns) -> None:
@@ -156,7 +156,7 @@ class DebeziumDiscovery:
         return columns, [self._make_shape(mark, shown.firsts[mark], names) for mark in marks]
 
     def _find_form(self) -> str | None:
-        """The form of the feed's events: the known or declared one, else that of the first."""
+        """The known or declared form, else the first event's, which may refine FLATTENED."""
         form = self._opener.form
         if form is None or (form == FLATTENED and self.known.envelope is None):
             first = min(self.forms, key=lambda one: self.forms[one].arrival, default=form)
@@ -164,7 +164,7 @@ class DebeziumDiscovery:
         return form
 
     def _marks_of(self, envelope: Envelope, is_document: bool) -> list[_Mark]:
-        """The signs of columns in a record without a block; of `before` in a table without keys."""
+        """The marks of `after` in a record without a block; in keyless tables else of `before`."""
         after = envelope.after
         row = (after if after is not None or self.keys else envelope.before) or {}
         if is_document:
@@ -182,16 +182,16 @@ class DebeziumDiscovery:
             self._look_at_values(key_row(record.key) or {}, shown, self.keys)
 
     def _look_at_values(self, row: Row, shown: _Shown, names: Collection[str]) -> None:
-        """Takes in the values of fields with these names in lower case, or of all fields."""
+        """Takes in the values of the fields `names` (lower case); of all fields without any."""
         for name, value in row.items():
             lower = name.lower()
             if value is not None and lower not in self.typed and (lower in names or not names):
                 shown.values[lower].add(value)
 
     def _new_names(self, marks: Iterable[_Mark]) -> list[str]:
-        """New columns by name, called as the field that came first.
+        """New columns, sorted, spelled as first seen; the earliest, where room is short.
 
-        At most as many as the table has room for: those that came first.
+        Marks with more fields than a table may have are skipped.
         """
         names = [column.name for column in self.known.columns]
         if not adds_columns(self.table):
@@ -223,9 +223,9 @@ class DebeziumDiscovery:
         return type
 
     def _make_shape(self, mark: _Mark, first: _First, new: Iterable[str]) -> Shape:
-        """The shape with the columns' names for its fields, without what becomes no column.
+        """The shape of a mark: its fields that are columns, by the columns' names.
 
-        A field that the table ignores keeps its name.
+        Where the table ignores new columns, the shape has them too.
         """
         names = {name.lower(): name for name in [*(c.name for c in self.known.columns), *new]}
         adds = adds_columns(self.table)
@@ -238,7 +238,7 @@ class DebeziumDiscovery:
 
 
 def _block_of(opened: Opened) -> _Mark | None:
-    """The schema block of a record that names fields."""
+    """The schema block of a record, if it names fields."""
     if opened.block is None:
         return None
     mark = _Mark("envelope" if opened.event is None else "flattened row", opened.block)

@@ -2,13 +2,13 @@
 
 A record has exactly one of the flags `update`, `reset` (REPLACE: columns that it does not set are
 null) and `erase`. The new row is in `newImage`, or in the flag's own object in mode UPDATES, where
-`update` holds changed columns only, and is empty where a row of keys alone was written. The modes
-OLD_IMAGE and KEYS_ONLY do not say what an update wrote: those updates are dead letters, their
-erases can be applied. The mode is the one that `source.feed_mode` declares. Undeclared, it is
-UPDATES once an update of the table's one feed has shown the columns that it wrote.
+`update` holds changed columns only: none where only the key was written. The modes OLD_IMAGE and
+KEYS_ONLY do not say what an update wrote: those updates are dead letters, their erases can be
+applied. `source.feed_mode` declares the mode. Undeclared, the mode of a table's only feed is
+UPDATES once an update in it has columns.
 
-Key columns are known by their place in `key` alone. Barriers (`resolved`) and schema records are no
-changes. Values of type String (bytes) are base64.
+`key` has values without names, in the order of the keys. Barriers (`resolved`) and schema records
+are no changes. Values of type String (bytes) are base64.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ _NO_MEMBERS: Members = {}
 
 
 class _Event(msgspec.Struct, gc=False):
-    """A record of which the rows are structs of one shape."""
+    """A record whose rows are structs of one shape."""
 
     key: list[object]
     newImage: object = None
@@ -163,7 +163,7 @@ class YdbDecoder:
     def _convert_rows(
         self, shape: FlatShape, events: Sequence[Any], rows: Sequence[object]
     ) -> tuple[dict[str, pa.Array], list[bool]]:
-        """The columns of the rows and of their keys, and which of the rows are plain."""
+        """The columns of rows and keys, and which rows need not be read one by one."""
         no_key = [None] * len(self._table.keys)
         keys = [
             no_key if row is None else event.key for event, row in zip(events, rows, strict=True)
@@ -175,7 +175,7 @@ class YdbDecoder:
         return columns, [fit and row is not None for fit, row in zip(fits, rows, strict=True)]
 
     def _written_row(self, shape: FlatShape, event: _Event) -> object:
-        """The row that an event wrote, or that it erased one; None where it is read alone."""
+        """The row that an event wrote, or `_ERASED`; None if it has to be decoded alone."""
         key = event.key
         if [event.update, event.reset, event.erase].count(None) != 2 or None in key:
             return None
@@ -242,14 +242,14 @@ class YdbDecoder:
         return sequence is not None and self._is_before(sequence, record.topic)
 
     def _is_before(self, sequence: str, topic: str | None) -> bool:
-        """Whether a change comes before the place where its feed is to begin."""
+        """Whether a change lies below the `start_sequence` of its feed."""
         return any(sequence < start and feed in (None, topic) for start, feed in self._starts)
 
 
 class YdbDiscovery(FlatDiscovery):
     """Finds the columns of the rows in a YDB changefeed, and whether its mode is UPDATES.
 
-    To YDB names that differ in case are different.
+    In YDB names that differ in case are different names.
     """
 
     folds = False
@@ -287,7 +287,7 @@ def _event_of(row: type[Any]) -> type[Any]:
 
 
 def _learns_mode(table: Table) -> bool:
-    """Whether the records decide on the mode: of several feeds, each may have one of its own."""
+    """Whether records show the mode; not of several feeds, which may differ in it."""
     return len(table.feeds) == 1 and table.feeds[0].feed_mode is None
 
 
@@ -335,7 +335,7 @@ def _row_of(table: Table, members: Members) -> Members | None:
 
 
 def _is_no_change(members: Members) -> bool:
-    """Whether the record is a barrier or of the table's schema, and of no row."""
+    """Whether the record is a barrier or a schema record, and has no row."""
     if _first_of(members, *_OF_A_ROW) is not None:
         return False
     names = map(str.lower, members)
