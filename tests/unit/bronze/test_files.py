@@ -1,7 +1,18 @@
+from pathlib import Path
+from typing import Any, cast
+
 from bronze.feeds import Feed, list_feeds
 from bronze.files.ingest import cut_batches
-from bronze.files.listing import DroppedFile, in_order, is_finished, literal_path
+from bronze.files.listing import (
+    DroppedFile,
+    in_order,
+    is_finished,
+    list_files,
+    list_here,
+    literal_path,
+)
 from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 
 
 def feed(**limits: int) -> Feed:
@@ -50,3 +61,15 @@ def test_the_url_of_a_file_is_as_spark_spells_it() -> None:
 def test_names_of_files_that_are_still_being_written() -> None:
     names = ("a", "tmp", "a.tmpx", ".a", "_a", "a.tmp", "a._COPYING_", "a\udcff")
     assert [name for name in names if is_finished(name)] == ["a", "tmp", "a.tmpx"]
+
+
+def test_a_link_that_leads_nowhere_is_listed_and_a_missing_folder_is_not_made(
+    tmp_path: Path,
+) -> None:
+    target, folder = Target(root=str(tmp_path)), tmp_path / "landing" / "shop"
+    folder.mkdir(parents=True)
+    (folder / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    (file,) = list_here(target, str(folder), lambda path: False)
+    assert file.path.endswith("landing/shop/gone.jsonl")
+    assert list_files(cast(Any, None), target, str(folder / "typo"), lambda path: False) == []
+    assert not (folder / "typo").exists()

@@ -33,6 +33,7 @@ def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["erase", "orders", "--key", '{"name": 7}'], "--key"),
         (["erase", "orders", "--key", '{"id": 7, "more": 1}'], "--key"),
         (["maintain", "--table", "order"], "did you mean orders?"),
+        (["dead-letters", "list", "--reason", "bad_vlaue"], "did you mean bad_value?"),
     ],
 )
 def test_wrong_usage_is_told_before_spark_starts(

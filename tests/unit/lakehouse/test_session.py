@@ -1,16 +1,23 @@
 import os
+import signal
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
 from lakehouse.spark.cluster import cluster_settings
 from lakehouse.spark.local_settings import SMALL, local_settings
-from lakehouse.spark.session import find_download, get_spark, secrets_in_file
+from lakehouse.spark.session import (
+    _start_context,
+    find_download,
+    get_spark,
+    secrets_in_file,
+)
 
 ROOT = Path(__file__).parents[3]
 
@@ -136,3 +143,18 @@ def test_a_cluster_is_told_nothing_that_holds_on_one_machine_only(
         assert {"silver/fold/law.py", "lakehouse/__init__.py"} <= {*packed.namelist()}
     yarn = target.model_copy(update={"master": "yarn", "settings": {}})
     assert "spark.driver.host" not in cluster_settings(yarn, {}, tmp_path)
+
+
+def test_a_java_that_is_being_started_ends_with_the_start_that_was_broken_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*_: object) -> None:
+        started.append(subprocess.Popen(["sleep", "600"]))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pyspark.SparkContext.getOrCreate", start)
+    with pytest.raises(KeyboardInterrupt):
+        _start_context(SparkSession.Builder())
+    assert started[0].wait(10) == -signal.SIGKILL
