@@ -58,7 +58,7 @@ def list_files(
     A missing folder has no files.
     """
     if is_seen_here(target, folder):
-        missing = not is_object_url(folder) and not Path(folder).is_dir()
+        missing = not is_object_url(folder) and not Path(folder).exists()
         return [] if missing else list_here(target, folder, is_known)
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F

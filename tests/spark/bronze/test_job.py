@@ -59,10 +59,12 @@ def raw(spark: SparkSession, target: Target, feed: str = "orders") -> list[objec
     return bronze(spark, target, ["_raw"], feed)
 
 
-def test_a_missing_folder_is_made_and_gives_no_records(spark: SparkSession, target: Target) -> None:
+def test_a_missing_folder_is_not_made_and_gives_no_records(
+    spark: SparkSession, target: Target
+) -> None:
     entry = run(spark, target)[0]
     assert (entry.status, entry.counts, entry.batch) == ("ok", {"records": 0}, None)
-    assert Path(target.landing, "orders").is_dir()
+    assert not Path(target.landing, "orders").exists()
 
 
 @pytest.fixture(scope="module")
