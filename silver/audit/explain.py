@@ -15,7 +15,7 @@ from lakehouse.config.target import Target
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
 from lakehouse.words import JSON_OPTIONS, TIME_FORMAT
-from silver.audit.outcomes import SNAPSHOT, Outcome, list_outcomes
+from silver.audit.outcomes import SNAPSHOT, RecordOutcome, list_outcomes
 from silver.audit.replay import KeyRecord
 from silver.changelog import bronze_rows, log
 from silver.contract import TRUNCATE, UPSERT
@@ -152,14 +152,14 @@ def _list_cutoffs(rows: Sequence[Row], seen: TableState) -> list[KeyRecord]:
     ]
 
 
-def _build_line(outcome: Outcome) -> Explained:
+def _build_line(outcome: RecordOutcome) -> Explained:
     record = outcome.record
     given = (record.position, record.sequence, record.operation, record.source_time)
     return Explained(*given, outcome.outcome, outcome.because, record.values)
 
 
 def _explain_row(
-    spark: SparkSession, target: Target, table: Table, key: Key, outcomes: Sequence[Outcome]
+    spark: SparkSession, target: Target, table: Table, key: Key, outcomes: Sequence[RecordOutcome]
 ) -> Explained:
     """The row that silver holds of the key."""
     row = _read_live_row(spark, target, table, key)
@@ -184,7 +184,7 @@ def _read_live_row(spark: SparkSession, target: Target, table: Table, key: Key) 
     ).first()
 
 
-def _explain_missing(outcomes: Sequence[Outcome]) -> str:
+def _explain_missing(outcomes: Sequence[RecordOutcome]) -> str:
     """What removed the row."""
     for each in reversed(outcomes):
         if each.outcome in ("applied", "late", "delete_unknown"):

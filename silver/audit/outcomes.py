@@ -14,7 +14,7 @@ from silver.fold.order_key import sequence_of
 SNAPSHOT, KEY_CHANGE = "snapshot", "key change"
 
 
-class Outcome(NamedTuple):
+class RecordOutcome(NamedTuple):
     """A record and what was done with it."""
 
     record: KeyRecord
@@ -24,7 +24,7 @@ class Outcome(NamedTuple):
 
 def list_outcomes(
     records: Sequence[KeyRecord], applied: int, history: bool, on_truncate: str
-) -> list[Outcome]:
+) -> list[RecordOutcome]:
     """Every record in order of sequence; those without one come last, in order of arrival.
 
     Args:
@@ -34,7 +34,7 @@ def list_outcomes(
         history: whether the table keeps every version.
         on_truncate: the table's setting.
     """
-    waiting = [Outcome(r, "waiting", "not applied yet") for r in records if r.batch > applied]
+    waiting = [RecordOutcome(r, "waiting", "not applied yet") for r in records if r.batch > applied]
     applied_records = sorted((r for r in records if r.batch <= applied), key=lambda r: r.arrival)
     firsts = _find_firsts(applied_records)
     cuts = [r for r in firsts.values() if _is_cut(r, on_truncate)]
@@ -67,7 +67,7 @@ def _is_cut(record: KeyRecord, on_truncate: str) -> bool:
     return record.operation == SNAPSHOT or (record.operation == TRUNCATE and on_truncate == "apply")
 
 
-def _order_of(outcome: Outcome) -> tuple[bool, bytes, str]:
+def _order_of(outcome: RecordOutcome) -> tuple[bool, bytes, str]:
     return (not outcome.record.order, outcome.record.order, outcome.record.arrival)
 
 
@@ -90,23 +90,23 @@ def _find_firsts(
     return firsts
 
 
-def _judge_other(record: KeyRecord, key: _Key, on_truncate: str) -> Outcome | None:
+def _judge_other(record: KeyRecord, key: _Key, on_truncate: str) -> RecordOutcome | None:
     """The outcome of a record that is no change of the key."""
     if record.reason is not None:
-        return Outcome(record, "rejected", f"{record.reason}: {record.message}")
+        return RecordOutcome(record, "rejected", f"{record.reason}: {record.message}")
     if record.operation == NONE:
-        return Outcome(record, "no change", "the record carries none")
+        return RecordOutcome(record, "no change", "the record carries none")
     first = key.firsts[_identify_record(record)]
     if first is not record:
-        return Outcome(record, "duplicate", f"of {first.position}")
+        return RecordOutcome(record, "duplicate", f"of {first.position}")
     if record.moved:
-        return Outcome(record, KEY_CHANGE, "the row moved to another key")
+        return RecordOutcome(record, KEY_CHANGE, "the row moved to another key")
     return _judge_cut(record, key.changes, key.cuts, on_truncate)
 
 
 def _judge_cut(
     record: KeyRecord, changes: list[KeyRecord], cuts: list[KeyRecord], on_truncate: str
-) -> Outcome | None:
+) -> RecordOutcome | None:
     """The outcome of a truncate or a snapshot without the key: None if it removed no row."""
     before = [c for c in changes if c.order < record.order]
     if not before or before[-1].operation == DELETE:
@@ -114,24 +114,26 @@ def _judge_cut(
     if any(before[-1].order < cut.order < record.order for cut in cuts):
         return None
     if record.operation == TRUNCATE and on_truncate != "apply":
-        return Outcome(record, "ignored", f"on_truncate is {on_truncate}")
+        return RecordOutcome(record, "ignored", f"on_truncate is {on_truncate}")
     unless = ", which the full snapshot does not show" if record.operation == SNAPSHOT else ""
-    return Outcome(record, "applied", f"removed the row of {before[-1].position}{unless}")
+    return RecordOutcome(record, "applied", f"removed the row of {before[-1].position}{unless}")
 
 
-def _judge_change(record: KeyRecord, done: Done, key: _Key) -> Outcome:
+def _judge_change(record: KeyRecord, done: Done, key: _Key) -> RecordOutcome:
     """The outcome of a change, and which other change is the cause of it."""
     after = [c for c in key.changes if c.order > record.order]
     later = [c for c in after if c.batch <= record.batch]
     if done.outcome != "duplicate" and done.columns and later:
-        return Outcome(record, "applied", f"{', '.join(done.columns)}: not in {later[-1].position}")
+        return RecordOutcome(
+            record, "applied", f"{', '.join(done.columns)}: not in {later[-1].position}"
+        )
     if done.outcome in _WHY:
-        return Outcome(record, done.outcome, _WHY[done.outcome](record, later, key))
+        return RecordOutcome(record, done.outcome, _WHY[done.outcome](record, later, key))
     if later:
-        return Outcome(record, "applied", f"a version until {later[0].position}")
+        return RecordOutcome(record, "applied", f"a version until {later[0].position}")
     moved = [f"the row moved here from {record.old_key}"] if record.old_key is not None else []
     until = [f"newest until {after[0].position}"] if after else []
-    return Outcome(record, "applied", "; ".join(moved + until) or None)
+    return RecordOutcome(record, "applied", "; ".join(moved + until) or None)
 
 
 def _name_original(record: KeyRecord, _: list[KeyRecord], key: _Key) -> str:
@@ -153,7 +155,7 @@ def _same_place(one: KeyRecord, other: KeyRecord) -> bool:
     return _read_sequence(one) == _read_sequence(other)
 
 
-def _with_replay(outcome: Outcome) -> Outcome:
+def _with_replay(outcome: RecordOutcome) -> RecordOutcome:
     if outcome.record.replayed is None or outcome.outcome == "rejected":
         return outcome
     because = f"{outcome.because}; " if outcome.because else ""
