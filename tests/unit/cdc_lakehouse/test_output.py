@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
@@ -15,6 +15,7 @@ from cdc_lakehouse.cli.ask.queries import show_status, to_narrow_row
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
 from cdc_lakehouse.cli.help import EXAMPLES, TASKS
+from cdc_lakehouse.cli.work import run
 from cdc_lakehouse.cli.work.run import show_sum
 from cdc_lakehouse.cli.work.run_lines import column_news, run_lines
 from cdc_lakehouse.terminal import console
@@ -31,6 +32,7 @@ from cdc_lakehouse.terminal.verbosity import Level, current_level, set_level
 from gold.status.trouble import PipelineStatus, list_serious, list_troubles, worst_first
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
+from lakehouse.run.gaps import Gap, with_loss
 from lakehouse.run.ledger import Entry
 from lakehouse.words import count_off
 
@@ -375,3 +377,39 @@ def test_the_shell_completes_names_of_tables(
     monkeypatch.setenv("COMP_CWORD", "5")
     run_command_line(app, [])
     assert capsys.readouterr().out.split() == ["orders"]
+
+
+def test_open_gaps_are_an_alarm_until_their_loss_is_accepted() -> None:
+    (alarm,) = list_serious(RUN_BACK | {"on_data_loss": "fail"})
+    assert "`lakehouse rebootstrap moved --source URL`" in alarm.text
+    assert "source.on_data_loss: continue" in alarm.text
+    accepted = RUN_BACK | {"on_data_loss": "continue"}
+    assert list_serious(accepted) == []
+    assert "accepted by source.on_data_loss" in list_troubles(accepted)[0].text
+
+
+def test_a_failure_by_a_gap_says_that_what_came_is_applied() -> None:
+    gap = Gap(table="t", feed="t", topic="s.t", partition=0, first=3, last=5)
+    now = datetime.now(timezone.utc)
+    done = Entry(run_id="r", layer="silver", table="t", started_at=now, ended_at=now)
+    failed = with_loss(done, [gap])
+    assert failed.status == "failed" and "what came is applied" in str(failed.message)
+
+
+def test_a_round_that_is_broken_off_says_nothing_of_tables_without_news(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime.now(timezone.utc)
+
+    def work(_: object, __: object, layer: str, ___: object) -> list[Entry]:
+        if layer == "silver":
+            raise KeyboardInterrupt
+        given = {"run_id": "r", "layer": "bronze", "started_at": now, "ended_at": now}
+        counts = {"orders": {"records": 5}, "products": {"records": 0}}
+        return [Entry.model_validate(given | {"table": t, "counts": c}) for t, c in counts.items()]
+
+    monkeypatch.setattr(run, "try_layer", work)
+    with pytest.raises(KeyboardInterrupt):
+        run.one_round(cast(Any, None), [], ["bronze", "silver"])
+    out = capsys.readouterr().out
+    assert "orders" in out and "products" not in out
