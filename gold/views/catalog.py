@@ -3,7 +3,6 @@
 import hashlib
 import re
 from collections.abc import Callable
-from contextlib import suppress
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -27,6 +26,10 @@ from lakehouse.storage.views import (
 
 _FRESH = "_fresh"
 """The server's database in which a view is made before it replaces one of another database."""
+_FIRST_QUESTION = """
+    SELECT row, count(*) AS rows FROM (SELECT to_json(struct(*)) AS row FROM {} LIMIT 10)
+    GROUP BY row ORDER BY rows, row
+"""
 
 
 def read_view(spark: SparkSession, target: Target, name: str) -> DataFrame | None:
@@ -143,12 +146,23 @@ class ServedCatalog:
                 self._shown[place] = statement
         return failed
 
-    def warm_up(self) -> None:
-        """Reads a view of gold, so that the first query finds Java's classes loaded."""
+    def warm_up(self, url: str) -> list[str]:
+        """Asks the server at `url` once, as a client does: the first answer loads Java's classes.
+
+        Returns a line if it has no answer.
+        """
+        from pyspark.sql.connect.session import SparkSession as Client
+
         views = [name for name in self._shown if name.startswith("gold.") and "(" not in name]
-        for name in views[:1]:
-            with suppress(*SPARK_FAILURES):
-                self._spark.sql(f"SELECT count(*), max(struct(*)) FROM {name}").collect()
+        for name in sorted(views, key=lambda name: "pipeline_" in name)[:1]:  # tables first
+            client = Client.builder.remote(url).create()
+            try:
+                client.sql(_FIRST_QUESTION.format(name)).collect()
+            except SPARK_FAILURES as failure:
+                return [f"{name}: {describe_failure(failure)}"]
+            finally:
+                client.stop()
+        return []
 
     def _register(self, place: str, statement: str) -> None:
         """Registers at once: a view that is there already is replaced in one step.

@@ -169,10 +169,11 @@ def _brought_up_to_date(target: Target, catalog: "ServedCatalog", server: Server
     shown = digest_of_views(target)
     if shown == server.shown:
         return server
-    for line in catalog.refresh():
-        print(line, file=sys.stderr, flush=True)
+    lines = catalog.refresh()
     if not server.shown:
-        catalog.warm_up()
+        lines += catalog.warm_up(server.url)
+    for line in lines:
+        print(line, file=sys.stderr, flush=True)
     server = server.model_copy(update={"shown": shown})
     write_server(target, server)
     return server
