@@ -1,22 +1,13 @@
 """Records that no table reads, over all runs, from the ledger."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gold.status.table_status import states_of
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.run.unread import UNREAD, Unread, list_unread
-from lakehouse.storage.lake import AskedLake, Lake
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-def unread_records(spark: "SparkSession", target: Target, tables: Sequence[Table]) -> list[Unread]:
-    """`unread_of` for a lake that Spark reads."""
-    return unread_of(Lake(spark, target), tables)
+from lakehouse.storage.lake import AskedLake
 
 
 def unread_of(lake: AskedLake, tables: Sequence[Table]) -> list[Unread]:

@@ -124,13 +124,11 @@ class Shape:
         complete: whether a column that is not there is gone at the source; else a record may
             leave columns out.
         first_position: the position of the first record that shows the shape.
-        first_arrival: the same record's order of arrival.
     """
 
     fields: Mapping[str, str | None] = field(default_factory=dict)
     complete: bool = True
     first_position: str = ""
-    first_arrival: str = ""
 
 
 class Discovery(Protocol):

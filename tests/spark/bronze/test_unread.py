@@ -11,7 +11,7 @@ from cdc_lakehouse.cli.ask.queries import print_status
 from cdc_lakehouse.cli.ask.status_records import ask_status
 from cdc_lakehouse.cli.check.dead_letters import acknowledge_letters
 from gold.report import html
-from gold.status.unread import unread_records
+from gold.status.unread import unread_of
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.unread import Unread
@@ -45,14 +45,14 @@ def test_what_no_table_reads_is_listed_by_topic_and_its_lines_are_dead_letters(
     lake.run(spark, target, tables)
 
     of_feed = Unread("feed_shop", {"c": 2, "b": 1}, 2)
-    assert unread_records(spark, target, tables) == [of_feed]
+    assert unread_of(Lake(spark, target), tables) == [of_feed]
     (status,) = print_status(Lake(spark, target), tables, as_json=False)
     assert (status["unread_topics"], status["unread_lines"]) == ({"c": 2, "b": 1}, 2)
     assert status["dead_letters_total"] == 0 and status["counts"] == {"inserted": 1, "records": 1}
     assert "3 records of 2 topics that no table reads: c (2), b (1)" in told(capsys)
 
     more = [*tables, table("two", "b")]
-    assert unread_records(spark, target, more) == [of_feed._replace(topics={"c": 2})]
+    assert unread_of(Lake(spark, target), more) == [of_feed._replace(topics={"c": 2})]
     page = tmp_path / "report.html"
     html.write_report(spark, target, tables, page, ask_status(Lake(spark, target), tables, more))
     assert "2 records of 1 topic that no table reads: c (2)" in page.read_text("utf-8")
@@ -68,7 +68,7 @@ def test_what_no_table_reads_is_listed_by_topic_and_its_lines_are_dead_letters(
     assert acknowledge_letters(spark, target, more, Wanted(["not_json"]), "a slip") == [
         ("feed_shop", 1)
     ]
-    assert unread_records(spark, target, more)[0].lines == 1
+    assert unread_of(Lake(spark, target), more)[0].lines == 1
     left, every = (dead_letters(spark, target, more, Wanted(resolved=all)) for all in (False, True))
     assert left is not None and every is not None
     assert [row["reason"] for row in left.collect()] == ["no_topic"]
@@ -76,7 +76,7 @@ def test_what_no_table_reads_is_listed_by_topic_and_its_lines_are_dead_letters(
     assert known == {"no_topic": None, "not_json": "a slip"}
     back = Wanted(acknowledged=True, file="shop/1.jsonl")
     assert acknowledge_letters(spark, target, more, back, None) == [("feed_shop", 1)]
-    assert unread_records(spark, target, more)[0].lines == 2
+    assert unread_of(Lake(spark, target), more)[0].lines == 2
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> str:
