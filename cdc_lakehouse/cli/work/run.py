@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 WATCH_SECONDS, RULE = 30.0, "dead_letter:rule:"
 
 Continuous = Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")]
-Interval = Annotated[str, typer.Option(help="Pause between rounds of --continuous.")]
+Interval = Annotated[
+    str | None, typer.Option(help="Pause between rounds of --continuous; 5s if not given.")
+]
 Merge = Annotated[bool, typer.Option("--merge", help="Merge everything that waits, whatever pays.")]
 Metrics = Annotated[
     str | None,
@@ -74,7 +76,7 @@ def run(
     chosen: Chosen,
     layer: Annotated[Layer | None, typer.Option(help="Only this layer.")] = None,
     continuous: Continuous = False,
-    interval: Interval = "5s",
+    interval: Interval = None,
     merge: Merge = False,
     run_id: RunId = None,
     extract: Extract = None,
@@ -89,15 +91,12 @@ def run(
     """
     if log is not None:
         set_form(log)
-    if metrics is not None and not continuous:
-        action = "add --continuous, or ask `lakehouse status --format prometheus`"
-        raise ConfigurationError("command line", "--metrics", metrics, "--continuous", action)
+    pause = _check_continuous(interval, metrics, continuous)
     if again:
         _read_again(chosen, again)
     if extract is not None or effective_date is not None:
         _land_snapshot(chosen, extract, effective_date)
     layers = [layer] if layer else list(LAYERS)
-    pause = seconds_of(interval)
     run_layers(chosen, Asked(layers, pause, continuous, run_id, merge, metrics=metrics))
 
 
@@ -367,6 +366,22 @@ def fail_at_the_end(entries: "Sequence[Entry]") -> None:
     raise_all(list_failures(entries))
 
 
+def _check_continuous(interval: str | None, metrics: str | None, continuous: bool) -> int:
+    """Seconds between two rounds.
+
+    Raises:
+        ConfigurationError: an option of --continuous is given without it, or is no duration.
+    """
+    pause = seconds_of(interval or "5s")
+    instead = "ask `lakehouse status --format prometheus`"
+    only = [("--interval", interval, "leave it out"), ("--metrics", metrics, instead)]
+    for option, given, way_out in only:
+        if given is not None and not continuous:
+            action = f"add --continuous, or {way_out}"
+            raise ConfigurationError("command line", option, given, "--continuous", action)
+    return pause
+
+
 def seconds_of(given: str, option: str = "--interval") -> int:
     """Seconds of an option that is a duration.
 
@@ -385,10 +400,11 @@ def run_layer(layer: Layer, arguments: Sequence[str] | None = None) -> None:
     def one_layer(
         chosen: Chosen,
         continuous: Continuous = False,
-        interval: Interval = "5s",
+        interval: Interval = None,
         run_id: RunId = None,
     ) -> None:
-        run_layers(chosen, Asked([layer], seconds_of(interval), continuous, run_id))
+        pause = _check_continuous(interval, None, continuous)
+        run_layers(chosen, Asked([layer], pause, continuous, run_id))
 
     single = make_application(f"Run the {layer} layer.")
     command = handle_interrupt(with_common_options(one_layer))

@@ -148,6 +148,8 @@ MISTAKES = {
     "a misspelt option": Mistake("run --tabel orders", "--tabel", "--table"),
     "no such layer": Mistake("run --layer copper", "copper", "bronze"),
     "an interval in words": Mistake("run --interval soon", "soon", "correct it"),
+    "an interval of one round": Mistake("run --interval 1m", "1m", "add --continuous"),
+    "metrics of one round": Mistake("run --metrics 9000", "9000", "status --format prometheus"),
     "a question to no lake": Mistake("sql SELECT --root nowhere", "no lake in", "lakehouse run"),
     "no question": Mistake("sql", "QUERY", "--help"),
     "a query without quotes": Mistake("sql SELECT 1", "2 words", "put it in quotes"),
