@@ -33,10 +33,12 @@ test: venv  # at most 10 minutes on 2 cores: unit, Spark and property tests
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(QUICK)
 
 # What README, Getting started and the examples say; PostgreSQL, Debezium, Kafka and a schema registry for real; runs that are killed; disks that fail. Where a part cannot be had, its tests are skipped and say so.
-test-live: venv  # a short run of each kind, about 15 minutes; LAKEHOUSE_LIVE=full takes the full figures
+# A short run of each kind, about 15 minutes; LAKEHOUSE_LIVE=full takes the full figures, and object stores and a cluster too.
+SHORT := $(if $(filter full,$(LAKEHOUSE_LIVE)),,-m "not slow")
+test-live: venv
 	tests/e2e/install.sh || echo "the live tests will be skipped: their parts could not be installed" >&2
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile tests/pages
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile tests/e2e  # apart: its sessions have Kafka's connector
+	$(BIN)/python -m pytest $(SHORT) -n 2 --dist loadfile tests/pages
+	$(BIN)/python -m pytest $(SHORT) -n 2 --dist loadfile tests/e2e  # apart: its sessions have Kafka's connector
 
 test-slow: venv  # what these two leave out: more cases, more kills, larger figures, many more examples
 	$(BIN)/python -m pytest -m slow $(QUICK) tests/pages
