@@ -234,7 +234,7 @@ class DebeziumDiscovery:
             for field, encoding in by_column(self.table, mark.fields).items()
             if field.lower() in names or not adds
         }
-        return Shape(fields, mark.kind != "document", first.position, first.arrival)
+        return Shape(fields, mark.kind != "document", first.position)
 
 
 def _block_of(opened: Opened) -> _Mark | None:

@@ -164,7 +164,7 @@ class FlatDiscovery:
         types = {c.name: c.type.simpleString() for c in columns}
         ignored = [] if adds_columns(self._table) else new
         single = [
-            Shape({name: types.get(name)}, False, seen.position, seen.arrival)
+            Shape({name: types.get(name)}, False, seen.position)
             for name in (*usable, *ignored)
             for seen in [self.seen[name]]
         ]
@@ -176,4 +176,4 @@ class FlatDiscovery:
     def _whole_shape(self, types: Mapping[str, str]) -> Shape:
         first = min(self.seen.values(), key=lambda seen: seen.arrival, default=SeenName())
         fields = {name: type for name, type in types.items() if not name.startswith("_")}
-        return Shape(fields, False, first.position, first.arrival)
+        return Shape(fields, False, first.position)
