@@ -24,6 +24,7 @@ _CORRUPT = "_bronze_corrupt_row"
 _TIME = "time("
 _NO_FOOTER = ("is not a Parquet file", "CANNOT_READ_FILE_FOOTER")
 _NOT_PARQUET = "the file is no Parquet file, or a part of one: write it again, or say file_format"
+_NO_FILE = "a pipe, a device or a link that leads nowhere, expected a file: remove it"
 _NO_DAY = "the file lies in no folder YYYY-MM-DD, which names the day of its rows: move it there"
 _CANNOT_READ = ("PARQUET_TYPE_ILLEGAL", "UNSUPPORTED_TIME_TYPE")
 
@@ -45,12 +46,14 @@ def read_file_records(spark: SparkSession, feed: Feed, files: Sequence[DroppedFi
     return reduce(DataFrame.union, parts or [_build_empty(spark)]).coalesce(_count_tasks(files))
 
 
-def check_places(feed: Feed, files: Iterable[DroppedFile]) -> None:
-    """Refuses a snapshot file that is in no folder of a date.
+def check_places(feed: Feed, files: Sequence[DroppedFile]) -> None:
+    """Refuses what is no file, and a snapshot file that is in no folder of a date.
 
     Raises:
-        UnreadableFile: one of the files is not.
+        UnreadableFile: one of the files is refused.
     """
+    if not all(file.is_file for file in files):
+        raise UnreadableFile(_NO_FILE)
     if feed.format == "snapshot":
         in_day = re.compile(
             rf"(?:^|/){re.escape(str(feed.path).strip('/'))}/\d{{4}}-\d{{2}}-\d{{2}}/"

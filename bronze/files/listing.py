@@ -6,6 +6,7 @@ Spark lists all others: other URLs, folders of a Spark Connect server.
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,13 +32,15 @@ _PLAIN_IN_URLS = "/_-!.~'()*,;:$&+=@"
 class DroppedFile(NamedTuple):
     """A file as Spark names it, the milliseconds of its last change, and its size in bytes.
 
-    `found` is its place if this process listed it in an object store.
+    `found` is its place if this process listed it in an object store. Pipes, devices and links that
+    lead nowhere are no files.
     """
 
     path: str
     changed: int
     length: int
     found: Place | None = None
+    is_file: bool = True
 
     @property
     def url(self) -> str:
@@ -125,7 +128,8 @@ def _list_disk(folder: str, scheme: str, is_known: Callable[[str], bool]) -> Ite
                         continue
                     state = entry.stat(follow_symlinks=False)
                 changed = state.st_mtime_ns // 1_000_000
-                yield DroppedFile(scheme + entry.path, changed, state.st_size)
+                is_file = stat.S_ISREG(state.st_mode)
+                yield DroppedFile(scheme + entry.path, changed, state.st_size, None, is_file)
 
 
 def _list_store(folder: Place, is_known: Callable[[str], bool]) -> Iterator[DroppedFile]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from lakehouse.config.column_types import read_type
+from lakehouse.config.column_types import read_type, to_sql_name
 from lakehouse.config.table import Table
 from lakehouse.storage.delta_log import NESTED
 
@@ -78,7 +78,7 @@ def _list_columns(table: Table, held: Held) -> Iterator[tuple[Effect, str]]:
             yield "add", f"column {name}: new records fill it; older ones do after a rebuild"
         elif before is not None and before != now:
             effect: Effect = "widen" if is_wider(before, now) else "rebuild"
-            yield effect, f"column {name} was {before}, is {now}"
+            yield effect, f"column {name} was {to_sql_name(before)}, is {to_sql_name(now)}"
 
 
 def _list_clusters(table: Table, held: Held) -> Iterator[tuple[Effect, str]]:

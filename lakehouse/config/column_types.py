@@ -36,6 +36,10 @@ _NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.DOTALL | re.IGNORECASE)
 _FIELD = re.compile(r"\s*(?:`([^`]+)`|(\w+))\s*(?::|\s)\s*(.+)", re.DOTALL)
 
 
+_SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+"""The names in Spark SQL of types that Delta's log names in another way."""
+
+
 class ColumnType(NamedTuple):
     """A type that a Delta column can have.
 
@@ -53,6 +57,11 @@ class ColumnType(NamedTuple):
         return (
             f"decimal({self.digits[0]},{self.digits[1]})" if self.name == "decimal" else self.name
         )
+
+
+def to_sql_name(type_of_log: str) -> str:
+    """The name in Spark SQL of a type as Delta's log writes it."""
+    return _SQL_NAMES.get(type_of_log, type_of_log)
 
 
 def read_type(text: str) -> ColumnType:

@@ -16,7 +16,7 @@ from lakehouse.errors import LawsBroken, SourceDiffers, TableFailed
 from lakehouse.words import render_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from silver.audit.verify import Law
 
 MOST_NAMED = 100
+_WHY_UNCHECKED = "an extract's changes come from comparing it with the state before it"
 
 Name = Annotated[
     str | None, typer.Argument(metavar="TABLE", help="The table to look at; without, every one.")
@@ -130,18 +131,28 @@ def _check_laws(
     Raises:
         LawsBroken: one of them is broken.
     """
-    from cdc_lakehouse.terminal.console import add_colours, show_progress
+    from cdc_lakehouse.terminal.console import show_progress
     from gold.views import agreement
     from silver.audit import verify as stored
 
     with show_progress(f"verifying {table.table}"):
         shows = agreement.build_gold_laws(spark, target, table)
         laws = stored.verify(spark, target, table, shows, sample)
-    for law in laws:
-        print(_law_to_json(table, law) if as_json else add_colours(_render_law(law)))
+    print("\n".join(render_laws(table, laws, as_json)))
     broken = [law.law for law in laws if not law.holds]
     if broken:
         raise LawsBroken(table.table, broken)
+
+
+def render_laws(table: Table, laws: "Sequence[Law]", as_json: bool = False) -> "Iterator[str]":
+    """A line for each law, and why a table of extracts lacks one of them."""
+    from cdc_lakehouse.terminal.console import add_colours
+    from silver.audit.recomputed import SAME
+
+    for law in laws:
+        yield _law_to_json(table, law) if as_json else add_colours(_render_law(law))
+    if table.format == "snapshot" and not as_json:
+        yield f"{'-':<7} {SAME:<51}  not checked:\n        {_WHY_UNCHECKED}"
 
 
 def _render_law(law: "Law") -> str:

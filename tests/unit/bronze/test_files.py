@@ -1,8 +1,13 @@
+import os
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from bronze.feeds import Feed, list_feeds
+from bronze.files.file_kinds import UnreadableFile
 from bronze.files.ingest import cut_batches
+from bronze.files.lines import check_places
 from bronze.files.listing import (
     DroppedFile,
     in_order,
@@ -63,13 +68,21 @@ def test_names_of_files_that_are_still_being_written() -> None:
     assert [name for name in names if is_finished(name)] == ["a", "tmp", "a.tmpx"]
 
 
-def test_a_link_that_leads_nowhere_is_listed_and_a_missing_folder_is_not_made(
+def test_what_is_no_file_is_listed_and_refused_and_a_missing_folder_is_not_made(
     tmp_path: Path,
 ) -> None:
     target, folder = Target(root=str(tmp_path)), tmp_path / "landing" / "shop"
     folder.mkdir(parents=True)
     (folder / "gone.jsonl").symlink_to(tmp_path / "nowhere")
-    (file,) = list_here(target, str(folder), lambda path: False)
-    assert file.path.endswith("landing/shop/gone.jsonl")
+    os.mkfifo(folder / "pipe.jsonl")
+    (folder / "sound.jsonl").write_text("{}")
+    files = {Path(f.path).stem: f for f in list_here(target, str(folder), lambda path: False)}
+    assert {name: f.is_file for name, f in files.items()} == {
+        "gone": False, "pipe": False, "sound": True
+    }  # fmt: skip
+    check_places(feed(), [files["sound"]])
+    for name in ("gone", "pipe"):
+        with pytest.raises(UnreadableFile, match="a link that leads nowhere, expected a file"):
+            check_places(feed(), [files["sound"], files[name]])
     assert list_files(cast(Any, None), target, str(folder / "typo"), lambda path: False) == []
     assert not (folder / "typo").exists()

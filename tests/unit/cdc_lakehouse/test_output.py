@@ -14,6 +14,7 @@ from rich.console import Console
 from cdc_lakehouse.cli.ask.queries import show_status, to_narrow_row
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
+from cdc_lakehouse.cli.check.verify import render_laws
 from cdc_lakehouse.cli.help import EXAMPLES, TASKS
 from cdc_lakehouse.cli.work import run
 from cdc_lakehouse.cli.work.run import show_sum
@@ -30,11 +31,13 @@ from cdc_lakehouse.terminal.console import (
 )
 from cdc_lakehouse.terminal.verbosity import Level, current_level, set_level
 from gold.status.trouble import PipelineStatus, list_serious, list_troubles, worst_first
+from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from lakehouse.run.gaps import Gap, with_loss
 from lakehouse.run.ledger import Entry
 from lakehouse.words import count_off
+from silver.audit.verify import Law
 
 COMMANDS = [name for names in TASKS.values() for name in names if name not in ("init", "plan")]
 NOW = datetime(2026, 1, 31, tzinfo=timezone.utc)
@@ -413,3 +416,13 @@ def test_a_round_that_is_broken_off_says_nothing_of_tables_without_news(
         run.one_round(cast(Any, None), [], ["bronze", "silver"])
     out = capsys.readouterr().out
     assert "orders" in out and "products" not in out
+
+
+@pytest.mark.parametrize(("source_format", "lines"), [("snapshot", 3), ("debezium", 1)])
+def test_verify_says_which_law_of_an_extract_is_not_checked(source_format: str, lines: int) -> None:
+    mode = {"mode": "full"} if source_format == "snapshot" else {}
+    source = {"format": source_format, "path": "t", **mode}
+    table = Table.model_validate({"table": "t", "keys": ["id"], "source": source})
+    shown = "\n".join(render_laws(table, [Law("one open version per key", 1, 0, [])])).splitlines()
+    assert len(shown) == lines and max(map(len, shown)) <= 80
+    assert ("not checked" in " ".join(shown)) is (source_format == "snapshot")

@@ -54,7 +54,7 @@ def test_a_table_that_is_not_there_is_new() -> None:
 def test_other_keys_are_a_rebuild_with_its_size() -> None:
     found = plan_changes(table({"qty": "bigint"}), held(["keys was id, is id, shop"]))
     assert (found.effect, found.records) == ("rebuild", 20)
-    assert found.why == ["keys was id, is id, shop", "column qty was integer, is long"]
+    assert found.why == ["keys was id, is id, shop", "column qty was int, is bigint"]
 
 
 def test_a_column_that_is_left_out_is_not_added() -> None:
@@ -109,7 +109,7 @@ def test_the_command_reads_a_lake_without_spark(
     lines = capsys.readouterr().out.splitlines()
     assert lines[2].split() == ["orders", "rebuild", "2", "lakehouse", "rebuild", "orders"]
     assert lines[3].split()[:2] == ["people", "new"]
-    assert lines[4] == "orders: column qty was long, is string"
+    assert lines[4] == "orders: column qty was bigint, is string"
     run_command_line(app, ["plan", "--conf", str(tmp_path), "--format", "json"])
     assert json.loads(capsys.readouterr().out.splitlines()[0])["effect"] == "rebuild"
     run_command_line(app, ["plan", "--conf", str(tmp_path), "--format", "markdown"])
