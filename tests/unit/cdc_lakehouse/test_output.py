@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from cdc_lakehouse.cli.ask.queries import show_status, to_narrow_row
+from cdc_lakehouse.cli.check.verify import render_laws
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
-from cdc_lakehouse.cli.check.verify import render_laws
 from cdc_lakehouse.cli.help import EXAMPLES, TASKS
 from cdc_lakehouse.cli.work import run
 from cdc_lakehouse.cli.work.run import show_sum
