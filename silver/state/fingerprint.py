@@ -1,8 +1,9 @@
 """The fingerprint of a table: the settings that it was built with. Other settings are refused.
 
-Keys, type of history, tracked columns, order and format of the source decide what the rows of a
-table mean: rows written before and after a change of them would contradict each other. A column's
-type may only widen. The table's state keeps the fingerprint (`silver.state.table_state`).
+Keys, type of history, tracked columns, order, format of the source and what counts as a delete or
+truncate decide what the rows of a table mean: rows written before and after a change of them would
+contradict each other. A column's type may only widen.
+The table's state keeps the fingerprint (`silver.state.table_state`).
 """
 
 import json
@@ -56,6 +57,8 @@ def build_fingerprint(table: Table) -> dict[str, str]:
         "stored_as_scd_type": str(table.stored_as_scd_type),
         "sequence_by": ", ".join(row_orders(table)) or "the format's own",
         "sequence_groups": "; ".join(sorted(groups)) or "none",
+        "apply_as_deletes": table.apply_as_deletes or "none",
+        "apply_as_truncates": table.apply_as_truncates or "none",
         "tracked columns": _describe_tracked(table),
     }
 

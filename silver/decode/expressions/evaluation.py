@@ -45,10 +45,13 @@ def restore_columns(frame: DataFrame, columns: Iterable[str]) -> DataFrame:
 
 
 def evaluate_expression(frame: DataFrame, expression: str) -> Column:
-    """The column of that very name, else the SQL expression."""
+    """The column of that very name, else the SQL expression.
+
+    In parentheses, as Spark takes a last word for a name: `op = 'd' AND` is `op = 'd'` called AND.
+    """
     if expression in frame.columns:
         return F.col(quote(expression))
-    return F.expr(make_forgiving(expression))
+    return F.expr(f"({make_forgiving(expression)}\n)")
 
 
 def replace_columns(frame: DataFrame, columns: dict[str, Column]) -> DataFrame:

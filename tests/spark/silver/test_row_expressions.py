@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -314,6 +315,18 @@ def test_digits_behind_the_sixth_count_in_an_expression(spark: SparkSession) -> 
     shifted = told("at + interval 1 day")
     assert [sequence is None for sequence, _ in shifted] == [True, True, True, True, False]
     assert "name that column in sequence_by" in shifted[0][1]
+
+
+@pytest.mark.parametrize("condition", ["op = 'd' AND", "op = 'd' gone", "op = 'd'), (true"])
+def test_a_condition_is_one_expression_and_no_name_of_one(
+    spark: SparkSession, condition: str
+) -> None:
+    of = table("rows", ["id"], columns={"op": "string"}, sequence_by="id")
+    with pytest.raises(ParseException):
+        to_changes(
+            bronze_rows(spark, [{"id": 1, "op": "d"}]),
+            of.model_copy(update={"apply_as_deletes": condition}),
+        )
 
 
 def test_digits_behind_the_sixth_count_in_a_group(spark: SparkSession) -> None:

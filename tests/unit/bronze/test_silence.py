@@ -157,6 +157,26 @@ def test_a_catalog_is_not_looked_at() -> None:
     assert (missing_input(target, [table()]), column_hints(target, [table()])) == ({}, {})
 
 
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("op = 'd'", []),
+        ("OP = 'd' AND NOT kept", []),
+        ("opp = 'd'", ["apply_as_deletes names opp, which no record has had; did you mean op?"]),
+        ("gone", ["apply_as_deletes names gone, which no record has had; do: check its name"]),
+        ("_gone", []),
+    ],
+)
+def test_a_name_in_a_condition_that_no_column_has_is_told(
+    tmp_path: Path, condition: str, said: list[str]
+) -> None:
+    changes(tmp_path, id=[1], op=["d"], kept=["x"])
+    config = {"table": "orders", "keys": ["id"], "sequence_by": "id", "columns": {"op": "string"}}
+    rows = {"source": {"format": "rows", "path": "shop"}, "apply_as_deletes": condition}
+    hints = column_hints(Target(root=str(tmp_path)), [Table.model_validate(config | rows)])
+    assert hints.get("orders", []) == said
+
+
 def test_a_declared_column_that_never_came_is_named(tmp_path: Path) -> None:
     changes(tmp_path, id=[1, 2], customer_id=[7, None], custmer_id=[None, None], note=[None, None])
     declared = {"id": "bigint", "custmer_id": "string", "note": "string"}
@@ -177,7 +197,7 @@ def test_a_column_whose_type_was_changed_is_named_before_a_record_is_refused(
     assert column_hints(target, [table({"id": "bigint", "total": "string"})]) == {}
     (warning,) = column_hints(target, [table({"id": "bigint", "total": "int"})])["orders"]
     assert warning == (
-        "column total was string, is integer; do: put the YAML back, or `lakehouse rebuild orders`"
+        "column total was string, is int; do: put the YAML back, or `lakehouse rebuild orders`"
     )
 
 

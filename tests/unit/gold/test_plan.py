@@ -119,6 +119,6 @@ def test_the_command_reads_a_lake_without_spark(
         "| orders | rebuild | 2 |  | `lakehouse rebuild orders` |",
         "| people | new |  |  | `lakehouse run --table people` |",
         "",
-        "- `orders`: column qty was long, is string",
+        "- `orders`: column qty was bigint, is string",
         "- `people`: its first run makes it",
     ]

@@ -150,6 +150,18 @@ def test_a_table_is_built_anew_by_itself_for_new_names_alone() -> None:
     assert len([*list_differences(table(keys=["v"]), BUILT)]) == 2
 
 
+def test_another_condition_of_deletes_differs_from_what_a_table_was_built_with() -> None:
+    rows = {"source": {"format": "rows", "path": "p"}, "sequence_by": "v"}
+    of = Table.model_validate({"table": "t", "keys": ["id"], "apply_as_deletes": "op = 'd'"} | rows)
+    mended = of.model_copy(update={"apply_as_deletes": "op = 'D'"})
+    before = build_fingerprint(of)
+    said = ["apply_as_deletes was op = 'd', is op = 'D'"]
+    assert [*list_differences(of, before)] == []
+    assert [*list_differences(mended, before)] == said
+    of_earlier_version = {key: text for key, text in before.items() if key != "apply_as_deletes"}
+    assert [*list_differences(mended, of_earlier_version)] == []
+
+
 def test_the_plan_tells_of_the_new_name_once() -> None:
     of = table()
     held = {"id": "long", "v": "long", "customer": "string"}
