@@ -23,7 +23,7 @@ from silver.decode.values.inference import (
     MOST_LEFT_OUT,
     SeenValues,
     UndeclaredFields,
-    inferred_type,
+    infer_type,
 )
 
 _OF_FORMATS = ("__", "_CHANGE_", NOT_TEXT)
@@ -83,7 +83,7 @@ class FlatDiscovery:
             seen.take_first(record.arrival, position)
             seen.values.add(value)
         if len(self.left_out) < MOST_LEFT_OUT:
-            self.left_out |= self._undeclared.of(row)
+            self.left_out |= self._undeclared.find(row)
         if len(self.seen) > _MOST_NAMES:
             self._keep_first()
 
@@ -150,7 +150,7 @@ class FlatDiscovery:
 
     def _infer_column(self, name: str, column: str) -> DecodedColumn | None:
         seen = self.seen.get(name)
-        inferred = inferred_type(seen.values) if seen is not None else None
+        inferred = infer_type(seen.values) if seen is not None else None
         return None if inferred is None else DecodedColumn(column, inferred, provisional=True)
 
     def _list_shapes(

@@ -184,7 +184,7 @@ class FlatRowReader:
             provisional = [at for at in misfits if self._columns[at].provisional]
             unlike = unlike or bool(provisional)
             misfits = [at for at in misfits if at not in provisional]
-        unlike = unlike or (not self._settled and self._undeclared.are_new(row))
+        unlike = unlike or (not self._settled and self._undeclared.has_new(row))
         absent = self._find_absent(row, values, named, complete)
         fault = unfit or self._misfit_fault(row, misfits) or self._null_fault(values, absent)
         key_fault = self._key_fault(row, values)
@@ -213,7 +213,7 @@ class FlatRowReader:
     def judge(self, names: Collection[str], complete: bool) -> "RowNames | None":
         """What follows from a row's names alone; None where each row is read alone."""
         row: dict[str, object] = dict.fromkeys(names)
-        if self._ignores_nulls or (self._undeclared.looks and not self._settled):
+        if self._ignores_nulls or (self._undeclared.has_structs and not self._settled):
             return None
         if NOT_TEXT in row or not {name for _, name in self._keys} <= row.keys():
             return None
