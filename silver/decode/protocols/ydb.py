@@ -252,7 +252,7 @@ class YdbDiscovery(FlatDiscovery):
     In YDB names that differ in case are different names.
     """
 
-    folds = False
+    ignores_case = False
 
     def __init__(self, table: Table, columns: Columns) -> None:
         super().__init__(table, columns)
