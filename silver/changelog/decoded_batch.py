@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame
 
 from lakehouse.config.table import Table
 from silver.changelog import bronze_rows, schema_changes
-from silver.changelog.schema_changes import Noticed
 from silver.decode.columns import (
     Columns,
     DecodedColumn,
@@ -37,6 +36,7 @@ from silver.decode.types import parse_type
 from silver.expectations.gate import gate_changes
 from silver.run import SilverTable
 from silver.state import fingerprint
+from silver.state.drift import ColumnDrift
 from silver.state.table_state import TableState
 
 
@@ -63,7 +63,7 @@ class RawBatch:
         raw: the rows.
         first: the first of the rows, where they are fetched.
         learned: what the batch adds to the table's fingerprint.
-        noticed: the changes of the source's columns that the batch shows.
+        drifts: the changes of the source's columns that the batch shows.
     """
 
     table: SilverTable
@@ -71,7 +71,7 @@ class RawBatch:
     raw: DataFrame
     first: FirstRows | None = None
     learned: dict[str, str] = field(default_factory=dict)
-    noticed: list[Noticed] = field(default_factory=list)
+    drifts: list[ColumnDrift] = field(default_factory=list)
 
     def load_columns(self, first: bool = False) -> Columns:
         """The columns that are known without reading the batch.
@@ -130,15 +130,15 @@ class RawBatch:
             SchemaChangeRefused: the table does not allow a change.
         """
         held = {f.name: f.dataType.simpleString() for f in self.table.log.business}
-        noticed, learned = schema_changes.find_changes(self.table.config, shapes, held, self.state)
-        self.noticed += noticed
-        schema_changes.refuse_changes(self.table.config, noticed)
+        drifts, learned = schema_changes.find_changes(self.table.config, shapes, held, self.state)
+        self.drifts += drifts
+        schema_changes.refuse_changes(self.table.config, drifts)
         self.learned |= learned
 
     def build_state_after(self, run_id: str) -> TableState:
         """The table's state after the batch, without the batch's number in the log."""
         state = self.state.with_fingerprint(self.learned)
-        return schema_changes.record_changes(state, self.noticed, run_id)
+        return schema_changes.record_changes(state, self.drifts, run_id)
 
 
 def write_decoded(
