@@ -141,7 +141,7 @@ class FlatRowReader:
         self._settled = columns.settled
         written = table.feeds[0].file_format
         self.reads_csv, self._tells_bytes = written == "csv", written == "parquet"
-        self.tells_decimals = make is not None
+        self.has_encoded_decimals = make is not None
         made = make or (plain_converter if self._tells_bytes else hexless_converter)
         made = of_csv(made) if self.reads_csv else made
         infinity = {name: column.infinity for name, column in table.columns.items()}
@@ -210,7 +210,7 @@ class FlatRowReader:
                 values[at] = None
         return values, misfits
 
-    def judge(self, names: Collection[str], complete: bool) -> "RowNames | None":
+    def judge_names(self, names: Collection[str], complete: bool) -> "RowNames | None":
         """What follows from a row's names alone; None where each row is read alone."""
         row: dict[str, object] = dict.fromkeys(names)
         if self._ignores_nulls or (self._undeclared.has_structs and not self._settled):
