@@ -85,12 +85,12 @@ class RawBatch:
         columns = known_columns(config, {f.name: f.dataType for f in held})
         before = self.state.built
         schemas = bronze_rows.avro_schemas(self.table)
-        announced = fingerprint.source_columns(before)
+        announced = fingerprint.load_source_columns(before)
         return replace(with_shown(columns, before), announced=announced, schemas=schemas)
 
     def with_members(self, columns: Columns) -> Columns:
         """The known columns, and members that only expressions use as an earlier batch had them."""
-        types = fingerprint.read_members(self.state.built)
+        types = fingerprint.load_member_types(self.state.built)
         wanted = [name for name in members_read(self.table.config) if name in types]
         extra = [
             DecodedColumn(f"{MEMBER}{n}", parse_type(types[n]), provisional=True) for n in wanted
@@ -112,7 +112,7 @@ class RawBatch:
         read = [column for column in columns.columns if column.name.startswith(MEMBER)]
         types = {c.name.removeprefix(MEMBER): c.type.simpleString() for c in read}
         if types:
-            self.learned[fingerprint.READ_MEMBERS] = json.dumps(types)
+            self.learned[fingerprint.MEMBER_TYPES] = json.dumps(types)
 
     def look_through(self, columns: Columns, most: int | None = None) -> Look:
         """The columns that the batch's records show, or `most` of its records."""

@@ -15,7 +15,7 @@ from lakehouse.config.table import Table
 from lakehouse.errors import SchemaChangeRefused
 from silver.decode.columns import Shape
 from silver.state.drift import ColumnDrift, declares_type, find_drifts, normal_type
-from silver.state.fingerprint import SOURCE_COLUMNS, source_columns
+from silver.state.fingerprint import SOURCE_COLUMNS, load_source_columns
 from silver.state.table_state import SchemaChange, TableState
 from silver.storage import layout
 
@@ -38,7 +38,7 @@ def find_changes(
         The changes, and the entry for the table's fingerprint where the source's columns are new.
     """
     declared = {n: normal_type(c.type) for n, c in table.columns.items() if declares_type(table, n)}
-    before = source_columns(state.built)
+    before = load_source_columns(state.built)
     drifts, after = find_drifts(shapes, before, declared | dict(held), table)
     changed = bool(after) and after != before
     return drifts, {SOURCE_COLUMNS: json.dumps(dict(after))} if changed else {}
