@@ -118,10 +118,9 @@ def quick_letters(
 
 
 def _has_letters(lake: QuickLake, feed: str) -> bool:
-    if not lake.exists("bronze", feed):
-        return False
-    lines = f"{lake.name('bronze', feed)} WHERE _topic IS NULL"
-    return bool(lake.ask(f"SELECT 1 AS n FROM {lines} LIMIT 1"))
+    select = "SELECT 1 AS n FROM {} WHERE _topic IS NULL LIMIT 1"
+    exists = lake.exists("bronze", feed)
+    return exists and bool(lake.ask(select.format(lake.name("bronze", feed))))
 
 
 def _add_acknowledged(lake: QuickLake, letters_sql: str, wanted: Wanted) -> str:

@@ -1,8 +1,7 @@
 """The change log `silver.T_changes`: every record of bronze once, decoded, in source order.
 
 One row per bronze record, dead letters and records without a change included, so that the outcomes
-of a run add up to its records. The log is written while records are parsed; all later steps read
-it.
+of a run add up to its records. It is written while records are parsed, and all later steps read it.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,6 @@
 """Parses rows that all have the same fields into structs that are made for these fields.
 
-Texts of other fields, or that msgspec does not parse, are left out; their records are decoded one
-by one.
+Texts with other fields, or that msgspec does not parse, are left out and decoded one by one.
 """
 
 import re

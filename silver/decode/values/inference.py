@@ -138,12 +138,10 @@ def _kind_of(value: object) -> Kind:
     if isinstance(value, str):
         return "text"
     if isinstance(value, int):
-        return "bigint" if -_BIGINT <= value < _BIGINT else _kind_beyond_bigint(value)
+        if -_BIGINT <= value < _BIGINT:
+            return "bigint"
+        return "decimal" if -_DECIMAL < value < _DECIMAL else _kind_by_digits(str(value))
     return "array" if isinstance(value, list) else "object"
-
-
-def _kind_beyond_bigint(value: int) -> Kind:
-    return "decimal" if -_DECIMAL < value < _DECIMAL else _kind_by_digits(str(value))
 
 
 def _kind_of_number(text: NumberText) -> Kind:

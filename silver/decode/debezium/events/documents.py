@@ -141,10 +141,7 @@ def _apply_update(envelope: Envelope, update: _Update) -> DocumentChange:
 
 
 def _parse_patch(patch: Mapping[str, object] | None) -> _Update | None:
-    """The update in a patch, which is an operation of MongoDB's oplog.
-
-    Its other members are given a dot, so that they count as nested fields.
-    """
+    """The update in a patch of MongoDB's oplog; `name.` makes other members nested fields."""
     if patch is None:
         return None
     others = [f"{name}." for name in patch if name not in ("$v", "$set", "$unset")]
