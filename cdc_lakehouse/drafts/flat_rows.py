@@ -14,7 +14,7 @@ from cdc_lakehouse.drafts.sample_files import (
     sample_error,
     type_of_times,
 )
-from silver.decode.values.inference import SeenValues, inferred_type
+from silver.decode.values.inference import SeenValues, infer_type
 from silver.decode.values.json_values import NumberText
 
 OPERATION_NAMES = ("operation", "op", "_operation", "change_type", "action")
@@ -182,7 +182,7 @@ def is_unique(rows: Sequence[Object], names: Sequence[str]) -> bool:
 
 def infer_types(rows: Iterable[Object]) -> dict[str, str]:
     """The type of each column by its values, as the decoder sees them; none of nulls alone."""
-    kinds = {name: inferred_type(seen, False) for name, seen in see_values(rows).items()}
+    kinds = {name: infer_type(seen, False) for name, seen in see_values(rows).items()}
     return {name: kind.simpleString() for name, kind in kinds.items() if kind is not None}
 
 

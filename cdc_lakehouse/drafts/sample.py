@@ -31,7 +31,7 @@ from gold.status.column_hints import encoded_numbers, encoded_texts
 from lakehouse.config.formats import is_whole
 from silver.decode.types import parse_type, wider_type
 from silver.decode.values.encodings import from_block
-from silver.decode.values.inference import inferred_type
+from silver.decode.values.inference import infer_type
 
 FLATTENED = ("__op", "__deleted", "__lsn", "__source_ts_ms", "__ts_ms")
 SIGNALS = re.compile(r"(^|_)(dbz|debezium)_(signal|heartbeat)")
@@ -338,7 +338,7 @@ def _find_mixed_columns(rows: Iterable[Object]) -> list[str]:
     return [
         name
         for name, seen in see_values(rows).items()
-        if len(seen.kinds) > 1 and isinstance(inferred_type(seen), T.StringType)
+        if len(seen.kinds) > 1 and isinstance(infer_type(seen), T.StringType)
     ]
 
 

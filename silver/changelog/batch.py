@@ -156,7 +156,7 @@ class Batch:
     @cached_property
     def late(self) -> Mapping[str, int]:
         """Columns that rows of earlier batches did not carry, with the batch that brought them."""
-        return log.late_columns(self.table.config, self.rows)
+        return log.list_late_columns(self.table.config, self.rows)
 
     @cached_property
     def partial(self) -> list[str]:

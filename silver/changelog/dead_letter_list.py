@@ -1,4 +1,4 @@
-"""Dead letters as people ask for them: of some tables, by reason, key and time, newest first."""
+"""Lists dead letters of some tables, selected by reason, key and time, newest first."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,18 +25,18 @@ SHOWN = (
     "reason", "message", "rule", "key", "sequence", "position", "at", "run_id", "resolved_at",
     "resolved_by", "acknowledged", "mended_at", "raw",
 )  # fmt: skip
-_OWN = tuple(name for name in SHOWN if name not in ("acknowledged", "mended_at"))
+_STORED = tuple(name for name in SHOWN if name not in ("acknowledged", "mended_at"))
 NO_TOPIC = "no_topic"
-_REASON = re.compile(r"[a-z]+_[a-z_]+|rule")
+_REASON_CODE = re.compile(r"[a-z]+_[a-z_]+|rule")
 
 
 class Wanted(NamedTuple):
     """Which dead letters are selected.
 
     `reasons` are reason codes (`rule` means every rule); `key` the key's values as texts; `since`
-    a time in UTC as Spark reads it; `file` is how their position begins within the landing folder;
-    `position` is that of one letter. `resolved` selects letters too that a replay has applied or
-    somebody has acknowledged; `acknowledged` selects the latter only.
+    a time in UTC as Spark reads it; `file` a file or folder in the path of their positions, and
+    `position` the position of one letter. `resolved` adds letters that a replay has applied or
+    somebody has acknowledged; `acknowledged` selects only acknowledged ones.
     """
 
     reasons: Sequence[str] = ()
@@ -61,19 +61,19 @@ def dead_letters(
     lake = Lake(spark, target)
     by_source = [_read_letters(SilverTable(lake, table), wanted) for table in tables]
     by_source += [_read_letters_of_feed(lake, feed, wanted) for feed in _list_shared_feeds(tables)]
-    there = [letters for letters in by_source if letters is not None]
-    if not there:
+    existing = [letters for letters in by_source if letters is not None]
+    if not existing:
         return None
-    chosen = with_acknowledged(spark, target, reduce(DataFrame.unionByName, there))
+    letters = with_acknowledged(spark, target, reduce(DataFrame.unionByName, existing))
     if wanted.acknowledged:
-        chosen = chosen.where("acknowledged IS NOT NULL")
+        letters = letters.where("acknowledged IS NOT NULL")
     elif not wanted.resolved:
-        chosen = chosen.where("acknowledged IS NULL")
-    return chosen.select("table", *SHOWN, *IDENTITY)
+        letters = letters.where("acknowledged IS NULL")
+    return letters.select("table", *SHOWN, *IDENTITY)
 
 
-def reasons_left(letters: DataFrame) -> list[tuple[str, str, str | None, int]]:
-    """Table, reason, the first message and number of letters, most first."""
+def count_with_message(letters: DataFrame) -> list[tuple[str, str, str | None, int]]:
+    """Table, reason, one of the messages and number of letters; of a table most letters first."""
     counted = letters.groupBy("table", "reason").agg(
         F.min("message").alias("message"), F.count(F.lit(1)).alias("n")
     )
@@ -81,52 +81,62 @@ def reasons_left(letters: DataFrame) -> list[tuple[str, str, str | None, int]]:
     return [(row["table"], row["reason"], row["message"], row["n"]) for row in rows]
 
 
-def by_reason(letters: DataFrame) -> list[tuple[str, str, int]]:
-    """Table, reason and number, in this order."""
+def count_by_reason(letters: DataFrame) -> list[tuple[str, str, int]]:
+    """Table, reason and number of letters, sorted by table and reason."""
     counted = letters.groupBy("table", "reason").count().orderBy("table", "reason")
     return [(row["table"], row["reason"], row["count"]) for row in counted.collect()]
 
 
 def select_newest(letters: DataFrame, limit: int) -> DataFrame:
-    """The newest of them, in their order."""
+    """The newest letters, newest first."""
     return letters.orderBy(F.desc("at"), "table", F.desc("_arrival")).limit(limit).drop(*IDENTITY)
 
 
 def quick_letters(
     lake: QuickLake, tables: Sequence[Table], wanted: Wanted, limit: int
 ) -> tuple[QuickAnswer, list[tuple[str, str, int]]]:
-    """The newest dead letters of a lake that needs no Spark, and `by_reason` of all.
+    """The newest dead letters of a lake that needs no Spark, and `count_by_reason` of all.
 
     Raises:
         NotQuick: Spark has to be asked.
     """
-    odd = wanted.key or wanted.file or not all(map(_REASON.fullmatch, wanted.reasons))
-    shared = [feed for feed in _list_shared_feeds(tables) if lake.exists("bronze", feed)]
-    lost = (f"SELECT 1 AS n FROM {lake.name('bronze', f)} WHERE _topic IS NULL" for f in shared)
-    if odd or any(lake.ask(f"{query} LIMIT 1") for query in lost):
-        raise NotQuick("letters of a kind, or of a feed")
+    if wanted.key or wanted.file or not all(map(_REASON_CODE.fullmatch, wanted.reasons)):
+        raise NotQuick("the query has texts of a person")
+    if any(_has_letters(lake, feed) for feed in _list_shared_feeds(tables)):
+        raise NotQuick("a shared feed has dead letters of its own")
     parts = [_build_letters_sql(lake, table, wanted) for table in tables]
-    there = " UNION ALL ".join(part for part in parts if part)
-    if not there:
+    union = " UNION ALL ".join(filter(None, parts))
+    if not union:
         return QuickAnswer([], [], []), []
-    notes, acknowledged_sql = "", "CAST(NULL AS string)"
-    if lake.exists("silver", ACKNOWLEDGED.name):
-        place, acknowledged_sql = lake.name("silver", ACKNOWLEDGED.name), "acknowledged"
-        newest = f"max_by(because, at) AS acknowledged FROM {place} GROUP BY _feed, _arrival"
-        notes = f" LEFT JOIN (SELECT _feed, _arrival, {newest}) AS noted USING (_feed, _arrival)"
-    open_ = "" if wanted.resolved else f" WHERE {acknowledged_sql} IS NULL"
-    shown = ", ".join(f"{acknowledged_sql} AS {n}" if n == "acknowledged" else n for n in SHOWN)
-    letters_sql = f"SELECT `table`, {shown}, _arrival FROM ({there}) AS letters{notes}{open_}"
-    counts = "SELECT `table`, reason, count(*) AS n FROM ({}) GROUP BY `table`, reason"
-    counted = lake.ask(f"{counts.format(letters_sql)} ORDER BY `table`, reason")
+    letters_sql = _add_acknowledged(lake, union, wanted)
+    counts = f"SELECT `table`, reason, count(*) AS n FROM ({letters_sql}) GROUP BY `table`, reason"
+    counted = lake.ask(f"{counts} ORDER BY `table`, reason")
     order = f"ORDER BY at DESC, `table`, _arrival DESC LIMIT {limit}"
-    text = f"SELECT `table`, {', '.join(SHOWN)} FROM ({letters_sql}) {order}"
-    rows = lake.answer(lake.in_duckdb(text))
+    newest = f"SELECT `table`, {', '.join(SHOWN)} FROM ({letters_sql}) {order}"
+    rows = lake.answer(lake.in_duckdb(newest))
     return rows, [(row["table"], row["reason"], row["n"]) for row in counted]
 
 
+def _has_letters(lake: QuickLake, feed: str) -> bool:
+    select = "SELECT 1 AS n FROM {} WHERE _topic IS NULL LIMIT 1"
+    exists = lake.exists("bronze", feed)
+    return exists and bool(lake.ask(select.format(lake.name("bronze", feed))))
+
+
+def _add_acknowledged(lake: QuickLake, letters_sql: str, wanted: Wanted) -> str:
+    """SELECT of the letters with the reason for which each is acknowledged."""
+    reason, join = "CAST(NULL AS string)", ""
+    if lake.exists("silver", ACKNOWLEDGED.name):
+        entries, reason = lake.name("silver", ACKNOWLEDGED.name), "acknowledged"
+        newest = f"max_by(because, at) AS acknowledged FROM {entries} GROUP BY _feed, _arrival"
+        join = f" LEFT JOIN (SELECT _feed, _arrival, {newest}) AS noted USING (_feed, _arrival)"
+    where = "" if wanted.resolved else f" WHERE {reason} IS NULL"
+    shown = ", ".join(f"{reason} AS {n}" if n == "acknowledged" else n for n in SHOWN)
+    return f"SELECT `table`, {shown}, _arrival FROM ({letters_sql}) AS letters{join}{where}"
+
+
 def _list_shared_feeds(tables: Sequence[Table]) -> list[str]:
-    """The bronze tables that several tables read by topic."""
+    """The bronze tables whose records are divided among tables by topic."""
     return sorted({feed_name(t, source) for t in tables for source in t.feeds if source.topic})
 
 
@@ -146,25 +156,24 @@ def _build_letters_sql(lake: AskedLake, table: Table, wanted: Wanted) -> str | N
     name = f"{table.table}_dead_letters"
     if not lake.exists("silver", name):
         return None
-    given = {"key": "_key AS key", "sequence": "_sequence AS sequence"}
-    columns = ", ".join(given.get(column, column) for column in _OWN)
-    notes, at = bronze_rows.mended_sql(lake, table), "CAST(NULL AS timestamp)"
-    mended = f" LEFT JOIN ({notes}) AS mended USING (_feed, _arrival)" if notes else ""
-    at = MENDED_AT[0] if notes else at
-    where = f"WHERE {' AND '.join(_list_conditions(wanted)) or 'true'}"
+    renamed = {"key": "_key AS key", "sequence": "_sequence AS sequence"}
+    columns = ", ".join(renamed.get(column, column) for column in _STORED)
+    mended = bronze_rows.mended_sql(lake, table)
+    join = f" LEFT JOIN ({mended}) AS mended USING (_feed, _arrival)" if mended else ""
+    mended_at = MENDED_AT[0] if mended else "CAST(NULL AS timestamp)"
     return (
-        f"SELECT {names.literal(table.table)} AS `table`, {columns}, {at} AS mended_at,"
+        f"SELECT {names.literal(table.table)} AS `table`, {columns}, {mended_at} AS mended_at,"
         f" _feed, _arrival"
-        f" FROM {lake.name('silver', name)} AS letters{mended} {where}"
+        f" FROM {lake.name('silver', name)} AS letters{join} WHERE {_build_where(wanted)}"
     )
 
 
 def _read_letters_of_feed(lake: Lake, feed: str, wanted: Wanted) -> DataFrame | None:
     """The lines of a bronze table that name no topic: no table reads or replays them."""
-    held = LakeTable(lake, "bronze", feed)
-    if wanted.key is not None or not held.exists:
+    table = LakeTable(lake, "bronze", feed)
+    if wanted.key is not None or not table.exists:
         return None
-    lines = held.read().where("_topic IS NULL")
+    lines = table.read().where("_topic IS NULL")
     is_json = F.try_parse_json("_raw").isNotNull()
     none = F.lit(None).cast("string")
     columns = {
@@ -179,10 +188,10 @@ def _read_letters_of_feed(lake: Lake, feed: str, wanted: Wanted) -> DataFrame | 
         "_feed": F.lit(feed),
         "_arrival": F.col("_arrival"),
     }
-    named = lines.select(*[columns.get(name, none).alias(name) for name in (*_OWN, *IDENTITY)])
-    kept = named.where(" AND ".join(_list_conditions(wanted)) or "true")
-    none = F.lit(None).cast("timestamp").alias("mended_at")
-    return kept.select(F.lit(feed).alias("table"), *_OWN, none, *IDENTITY)
+    letters = lines.select(*[columns.get(name, none).alias(name) for name in (*_STORED, *IDENTITY)])
+    mended_at = F.lit(None).cast("timestamp").alias("mended_at")
+    selected = letters.where(_build_where(wanted))
+    return selected.select(F.lit(feed).alias("table"), *_STORED, mended_at, *IDENTITY)
 
 
 def build_condition(table: SilverTable, wanted: Wanted) -> Column:
@@ -191,15 +200,15 @@ def build_condition(table: SilverTable, wanted: Wanted) -> Column:
     Raises:
         ConfigurationError: a value of the key is none of its column's type.
     """
-    chosen = F.expr(" AND ".join(_list_conditions(wanted)) or "true")
+    condition = F.expr(_build_where(wanted))
     if wanted.key is None:
-        return chosen
+        return condition
     one_key.check_types(table.spark, wanted.key, table.log.schema)
-    return chosen & one_key.says_key("_key", wanted.key, table.log.schema)
+    return condition & one_key.says_key("_key", wanted.key, table.log.schema)
 
 
-def _list_conditions(wanted: Wanted) -> list[str]:
-    """The conditions of the wanted letters in SQL, without that on their key."""
+def _build_where(wanted: Wanted) -> str:
+    """The condition of the wanted letters in SQL, without that on their key."""
     conditions = [] if wanted.resolved else ["resolved_at IS NULL"]
     if wanted.reasons:
         listed = ", ".join(map(names.literal, wanted.reasons))
@@ -208,10 +217,10 @@ def _list_conditions(wanted: Wanted) -> list[str]:
     if wanted.since is not None:
         conditions.append(f"at >= CAST({names.literal(wanted.since)} AS timestamp)")
     if wanted.file is not None:
-        inside = names.literal("/" + wanted.file.strip("/"))
-        conditions.append(f"contains(position, {inside})")
+        part = names.literal("/" + wanted.file.strip("/"))
+        conditions.append(f"contains(position, {part})")
     if wanted.position is not None:
-        inside = names.literal("/" + wanted.position.strip("/"))
+        end = names.literal("/" + wanted.position.strip("/"))
         whole = names.literal(wanted.position)
-        conditions.append(f"(position = {whole} OR endswith(position, {inside}))")
-    return conditions
+        conditions.append(f"(position = {whole} OR endswith(position, {end}))")
+    return " AND ".join(conditions) or "true"

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame
 
 from lakehouse.config.table import Table
 from silver.changelog import bronze_rows, schema_changes
-from silver.changelog.schema_changes import Noticed
 from silver.decode.columns import (
     Columns,
     DecodedColumn,
@@ -37,6 +36,7 @@ from silver.decode.types import parse_type
 from silver.expectations.gate import gate_changes
 from silver.run import SilverTable
 from silver.state import fingerprint
+from silver.state.drift import ColumnDrift
 from silver.state.table_state import TableState
 
 
@@ -63,7 +63,7 @@ class RawBatch:
         raw: the rows.
         first: the first of the rows, where they are fetched.
         learned: what the batch adds to the table's fingerprint.
-        noticed: the changes of the source's columns that the batch shows.
+        drifts: the changes of the source's columns that the batch shows.
     """
 
     table: SilverTable
@@ -71,7 +71,7 @@ class RawBatch:
     raw: DataFrame
     first: FirstRows | None = None
     learned: dict[str, str] = field(default_factory=dict)
-    noticed: list[Noticed] = field(default_factory=list)
+    drifts: list[ColumnDrift] = field(default_factory=list)
 
     def load_columns(self, first: bool = False) -> Columns:
         """The columns that are known without reading the batch.
@@ -85,12 +85,12 @@ class RawBatch:
         columns = known_columns(config, {f.name: f.dataType for f in held})
         before = self.state.built
         schemas = bronze_rows.avro_schemas(self.table)
-        announced = fingerprint.source_columns(before)
+        announced = fingerprint.load_source_columns(before)
         return replace(with_shown(columns, before), announced=announced, schemas=schemas)
 
     def with_members(self, columns: Columns) -> Columns:
         """The known columns, and members that only expressions use as an earlier batch had them."""
-        types = fingerprint.read_members(self.state.built)
+        types = fingerprint.load_member_types(self.state.built)
         wanted = [name for name in members_read(self.table.config) if name in types]
         extra = [
             DecodedColumn(f"{MEMBER}{n}", parse_type(types[n]), provisional=True) for n in wanted
@@ -112,7 +112,7 @@ class RawBatch:
         read = [column for column in columns.columns if column.name.startswith(MEMBER)]
         types = {c.name.removeprefix(MEMBER): c.type.simpleString() for c in read}
         if types:
-            self.learned[fingerprint.READ_MEMBERS] = json.dumps(types)
+            self.learned[fingerprint.MEMBER_TYPES] = json.dumps(types)
 
     def look_through(self, columns: Columns, most: int | None = None) -> Look:
         """The columns that the batch's records show, or `most` of its records."""
@@ -130,15 +130,15 @@ class RawBatch:
             SchemaChangeRefused: the table does not allow a change.
         """
         held = {f.name: f.dataType.simpleString() for f in self.table.log.business}
-        noticed, learned = schema_changes.find_changes(self.table.config, shapes, held, self.state)
-        self.noticed += noticed
-        schema_changes.refuse_changes(self.table.config, noticed)
+        drifts, learned = schema_changes.find_changes(self.table.config, shapes, held, self.state)
+        self.drifts += drifts
+        schema_changes.refuse_changes(self.table.config, drifts)
         self.learned |= learned
 
     def build_state_after(self, run_id: str) -> TableState:
         """The table's state after the batch, without the batch's number in the log."""
         state = self.state.with_fingerprint(self.learned)
-        return schema_changes.record_changes(state, self.noticed, run_id)
+        return schema_changes.record_changes(state, self.drifts, run_id)
 
 
 def write_decoded(

@@ -13,7 +13,7 @@ from silver.changelog.decoded_batch import RawBatch, write_decoded, write_looked
 from silver.changelog.source_restarts import follow_source
 from silver.decode.spark import FIRST_RECORDS, fetch_first
 from silver.run import Run, SilverTable
-from silver.state.summary import Watched
+from silver.state.summary import ObservedRows
 from silver.state.table_state import TableState
 
 
@@ -64,10 +64,10 @@ def _append_new(
     number, epochs = state.logged + 1, state.whole.epochs
     raw = bronze_rows.read_new_rows(table, state.positions, newest)
 
-    def write(changes: DataFrame) -> Watched:
+    def write(changes: DataFrame) -> ObservedRows:
         return log.append_batch(table, changes, number, epochs)
 
-    def rewrite(changes: DataFrame) -> Watched:
+    def rewrite(changes: DataFrame) -> ObservedRows:
         return log.rewrite_batch(table, changes, number, epochs)
 
     first = None if table.name in run.memory.large else fetch_first(raw, table.config)
@@ -99,12 +99,12 @@ def _adopt_unrecorded_batches(
         parts = [bronze_rows.read_batches(table, *span) for span in spans]
         batch = RawBatch(table, state, reduce(DataFrame.unionByName, parts))
 
-        def rewrite(changes: DataFrame) -> Watched:
+        def rewrite(changes: DataFrame) -> ObservedRows:
             return log.rewrite_batch(table, changes, logged, state.whole.epochs)
 
         write_looked_through(batch, batch.load_columns(first=logged == 1), rewrite)
         state = batch.build_state_after(run.id)
     late_changes.reject_late_changes(table, state)
     left = log.read_log(table).where((F.col("_batch") > state.logged) & (F.col("_batch") <= logged))
-    after = state.at(log.find_positions(left)).logs_batch(logged, None)
+    after = state.at(log.find_feed_batches(left)).logs_batch(logged, None)
     return follow_source(run, table, after, log.read_source_log(left))

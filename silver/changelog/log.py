@@ -1,8 +1,7 @@
 """The change log `silver.T_changes`: every record of bronze once, decoded, in source order.
 
-One row per bronze record, dead letters and records without a change included, so that the classes
-of a run add up to its records. It is written in the pass that parses, and read by everything after
-that.
+One row per bronze record, dead letters and records without a change included, so that the outcomes
+of a run add up to its records. It is written while records are parsed, and all later steps read it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,72 +18,75 @@ from silver.contract import LOG_COLUMNS
 from silver.run import SilverTable
 from silver.state.epochs import Epoch, sequence_sql
 from silver.state.key_ranges import list_bounded_keys
-from silver.state.summary import Watched, watch_rows
+from silver.state.summary import ObservedRows, observe_rows
 from silver.storage import layout
 from silver.storage.row_columns import absent_before, hash_change
 from silver.storage.stages import end_stage
 
-_LEAVE_OUT = ("ydb", "bigquery", "rows")
+_PARTIAL_FORMATS = ("ydb", "bigquery", "rows")
 
 
 def append_batch(
     table: SilverTable, changes: DataFrame, batch: int, epochs: Sequence[Epoch] = ()
-) -> Watched:
-    """Adds decoded and gated changes to the log as one batch; new columns, wider types grow it.
+) -> ObservedRows:
+    """Adds decoded and gated changes to the log as one batch, with new columns and wider types.
 
-    `epochs` are the table's full snapshots so far, which decide on a change's order key.
+    `epochs` are the table's full snapshots so far; a change's order key begins with its epoch.
 
     Returns:
         What was observed of the batch while it was written.
     """
-    watched_rows = _number_rows(table.config, changes, batch, epochs)
+    observed = _observe_batch(table.config, changes, batch, epochs)
     layout.ensure_table(table.log, layout.list_source_fields(changes.schema), LOG_COLUMNS, batch)
-    rows = writing.cast_to(watched_rows.rows, table.log.schema)
+    rows = writing.cast_to(observed.rows, table.log.schema)
     writing.append_typed(table.target, "silver", table.log.table, rows)
-    return watched_rows
+    return observed
 
 
 def rewrite_batch(
     table: SilverTable, changes: DataFrame, batch: int, epochs: Sequence[Epoch] = ()
-) -> Watched:
-    """Puts decoded and gated changes in place of those that the log has of a batch.
+) -> ObservedRows:
+    """Replaces a batch of the log by decoded and gated changes.
 
     Columns of a log that holds no other batch may get other types.
     """
-    watched_rows = _number_rows(table.config, changes, batch, epochs)
+    observed = _observe_batch(table.config, changes, batch, epochs)
     fields = layout.list_source_fields(changes.schema)
     if table.log.read().where(F.col("_batch") != batch).isEmpty():
         layout.drop_retyped(table.log, fields)
     layout.ensure_table(table.log, fields, LOG_COLUMNS, batch)
     spark, target, name = table.spark, table.target, table.log.table
     condition = f"_batch = {batch}"
-    writing.replace_where(spark, target, "silver", name, watched_rows.rows, condition)
-    return watched_rows
+    writing.replace_where(spark, target, "silver", name, observed.rows, condition)
+    return observed
 
 
-def _number_rows(table: Table, changes: DataFrame, batch: int, epochs: Sequence[Epoch]) -> Watched:
+def _observe_batch(
+    table: Table, changes: DataFrame, batch: int, epochs: Sequence[Epoch]
+) -> ObservedRows:
+    """The batch as rows of the log, with `_digest` and `_batch`, observed in their write."""
     fields = layout.list_source_fields(changes.schema)
     columns = [f.name for f in fields if f.name not in table.keys]
     logged = end_stage(changes.withColumn("_digest", hash_change(columns)))
     sequence = sequence_sql(list(epochs)) if table.format == "debezium" else "_sequence"
     numbered = logged.withColumn("_batch", as_text(batch, F.col("_arrival")))
-    return watch_rows(numbered, sequence, list_bounded_keys(table, numbered.schema))
+    return observe_rows(numbered, sequence, list_bounded_keys(table, numbered.schema))
 
 
 def read_log(table: SilverTable) -> DataFrame:
-    """The whole log; columns that came to the table after a row's batch are in its `_absent`.
+    """The whole log; the columns that came to the table after a row's batch are in its `_absent`.
 
-    Not so for formats in which a column that a record leaves out is null.
+    In formats without partial changes they are null instead.
     """
     rows = table.log.read()
-    late = late_columns(table.config, rows)
-    given = absent_before(late, F.col("_operation"), F.col("_absent"))
-    return rows.withColumn("_absent", given) if late else rows
+    late = list_late_columns(table.config, rows)
+    absent = absent_before(late, F.col("_operation"), F.col("_absent"))
+    return rows.withColumn("_absent", absent) if late else rows
 
 
-def late_columns(table: Table, rows: DataFrame) -> dict[str, int]:
+def list_late_columns(table: Table, rows: DataFrame) -> dict[str, int]:
     """The columns that rows of earlier batches do not carry, with the batch that brought them."""
-    return layout.find_late_columns(rows.schema) if table.format in _LEAVE_OUT else {}
+    return layout.find_late_columns(rows.schema) if table.format in _PARTIAL_FORMATS else {}
 
 
 def find_newest_batch(table: SilverTable) -> int:
@@ -101,14 +103,14 @@ def find_newest_batches(
     return {table: newest.get(log, 0) for table, log in logs.items()}
 
 
-def find_positions(part: DataFrame) -> dict[str, int]:
-    """The newest ingest batch of each feed in a part of the log."""
+def find_feed_batches(part: DataFrame) -> dict[str, int]:
+    """The newest batch of bronze that rows of the log come from, by feed."""
     newest = part.groupBy("_feed").agg(F.max("_feed_batch").alias("newest")).collect()
     return {row["_feed"]: int(row["newest"]) for row in newest}
 
 
 def read_source_log(rows: DataFrame) -> list[str]:
-    """What the rows say of the source's own log, as texts in JSON."""
+    """What the rows say of the source database's log, as texts in JSON."""
     texts = rows.where(F.col("_source_log").isNotNull()).select("_source_log").collect()
     return [row["_source_log"] for row in texts]
 

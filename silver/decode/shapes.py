@@ -1,6 +1,6 @@
-"""Rows of one shape, parsed into structs that are made for the names of their fields.
+"""Parses rows that all have the same fields into structs that are made for these fields.
 
-A record whose row has other fields, or is no JSON that msgspec takes, is left to be read alone.
+Texts with other fields, or that msgspec does not parse, are left out and decoded one by one.
 """
 
 import re
@@ -13,27 +13,27 @@ import pyarrow as pa
 
 from silver.decode.values.json_values import MOST_LEVELS, NumberText
 
-_NO_FIELD = re.compile(r'[\\"\x00-\x1f\ud800-\udfff]')
-_LONG = 2 * MOST_LEVELS
-BROKEN = (msgspec.MsgspecError, RecursionError, UnicodeError)
+_NO_FIELD_NAME = re.compile(r'[\\"\x00-\x1f\ud800-\udfff]')
+_SHORTEST_DEEP = 2 * MOST_LEVELS
+_PARSE_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 Row = Any
-"""A struct that `RowShape` made; its fields are f0, f1, … in the order of the names."""
+"""A struct of a `RowShape`, with the fields f0, f1, … in the order of the names; or a tuple."""
 
 
 def can_be_fields(names: Iterable[str]) -> bool:
     """Whether a struct can have fields of these names."""
-    return _NO_FIELD.search("".join(names)) is None
+    return _NO_FIELD_NAME.search("".join(names)) is None
 
 
 class RowShape:
     """The names of a row's fields, and the struct for rows that have exactly these.
 
-    Fields in `doubles` are read as floating point numbers or texts, all others as they are parsed.
-    Rows may also come as `tuples`, in the order of the names.
+    Fields in `doubles` are floats or texts, all others as they are parsed. With `tuples`, rows are
+    tuples of values in the order of the names, and no structs.
 
     Attributes:
-        values: gives the values of a row in order.
+        values_of: from a row to its values in the order of the names.
     """
 
     def __init__(
@@ -49,7 +49,8 @@ class RowShape:
             forbid_unknown_fields=True,
             gc=False,
         )
-        self.values: Callable[[Row], tuple[Any, ...]] = tuple if tuples else msgspec.structs.astuple
+        as_tuple = tuple if tuples else msgspec.structs.astuple
+        self.values_of: Callable[[Row], tuple[Any, ...]] = as_tuple
         self._tuples = tuples
 
     def make(self, values: Sequence[object]) -> Row:
@@ -58,25 +59,25 @@ class RowShape:
 
     def columns(self, rows: Sequence[Row]) -> list[Sequence[Any]]:
         """The values of each field."""
-        return list(zip(*map(self.values, rows), strict=True)) or [()] * len(self.names)
+        return list(zip(*map(self.values_of, rows), strict=True)) or [()] * len(self.names)
 
 
 class Parsed:
-    """What records were parsed into, and which records: places in the slice in order."""
+    """What records were parsed into, and the places of the records in their slice, in order."""
 
     def __init__(self, places: list[int], values: list[Any]) -> None:
         self.places = places
         self.values = values
 
     def only(self, fits: Sequence[object]) -> "Parsed":
-        """Those for which `fits` says so."""
+        """The values whose `fits` is true."""
         if all(fits):
             return self
         return Parsed(list(compress(self.places, fits)), list(compress(self.values, fits)))
 
 
 def parser_of_shape(shape: type[Any]) -> Callable[[bytes], Any]:
-    """The parser of a struct; it raises what `parse_alike` takes for a record of another shape."""
+    """The parser of a struct, for `parse_alike`."""
     return msgspec.json.Decoder(shape, float_hook=NumberText).decode
 
 
@@ -85,28 +86,26 @@ def parse_alike(
 ) -> Parsed:
     """Parses the texts at these places.
 
-    Those of another shape are left out, and those that may be nested too deeply.
+    Texts of another shape are left out, and those that may be nested too deeply.
     """
-    given = [None if _may_be_deep(text := texts[at]) else text for at in places]
-    if None in given:
-        places = [at for at, text in zip(places, given, strict=True) if text is not None]
-    sound = [text for text in given if text is not None]
+    flat = [at for at in places if not _may_be_deep(texts[at])]
+    given = [text for at in flat if (text := texts[at]) is not None]
     try:
-        return Parsed(list(places), list(map(parse, sound)))
-    except BROKEN:
+        return Parsed(flat, list(map(parse, given)))
+    except _PARSE_ERRORS:
         pass
     parsed = Parsed([], [])
-    for at, text in zip(places, sound, strict=True):
+    for at, text in zip(flat, given, strict=True):
         try:
             parsed.values.append(parse(text))
-        except BROKEN:
+        except _PARSE_ERRORS:
             continue
         parsed.places.append(at)
     return parsed
 
 
-def sound_places(raws: pa.Array, texts: Sequence[bytes | None]) -> list[int]:
-    """The places of texts in UTF-8."""
+def find_utf8_places(raws: pa.Array, texts: Sequence[bytes | None]) -> list[int]:
+    """The places of texts in UTF-8; `texts` are the values of the binary column `raws`."""
     try:
         raws.cast(pa.string())
         return [at for at, text in enumerate(texts) if text is not None]
@@ -123,6 +122,7 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def _may_be_deep(text: bytes | None) -> bool:
-    if text is None or len(text) < _LONG:
+    """Whether a text may have more than `MOST_LEVELS` levels; so may one that is not there."""
+    if text is None or len(text) < _SHORTEST_DEEP:
         return text is None
     return text.count(b"[") + text.count(b"{") > MOST_LEVELS

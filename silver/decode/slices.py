@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from silver.decode.change import Record
-from silver.decode.shapes import sound_places
+from silver.decode.shapes import find_utf8_places
 
 MOST_SHAPES, FEWEST = 4, 16
 """So many shapes of a slice are read by columns, each of which has so many records at least."""
@@ -31,8 +31,8 @@ class Slice:
 
     @cached_property
     def places(self) -> list[int]:
-        """The places of records that are texts in UTF-8, not nested too deeply."""
-        return sound_places(self.part.column("_raw"), self.column("_raw"))
+        """The places of records that are texts in UTF-8."""
+        return find_utf8_places(self.part.column("_raw"), self.column("_raw"))
 
     @cached_property
     def filled(self) -> list[int]:

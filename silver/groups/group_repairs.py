@@ -54,7 +54,7 @@ def find_shown_progress(table: SilverTable, states: Mapping[str, TableState]) ->
     waits = group.waiting if group.shown is None else group.held
     batch, positions = shown.get(table.name, 0), state.positions
     if batch != state.batch:
-        positions = log.find_positions(log.read_log(table).where(F.col("_batch") <= batch))
+        positions = log.find_feed_batches(log.read_log(table).where(F.col("_batch") <= batch))
     newest = max(group.applied.get(table.name, 0), state.batch)
     return ShownProgress(positions, waits, newest)
 

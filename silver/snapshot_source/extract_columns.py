@@ -11,9 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from silver.changelog.schema_changes import Noticed
-from silver.decode.columns import Shape, is_published
-from silver.state.drift import drop_of, return_of
+from silver.decode.columns import is_published
+from silver.state.drift import ColumnDrift, drop_of, return_of
 from silver.state.table_state import TableState
 
 CARRIED = "columns of extracts"
@@ -22,7 +21,7 @@ CARRIED = "columns of extracts"
 
 def follow_columns(
     table: Table, state: TableState, types: Mapping[str, str], rows: DataFrame
-) -> tuple[list[Noticed], dict[str, str]]:
+) -> tuple[list[ColumnDrift], dict[str, str]]:
     """The columns that are gone since a date or are back, and new entries of the fingerprint.
 
     Args:
@@ -40,15 +39,15 @@ def follow_columns(
     before = set(json.loads(state.built.get(CARRIED) or "[]"))
     gone = {change.column: change.kind == "drop_column" for change in state.schema_changes}
     kept = {name: type for name, type in types.items() if is_published(table, name)}
-    noticed: list[Noticed] = []
+    drifts: list[ColumnDrift] = []
     for name, type in kept.items():
         lower = name.lower()
         if lower in before and lower not in now:
             file = next(file for file, names in headers.items() if lower not in names)
-            noticed.append((drop_of(table, name, type, Shape({}, first_position=file)), file))
+            drifts.append(drop_of(table, name, type, file))
         elif lower in now and gone.get(name):
-            noticed.append((return_of(name, type), None))
-    return noticed, {} if now == before else {CARRIED: json.dumps(sorted(now))}
+            drifts.append(return_of(name, type))
+    return drifts, {} if now == before else {CARRIED: json.dumps(sorted(now))}
 
 
 def _read_headers(rows: DataFrame) -> dict[str, set[str]]:

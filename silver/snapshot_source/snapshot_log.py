@@ -102,9 +102,9 @@ def _follow_columns(batch: RawBatch, pending: Pending) -> None:
         return
     config = batch.table.config
     types = {f.name: f.dataType.simpleString() for f in batch.table.log.business}
-    noticed, learned = follow_columns(config, batch.state, types, batch.raw)
-    batch.noticed += noticed
-    schema_changes.refuse_changes(config, noticed)
+    drifts, learned = follow_columns(config, batch.state, types, batch.raw)
+    batch.drifts += drifts
+    schema_changes.refuse_changes(config, drifts)
     batch.learned |= learned
 
 

@@ -24,14 +24,14 @@ _ACTIONS = {
 
 
 class ColumnDrift(NamedTuple):
-    """One change of one column, what is done about it, and the shape that shows it."""
+    """One change of one column, what is done about it, and where the first record shows it."""
 
     kind: Kind
     column: str
     from_type: str | None
     to_type: str | None
     action: str
-    shape: Shape
+    position: str | None = None
 
     @property
     def phrase(self) -> str:
@@ -95,29 +95,29 @@ def _is_relevant(table: Table, column: str) -> bool:
 def _compare_shape(
     fields: Fields, shape: Shape, source: Fields, types: dict[str, str | None], table: Table
 ) -> list[ColumnDrift]:
-    drifts = []
+    drifts, position = [], shape.first_position or None
     for name, type in fields.items():
         kind, to = _classify_change(name, type, source, types)
         if kind is None:
             continue
         action = _choose_action(table, kind, name)
-        drifts.append(ColumnDrift(kind, name, types.get(name), to, action, shape))
+        drifts.append(ColumnDrift(kind, name, types.get(name), to, action, position))
         if kind in ("add_column", "widen") and action == "applied":
             types[name] = to
     gone = [name for name in source if name not in fields] if shape.complete else []
-    drifts += [drop_of(table, name, types.get(name), shape) for name in gone]
+    drifts += [drop_of(table, name, types.get(name), position) for name in gone]
     return drifts
 
 
-def drop_of(table: Table, name: str, type: str | None, shape: Shape) -> ColumnDrift:
-    """A column that is gone at the source, as a shape shows."""
+def drop_of(table: Table, name: str, type: str | None, position: str | None) -> ColumnDrift:
+    """A column that is gone at the source, as the record at the position shows."""
     action = _choose_action(table, "drop_column", None)
-    return ColumnDrift("drop_column", name, type, None, action, shape)
+    return ColumnDrift("drop_column", name, type, None, action, position)
 
 
 def return_of(name: str, type: str | None) -> ColumnDrift:
     """A column of the table that was gone at the source and is there again."""
-    return ColumnDrift("add_column", name, None, type, "applied", Shape({}))
+    return ColumnDrift("add_column", name, None, type, "applied")
 
 
 def _classify_change(

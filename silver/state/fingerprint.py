@@ -1,9 +1,9 @@
-"""The fingerprint of a table: the settings that it was built with. Other settings are refused.
+"""The fingerprint of a table: the settings that it was built with. Others are refused later.
 
 Keys, type of history, tracked columns, order, format of the source and what counts as a delete or
 truncate decide what the rows of a table mean: rows written before and after a change of them would
-contradict each other. A column's type may only widen.
-The table's state keeps the fingerprint (`silver.state.table_state`).
+contradict each other. A column's type may only widen. `TableState.built` keeps the fingerprint,
+with more entries for what the source has shown.
 """
 
 import json
@@ -17,19 +17,18 @@ from silver.decode.expressions.names import row_orders
 from silver.decode.types import parse_type, wider_type
 from silver.state.drift import declares_type
 
-SOURCE_COLUMNS, READ_MEMBERS = "source columns", "members read"
-RENAMED = "renamed columns"
+SOURCE_COLUMNS, MEMBER_TYPES, RENAMED = "source columns", "members read", "renamed columns"
 
-Remembered = Mapping[str, str]
+Fingerprint = Mapping[str, str]
 
 
-def check_configuration(table: Table, remembered: Remembered) -> None:
+def check_configuration(table: Table, built: Fingerprint) -> None:
     """Refuses a configuration that does not fit what the table was built with.
 
     Raises:
         ConfigurationDrift: with every difference and the remedies.
     """
-    differences = list(list_differences(table, remembered))
+    differences = list(list_differences(table, built))
     if differences:
         raise ConfigurationDrift(table.table, differences)
 
@@ -48,7 +47,7 @@ def check_types(table: Table, held: list[StructField]) -> None:
 def build_fingerprint(table: Table) -> dict[str, str]:
     """The settings that a table's rows depend on, by name, as texts for a person."""
     formats = sorted({feed.format for feed in table.feeds})
-    keys = table.keys if "ydb" in formats else sorted(table.keys)
+    keys = table.keys if "ydb" in formats else sorted(table.keys)  # YDB's records list key values
     groups = [f"{', '.join(g.columns)} by {g.sequence_by}" for g in table.sequence_groups]
     renamed = {RENAMED: json.dumps(_map_renames(table))} if table.renamed else {}
     return renamed | {
@@ -63,16 +62,16 @@ def build_fingerprint(table: Table) -> dict[str, str]:
     }
 
 
-def source_columns(remembered: Remembered) -> Mapping[str, str | None] | None:
+def load_source_columns(built: Fingerprint) -> Mapping[str, str | None] | None:
     """The newest columns of the source, with their types; None where they are not known."""
-    text = remembered.get(SOURCE_COLUMNS)
+    text = built.get(SOURCE_COLUMNS)
     columns: Mapping[str, str | None] | None = json.loads(text) if text else None
     return columns
 
 
-def read_members(remembered: Remembered) -> Mapping[str, str]:
-    """Members of records that only expressions use, with their types."""
-    members: Mapping[str, str] = json.loads(remembered.get(READ_MEMBERS) or "{}")
+def load_member_types(built: Fingerprint) -> Mapping[str, str]:
+    """The types of members of records that only expressions use."""
+    members: Mapping[str, str] = json.loads(built.get(MEMBER_TYPES) or "{}")
     return members
 
 
@@ -86,50 +85,47 @@ def _describe_tracked(table: Table) -> str:
     return f"all but {', '.join(left_out)}" if left_out else "all"
 
 
-def list_differences(table: Table, remembered: Remembered) -> Iterator[str]:
+def list_differences(table: Table, built: Fingerprint) -> Iterator[str]:
     """How a configuration differs from what the table was built with, as phrases for a person."""
-    for aspect, now in build_fingerprint(table).items():
-        before = remembered.get(aspect, now)
-        if aspect == RENAMED:
+    for setting, now in build_fingerprint(table).items():
+        before = built.get(setting, now)
+        if setting == RENAMED or before == now:
             continue
-        if aspect == "source.format":
-            same = bool(set(before.split(", ")) & set(now.split(", ")))
-        else:
-            same = before == now
-        if not same:
-            yield f"{aspect} was {before}, is {now}"
-    yield from _list_renaming_differences(table, remembered)
+        if setting != "source.format" or {*before.split(", ")}.isdisjoint(now.split(", ")):
+            yield f"{setting} was {before}, is {now}"
+    yield from _list_renaming_differences(table, built)
 
 
-def new_names(table: Table, remembered: Remembered) -> list[str]:
-    """The columns that got new names, as phrases; empty where other settings differ too."""
-    differences, renamed = list(list_differences(table, remembered)), _renamed_before(remembered)
-    return differences if differences == [*_renamed_since(table, renamed)] else []
+def list_renames(table: Table, built: Fingerprint) -> list[str]:
+    """The columns renamed since the table was built, as phrases; none if more settings differ."""
+    differences = list(list_differences(table, built))
+    return differences if differences == [*_list_renames_since(table, _load_renames(built))] else []
 
 
-def _list_renaming_differences(table: Table, remembered: Remembered) -> Iterator[str]:
+def _list_renaming_differences(table: Table, built: Fingerprint) -> Iterator[str]:
     """How the renaming of columns differs from when the table was built."""
-    if not remembered:
+    if not built:
         return
-    held = _renamed_before(remembered)
-    yield from _renamed_since(table, held)
-    for old in held.keys() - _map_renames(table).keys():
-        yield f"renamed_from of column {held[old]} was {old}, is gone"
+    before = _load_renames(built)
+    yield from _list_renames_since(table, before)
+    for old in before.keys() - _map_renames(table).keys():
+        yield f"renamed_from of column {before[old]} was {old}, is gone"
 
 
-def _renamed_since(table: Table, held: Mapping[str, str]) -> Iterator[str]:
+def _list_renames_since(table: Table, before: Mapping[str, str]) -> Iterator[str]:
     for old, name in _map_renames(table).items():
-        if held.get(old) != name:
+        if before.get(old) != name:
             yield f"column {old} is renamed to {name}"
 
 
 def _map_renames(table: Table) -> dict[str, str]:
+    """The columns by each name that they had before."""
     columns = table.columns.items()
     return {old: name for name, column in columns for old in column.renamed_from}
 
 
-def _renamed_before(remembered: Remembered) -> Mapping[str, str]:
-    renamed: Mapping[str, str] = json.loads(remembered.get(RENAMED) or "{}")
+def _load_renames(built: Fingerprint) -> Mapping[str, str]:
+    renamed: Mapping[str, str] = json.loads(built.get(RENAMED) or "{}")
     return renamed
 
 

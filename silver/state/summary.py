@@ -110,8 +110,8 @@ def _join_by_snapshot(sightings: Iterable[SnapshotProgress]) -> list[SnapshotPro
     return list(joined.values())
 
 
-class Watched(NamedTuple):
-    """Rows to be written to the log, and what is observed of them in the write.
+class ObservedRows(NamedTuple):
+    """Rows to be written to the log, and what Spark observes of them in the write.
 
     The write must be one stage: rows that are computed twice are counted twice.
     """
@@ -140,14 +140,14 @@ class Watched(NamedTuple):
         return None if several else _build_summary(sums, self.began, self.keys)
 
 
-def watch_rows(rows: DataFrame, sequence: str, keys: Sequence[str]) -> Watched:
+def observe_rows(rows: DataFrame, sequence: str, keys: Sequence[str]) -> ObservedRows:
     """The rows, counted while they are written.
 
     `sequence` is SQL of a change's sequence, `keys` are the columns whose bounds are wanted.
     """
     seen, sums = Observation(), _build_sums(sequence) | _build_key_bounds(keys)
     observed = rows.observe(seen, *[value.alias(name) for name, value in sums.items()])
-    return Watched(observed, seen, _find_now_micros(), keys)
+    return ObservedRows(observed, seen, _find_now_micros(), keys)
 
 
 def _find_now_micros() -> int:

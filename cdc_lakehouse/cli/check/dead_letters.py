@@ -118,7 +118,7 @@ def _print_table(frame: "DataFrame | None", limit: int, resolved: bool, target: 
     from silver.changelog import dead_letter_list
 
     with show_progress("looking for dead letters"):
-        counts = [] if frame is None else dead_letter_list.by_reason(frame)
+        counts = [] if frame is None else dead_letter_list.count_by_reason(frame)
     if frame is None or not counts:
         _print_letters(FoundLetters([], [], counts), limit, resolved, target)
         return
@@ -252,12 +252,12 @@ def acknowledge_letters(
     from lakehouse.run import ledger
     from lakehouse.run.unread import UNREAD
     from silver.changelog import acknowledged
-    from silver.changelog.dead_letter_list import by_reason, dead_letters
+    from silver.changelog.dead_letter_list import count_by_reason, dead_letters
 
     with show_progress("acknowledging"):
         frame = dead_letters(spark, target, tables, wanted)
         counts = dict[str, int]()
-        for table, _, count in [] if frame is None else by_reason(frame):
+        for table, _, count in [] if frame is None else count_by_reason(frame):
             counts[table] = counts.get(table, 0) + count
         if frame is None or not counts:
             return []
@@ -331,8 +331,8 @@ def print_remaining(
 ) -> None:
     """Prints each reason that is left, with its count and what is wrong with the first letter."""
     from cdc_lakehouse.terminal.console import wrap_line
-    from silver.changelog.dead_letter_list import dead_letters, reasons_left
+    from silver.changelog.dead_letter_list import count_with_message, dead_letters
 
     left = dead_letters(spark, target, tables, wanted)
-    for table, reason, message, count in [] if left is None else reasons_left(left):
+    for table, reason, message, count in [] if left is None else count_with_message(left):
         print("\n".join(wrap_line(f"{table}: {count:,} stay, {reason}: {message}")))

@@ -50,14 +50,14 @@ def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
     from lakehouse.spark.failures import describe_failure
     from lakehouse.spark.spark_failures import TABLE_FAILURES
     from silver.run import be_silent
-    from silver.state.fingerprint import new_names
+    from silver.state.fingerprint import list_renames
     from silver.state.table_state import TableState, read_states
 
     failures: list[TableFailed] = []
     renamed = [table for table in tables if table.renamed]
     states = read_states(given.spark, given.target) if renamed else {}
     for table in renamed:
-        renames = new_names(table, states.get(table.table, TableState()).built)
+        renames = list_renames(table, states.get(table.table, TableState()).built)
         if not renames:
             continue
         say(f"{table.table}: {'; '.join(renames)}; the table is built anew from bronze")

@@ -27,8 +27,8 @@ from silver.decode.debezium.events.connectors import has_position
 from silver.decode.debezium.events.envelope import (
     Envelope,
     Row,
-    bare_key_row,
     key_row,
+    name_key_values,
     old_key_row,
     operation_of,
 )
@@ -311,7 +311,7 @@ class DebeziumDecoder:
         yield key_row(record.key) or {}
         if envelope.op == "d":
             yield envelope.before or {}
-        yield bare_key_row(record, envelope, self.layout.table) or {}
+        yield name_key_values(record, envelope, self.layout.table) or {}
 
     def _find_null_keys(self, event: Event, reader: RowReader, row: Row) -> frozenset[int]:
         """The keys that may be null and of which a row has a null."""

@@ -36,7 +36,7 @@ from silver.decode.debezium.traits import Traits
 from silver.decode.renames import by_column
 from silver.decode.types import wider_type
 from silver.decode.values.encodings import Encoding, block_fields, row_block_fields
-from silver.decode.values.inference import SeenValues, inferred_type
+from silver.decode.values.inference import SeenValues, infer_type
 from silver.decode.values.json_values import NotJson
 
 _Key = TypeVar("_Key")
@@ -219,7 +219,7 @@ class DebeziumDiscovery:
             if both is not None and (grows or type is None):
                 type = both
         if type is None and lower in shown.values:
-            type = inferred_type(shown.values[lower], zeros_are_whole=False)
+            type = infer_type(shown.values[lower], zeros_are_whole=False)
         return type
 
     def _make_shape(self, mark: _Mark, first: _First, new: Iterable[str]) -> Shape:

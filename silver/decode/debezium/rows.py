@@ -126,12 +126,12 @@ class EventShape(NamedTuple):
 
     def keys_of(self, row: object) -> list[object]:
         """The values of the keys in a row."""
-        values = self.row.values(row)
+        values = self.row.values_of(row)
         return [values[at] for at in self.keys.values()]
 
     def deleted(self, row: object, keys: Sequence[object]) -> object:
         """A row that has the keys alone, and what a transform added to this row."""
-        members = zip(self.row.names, self.row.values(row), strict=True)
+        members = zip(self.row.names, self.row.values_of(row), strict=True)
         values = [value if name.startswith(PREFIX) else None for name, value in members]
         for at, key in zip(self.keys.values(), keys, strict=True):
             values[at] = key

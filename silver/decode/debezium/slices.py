@@ -246,7 +246,7 @@ class SliceReader:
         columns = shape.row.columns(parsed.values)
         if any(dict in kinds_of(column) for column in columns):
             # maybe cells, as Cassandra's connector writes them
-            each = map(shape.row.values, parsed.values)
+            each = map(shape.row.values_of, parsed.values)
             parsed = parsed.only([dict not in map(type, values) for values in each])
             columns = shape.row.columns(parsed.values)
         rows, count = parsed.values, len(parsed.values)

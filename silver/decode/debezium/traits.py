@@ -89,7 +89,7 @@ class Traits:
     @property
     def looks_into_values(self) -> bool:
         """Whether values are looked into for fields that no column holds."""
-        return self._undeclared.looks
+        return self._undeclared.has_structs
 
     @property
     def lacked_keys(self) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class Traits:
         """
         shows = envelope.before is not None and self.look_at_old_keys(envelope, record, block)
         if self.looks_into_values and len(self.left_out) < MOST_LEFT_OUT:
-            fields = self._undeclared.of(envelope.after or {}) - self.left_out
+            fields = self._undeclared.find(envelope.after or {}) - self.left_out
             self.left_out |= fields
             shows |= bool(fields)
         return shows or bool(self.of_new_tables([envelope.source]))

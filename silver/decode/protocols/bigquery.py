@@ -29,7 +29,7 @@ from silver.decode.protocols.slices import (
     FlatShape,
     read_rows,
     record_times,
-    without_folder_columns,
+    skip_hive_folders,
 )
 from silver.decode.shapes import Parsed
 from silver.decode.slices import ReadPart, Slice
@@ -59,7 +59,7 @@ class BigQueryDecoder:
         """Reads the plain records of a slice by columns; all others are decoded one by one."""
         if self._too_many_keys is not None:
             return None
-        places = without_folder_columns(records)
+        places = skip_hive_folders(records)
         return read_rows(
             records, places, self._find_shape, lambda s, rows: self._build_part(records, s, rows)
         )

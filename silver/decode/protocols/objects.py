@@ -141,7 +141,7 @@ class FlatRowReader:
         self._settled = columns.settled
         written = table.feeds[0].file_format
         self.reads_csv, self._tells_bytes = written == "csv", written == "parquet"
-        self.tells_decimals = make is not None
+        self.has_encoded_decimals = make is not None
         made = make or (plain_converter if self._tells_bytes else hexless_converter)
         made = of_csv(made) if self.reads_csv else made
         infinity = {name: column.infinity for name, column in table.columns.items()}
@@ -184,7 +184,7 @@ class FlatRowReader:
             provisional = [at for at in misfits if self._columns[at].provisional]
             unlike = unlike or bool(provisional)
             misfits = [at for at in misfits if at not in provisional]
-        unlike = unlike or (not self._settled and self._undeclared.are_new(row))
+        unlike = unlike or (not self._settled and self._undeclared.has_new(row))
         absent = self._find_absent(row, values, named, complete)
         fault = unfit or self._misfit_fault(row, misfits) or self._null_fault(values, absent)
         key_fault = self._key_fault(row, values)
@@ -210,10 +210,10 @@ class FlatRowReader:
                 values[at] = None
         return values, misfits
 
-    def judge(self, names: Collection[str], complete: bool) -> "RowNames | None":
+    def judge_names(self, names: Collection[str], complete: bool) -> "RowNames | None":
         """What follows from a row's names alone; None where each row is read alone."""
         row: dict[str, object] = dict.fromkeys(names)
-        if self._ignores_nulls or (self._undeclared.looks and not self._settled):
+        if self._ignores_nulls or (self._undeclared.has_structs and not self._settled):
             return None
         if NOT_TEXT in row or not {name for _, name in self._keys} <= row.keys():
             return None

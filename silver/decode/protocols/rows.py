@@ -30,8 +30,8 @@ from silver.decode.protocols.slices import (
     read_rows,
     record_times,
     repeat_value,
-    without_folder_columns,
-    without_texts,
+    skip_hive_folders,
+    skip_texts,
 )
 from silver.decode.shapes import Parsed
 from silver.decode.slices import ReadPart, Slice
@@ -114,8 +114,8 @@ class RowsDecoder:
         """Reads the plain records of a slice by columns; all others are decoded one by one."""
         if self._flat is None:
             return None
-        places = without_folder_columns(records)
-        places = without_texts(records, places, self._opener.marks)
+        places = skip_hive_folders(records)
+        places = skip_texts(records, places, self._opener.marks)
         return read_rows(
             records, places, self._find_shape, lambda s, rows: self._build_part(records, s, rows)
         )

@@ -1,7 +1,7 @@
-"""Flat rows by slices: rows of one shape become columns, without a call for each value.
+"""Reads slices of flat rows: rows of one shape become columns, without a call for each value.
 
-The decoder of the format reads all others one by one: values that do not fit, members that no
-column holds, rows without a key, texts that are no JSON object.
+The format's decoder reads all other rows one by one: those with values that do not fit, members
+that no column holds, or no key, and texts that are no JSON object.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,8 +32,8 @@ from silver.decode.values.bulk import (
     without_empty_texts,
 )
 
-Spell = Callable[[tuple[str, ...]], Collection[str]]
-_TRIED = 4
+_Spell = Callable[[tuple[str, ...]], Collection[str]]
+_MOST_TRIED = 4
 _UTC = pa.timestamp("us", tz="UTC")
 
 
@@ -43,10 +43,10 @@ class FlatShape(NamedTuple):
     Attributes:
         row: the struct of the rows.
         parse: from a record's text to the row, or to what a format makes of the struct.
-        names: the names of the members as columns spell them, in the order of the row's fields.
+        names: the columns' spellings of the row's fields, in the order of these.
         absent: the columns that a row leaves out; None for a row that carries all.
-        needed: the places of members that must have a value.
-        unknown: the places of members that must have none.
+        needed: the names of members that must have a value.
+        unknown: the names of members that must have none.
         complete: whether a column that a row leaves out is null.
     """
 
@@ -54,97 +54,90 @@ class FlatShape(NamedTuple):
     parse: Callable[[bytes], Any]
     names: Sequence[str]
     absent: list[str] | None
-    needed: Sequence[int]
-    unknown: Sequence[int]
+    needed: Collection[str]
+    unknown: Collection[str]
     complete: bool
 
 
 class FlatColumns:
-    """Reads the values of one table's rows by columns, whose names `spell` gives for fields."""
+    """Reads the values of one table's rows by columns.
 
-    def __init__(self, columns: Columns, reader: FlatRowReader, spell: Spell) -> None:
+    `spell` gives the columns' spellings of a row's fields. Where rows are members of events,
+    `event_of` makes the struct of an event from that of its row, and `keys` stand beside the row.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        reader: FlatRowReader,
+        spell: _Spell,
+        event_of: Callable[[type[Any]], type[Any]] = lambda row: row,
+        keys: Sequence[str] = (),
+    ) -> None:
         self._columns = columns.columns
         self._settled = columns.settled
-        self._reader, self._spell = reader, spell
+        self._reader, self._spell, self._event_of, self._keys = reader, spell, event_of, keys
+        self._no_bulk: tuple[type, ...] = (T.BinaryType,)
+        if reader.has_encoded_decimals:
+            self._no_bulk += (T.DecimalType,)
         self._types = [arrow_type(carrier_type(column.type)) for column in self._columns]
-        self._bulk = [self._bulk_of(c, t) for c, t in zip(self._columns, self._types, strict=True)]
+        typed = [*zip(self._columns, self._types, strict=True)]
+        self._bulk = [self._choose_bulk(column, type) for column, type in typed]
+        self._doubles = {c.name for c, type in typed if type == pa.float64() and c.declared}
         self._shapes: dict[tuple[object, ...], FlatShape | None] = {}
 
-    def shape(
-        self,
-        names: tuple[str, ...],
-        make: Callable[[type[Any]], type[Any]] = lambda row: row,
-        keys: Sequence[str] = (),
-        complete: bool = False,
-    ) -> FlatShape | None:
-        """The shape of rows with these names, None where they are read one by one.
-
-        `make` makes of the struct of the rows what records are parsed into; `keys` are members that
-        stand beside the row.
-        """
-        given = names, complete
-        if given not in self._shapes:
-            self._shapes[given] = self._make_shape(names, make, keys, complete)
-        return self._shapes[given]
+    def shape(self, names: tuple[str, ...], complete: bool = False) -> FlatShape | None:
+        """The shape of rows with these fields, None where they are read one by one."""
+        key = names, complete
+        if key not in self._shapes:
+            self._shapes[key] = self._make_shape(names, complete)
+        return self._shapes[key]
 
     def convert(
-        self, shape: FlatShape, rows: Sequence[Any], keys: Sequence[tuple[str, Sequence[Any]]] = ()
+        self,
+        shape: FlatShape,
+        rows: Sequence[Any],
+        keys: Mapping[str, Sequence[Any]] | None = None,
     ) -> tuple[dict[str, pa.Array], list[bool], dict[str, Sequence[Any]]]:
-        """The columns of rows, which of the rows are plain, and their members by name."""
-        fits = [True] * len(rows)
-        values = shape.row.columns(rows)
-        needed = {shape.names[at] for at in shape.needed}
-        for at in shape.unknown:
-            fits = [one and v is None for one, v in zip(fits, values[at], strict=True)]
-        members = dict(zip(shape.names, values, strict=True)) | dict(keys)
+        """The columns of rows, whether each row fits them, and the values of each member."""
+        members = dict(zip(shape.names, shape.row.columns(rows), strict=True)) | dict(keys or {})
+        odd = {at for n in shape.unknown for at, v in enumerate(members[n]) if v is not None}
         columns: dict[str, pa.Array] = {}
         for at, (name, convert) in enumerate(self._reader.readers):
-            given = members.get(name)
-            if given is not None:
-                target = self._bulk[at], self._types[at]
-                columns[self._columns[at].name], misfits = convert_column(given, convert, *target)
-                for misfit in misfits:
-                    fits[misfit] = False
-                column = columns[self._columns[at].name]
-                if name in needed and column.null_count:
-                    there = column.is_valid().to_pylist()
-                    fits = [one and is_there for one, is_there in zip(fits, there, strict=True)]
+            if name not in members:
+                continue
+            bulk, type = self._bulk[at], self._types[at]
+            values, misfits = convert_column(members[name], convert, bulk, type)
+            columns[self._columns[at].name] = values
+            odd.update(misfits)
+            if name in shape.needed and values.null_count:
+                odd.update(pc.indices_nonzero(values.is_null()).to_pylist())
+        fits = [True] * len(rows)
+        for at in odd:
+            fits[at] = False
         return columns, fits, members
 
-    def _make_shape(
-        self,
-        names: tuple[str, ...],
-        make: Callable[[type[Any]], type[Any]],
-        keys: Sequence[str],
-        complete: bool,
-    ) -> FlatShape | None:
+    def _make_shape(self, names: tuple[str, ...], complete: bool) -> FlatShape | None:
         if not can_be_fields(names):
             return None
         spelled = list(self._spell(names))
         if len({*spelled}) < len(spelled):
             return None
-        judged = self._reader.judge([*dict.fromkeys([*spelled, *keys])], complete)
+        judged = self._reader.judge_names([*dict.fromkeys([*spelled, *self._keys])], complete)
         if judged is None:
             return None
-        needed = [
-            at for at, name in enumerate(spelled) if name in judged.needed and name not in keys
-        ]
-        unknown = [at for at, name in enumerate(spelled) if name in judged.unknown]
-        doubles = {
-            c.name for c, t in zip(self._columns, self._types, strict=True)
-            if t == pa.float64() and c.declared
-        }  # fmt: skip
-        row = RowShape(names, [n for n, s in zip(names, spelled, strict=True) if s in doubles])
-        parse = parser_of_shape(make(row.struct))
-        return FlatShape(row, parse, spelled, judged.absent, needed, unknown, complete)
+        pairs = zip(names, spelled, strict=True)
+        row = RowShape(names, [name for name, column in pairs if column in self._doubles])
+        parse = parser_of_shape(self._event_of(row.struct))
+        needed = {*judged.needed}.difference(self._keys)
+        return FlatShape(row, parse, spelled, judged.absent, needed, judged.unknown, complete)
 
-    def _bulk_of(self, column: DecodedColumn, type: pa.DataType) -> BulkConverter | None:
+    def _choose_bulk(self, column: DecodedColumn, type: pa.DataType) -> BulkConverter | None:
+        """The converter of all values of a column together; None where each is converted alone."""
         if column.provisional and not self._settled and isinstance(column.type, T.StringType):
             return partial(bulk_text, type)
         bulk = bulk_converter(None, column.type, type)
-        if isinstance(column.type, T.BinaryType) or bulk is None:
-            return None
-        if isinstance(column.type, T.DecimalType) and self._reader.tells_decimals:
+        if isinstance(column.type, self._no_bulk) or bulk is None:
             return None
         if isinstance(column.type, T.DoubleType) and not column.declared:
             bulk = exact_doubles
@@ -161,12 +154,12 @@ def read_rows(
 ) -> ReadPart | None:
     """Reads the rows at these places, shape by shape.
 
-    `shape_of` gives the shape of an object's row, and `part_of` makes changes of such rows.
+    `shape_of` gives the shape of the row in an object, and `part_of` makes changes of such rows.
     """
     texts = records.column("_raw")
 
-    def read(left: list[int]) -> tuple[ReadPart | None, list[int]]:
-        for nth, at in enumerate(left[:_TRIED]):
+    def read_first_shape(left: list[int]) -> tuple[ReadPart | None, list[int]]:
+        for nth, at in enumerate(left[:_MOST_TRIED]):
             row = row_object(texts[at])
             shape = shape_of(row) if row else None
             if shape is not None:
@@ -175,26 +168,26 @@ def read_rows(
                 return part, [at for at in left[nth:] if at not in taken]
         return None, left
 
-    return read_shapes(places, read)
+    return read_shapes(places, read_first_shape)
 
 
-def without_folder_columns(records: Slice) -> list[int]:
-    """The places of texts whose files lie in no folder that gives a column."""
+def skip_hive_folders(records: Slice) -> list[int]:
+    """The places of texts, but for files in folders `column=value`, which are columns of a row."""
     if not records.has_any("_file"):
         return records.places
     files = records.column("_file")
-    plain = {file: file is None or "=" not in file for file in {*files}}
-    return [at for at in records.places if plain[files[at]]]
+    outside = {file: file is None or "=" not in file for file in {*files}}
+    return [at for at in records.places if outside[files[at]]]
 
 
-def without_texts(records: Slice, places: list[int], texts: Sequence[bytes]) -> list[int]:
-    """The places of records that contain none of the texts."""
+def skip_texts(records: Slice, places: list[int], texts: Sequence[bytes]) -> list[int]:
+    """The places, but for records that contain one of the texts."""
     raws = records.part.column("_raw")
     for text in texts:
         matches = pc.match_substring(raws, text.decode())
         if matches.true_count:
-            having = matches.to_pylist()
-            places = [at for at in places if not having[at]]
+            matched = matches.to_pylist()
+            places = [at for at in places if not matched[at]]
     return places
 
 

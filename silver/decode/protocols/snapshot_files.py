@@ -21,7 +21,7 @@ from silver.decode.protocols.slices import (
     FlatShape,
     read_rows,
     repeat_value,
-    without_folder_columns,
+    skip_hive_folders,
 )
 from silver.decode.shapes import Parsed
 from silver.decode.slices import ReadPart, Slice
@@ -91,7 +91,7 @@ class SnapshotDecoder:
         """Reads the plain records of a slice by columns; all others are decoded one by one."""
         files = records.column("_file")
         days = {file: self._day_of(file or "") for file in {*files}}
-        places = [at for at in without_folder_columns(records) if days[files[at]] is not None]
+        places = [at for at in skip_hive_folders(records) if days[files[at]] is not None]
 
         def part(shape: FlatShape, parsed: Parsed) -> ReadPart:
             columns, fits, _ = self._flat.convert(shape, parsed.values)

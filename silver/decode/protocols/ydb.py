@@ -84,7 +84,8 @@ class YdbDecoder:
         self._reader = FlatRowReader(table, columns)
         names = [c.name for c in columns.columns if not c.provisional]
         keys_only = bool(names) and set(names) <= set(table.keys)
-        self._flat = FlatColumns(columns, self._reader, partial(column_names, table))
+        spell = partial(column_names, table)
+        self._flat = FlatColumns(columns, self._reader, spell, _event_of, table.keys)
         self._mode = table.feeds[0].feed_mode
         learned = _learns_mode(table) and columns.feed_mode == UPDATES
         self._writes_keys = keys_only or learned or self._mode == "updates"
@@ -138,7 +139,7 @@ class YdbDecoder:
         if not isinstance(written, dict) or not written or not self._tells_row(members, written):
             return None
         complete = _first_of(members, "newImage", "reset") is not None
-        return self._flat.shape(tuple(written), _event_of, self._table.keys, complete)
+        return self._flat.shape(tuple(written), complete)
 
     def _build_part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
         rows = [self._written_row(shape, event) for event in parsed.values]
@@ -168,10 +169,10 @@ class YdbDecoder:
         keys = [
             no_key if row is None else event.key for event, row in zip(events, rows, strict=True)
         ]
-        beside = zip(self._table.keys, zip(*keys, strict=True), strict=True) if keys else ()
+        by_name = dict(zip(self._table.keys, zip(*keys, strict=True), strict=True)) if keys else {}
         nothing = shape.row.struct(*[None] * len(shape.names))
         filled = [nothing if row is None or row is _ERASED else row for row in rows]
-        columns, fits, _ = self._flat.convert(shape, filled, [*beside])
+        columns, fits, _ = self._flat.convert(shape, filled, by_name)
         return columns, [fit and row is not None for fit, row in zip(fits, rows, strict=True)]
 
     def _written_row(self, shape: FlatShape, event: _Event) -> object:
@@ -252,7 +253,7 @@ class YdbDiscovery(FlatDiscovery):
     In YDB names that differ in case are different names.
     """
 
-    folds = False
+    ignores_case = False
 
     def __init__(self, table: Table, columns: Columns) -> None:
         super().__init__(table, columns)

@@ -1,35 +1,40 @@
-"""What values show of columns and fields that nobody declared."""
+"""Infers the types of columns from their values, and finds fields that no declared struct has."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from pyspark.sql import types as T
 
 from silver.decode.values.json_values import NotJson, NumberText, parse_json
 
 MOST_LEFT_OUT = 20
-"""So many fields that are in no column are reported by name; no more are looked for."""
+"""At most so many fields without a column are reported by name; no more are looked for."""
 _BIGINT = 1 << 63
 _BIGINT_DIGITS = 18
-_MOST_DIGITS = 38
+_DECIMAL_DIGITS = 38
 _DOUBLE_DIGITS = 17
-_LARGEST = 10**_MOST_DIGITS
+_DECIMAL = 10**_DECIMAL_DIGITS
+
+Kind = Literal[
+    "boolean", "text", "object", "array", "bigint", "decimal", "point_zero", "double", "many_digits"
+]
 
 
 @dataclass(slots=True)
 class SeenValues:
     """The kinds of values that a field had, and the kinds of the elements of its arrays.
 
-    Kinds are `boolean`, `text`, `object`, `array`, `whole` (fits a bigint), `large` (a whole
-    number of up to 38 digits), `zeros` (a number written with a fraction of zeros, such as 1.0),
-    `long` (any other number of more than 17 digits) and `fraction` (the rest). Nulls have no kind.
+    A whole number is of kind `bigint` or, with up to 38 digits, `decimal`; with a fraction of
+    zeros, such as 1.0, `point_zero`. Any other number is a `double`, or has `many_digits` (more
+    than 17). Nulls have no kind.
     """
 
-    kinds: set[str] = field(default_factory=set)
+    kinds: set[Kind] = field(default_factory=set)
     items: "SeenValues | None" = None
 
     def add(self, value: object) -> None:
-        """Takes in a parsed value."""
+        """Adds the kind of a parsed value."""
         if value is None:
             return
         self.kinds.add(_kind_of(value))
@@ -39,7 +44,7 @@ class SeenValues:
                 self.items.add(item)
 
     def merge(self, other: "SeenValues") -> None:
-        """Takes in what another one has seen."""
+        """Adds the kinds that another one has."""
         self.kinds |= other.kinds
         if other.items is not None:
             self.items = self.items or SeenValues()
@@ -47,50 +52,50 @@ class SeenValues:
 
 
 class UndeclaredFields:
-    """Finds fields of objects in the rows of one table that no declared struct has.
+    """Finds members of objects in a table's rows for which the declared struct has no field.
 
-    Names do not differ by their case. What a struct has no field for is in no column.
+    Names that differ in case only are one name.
 
     Args:
         types: the types of the table's declared columns by name.
-        left_out: the fields in no column that earlier rows had.
+        left_out: such members of earlier rows, as `find` names them.
     """
 
     def __init__(self, types: Mapping[str, T.DataType], left_out: Collection[str] = ()) -> None:
-        self._known = frozenset(left_out)
-        self._types = {
-            name.lower(): (name, type) for name, type in types.items() if _holds_structs(type)
+        self._left_out = frozenset(left_out)
+        self._columns = {
+            name.lower(): (type, name) for name, type in types.items() if _holds_structs(type)
         }
 
     @property
-    def looks(self) -> bool:
+    def has_structs(self) -> bool:
         """Whether any column has structs."""
-        return bool(self._types)
+        return bool(self._columns)
 
-    def of(self, row: Mapping[str, object]) -> set[str]:
-        """The fields with a value, each as `column.field`."""
-        if not self._types:
-            return set()
+    def find(self, row: Mapping[str, object]) -> set[str]:
+        """The undeclared members with a value, each as `column.member`."""
         fields: set[str] = set()
-        for member, value in row.items():
-            named = self._types.get(member.lower())
-            if named is not None and value is not None:
-                fields.update(_find_undeclared(value, named[1], named[0]))
+        if not self._columns:
+            return fields
+        for name, value in row.items():
+            column = self._columns.get(name.lower())
+            if column is not None and value is not None:
+                _add_undeclared(fields, value, *column)
         return fields
 
-    def are_new(self, row: Mapping[str, object]) -> bool:
-        """Whether a row has any that are not known."""
-        if not self._types or len(self._known) >= MOST_LEFT_OUT:
+    def has_new(self, row: Mapping[str, object]) -> bool:
+        """Whether a row has undeclared members that earlier rows did not have."""
+        if not self._columns or len(self._left_out) >= MOST_LEFT_OUT:
             return False
-        return not self.of(row) <= self._known
+        return not self.find(row) <= self._left_out
 
 
-def inferred_type(seen: SeenValues, zeros_are_whole: bool = True) -> T.DataType | None:
+def infer_type(seen: SeenValues, zeros_are_whole: bool = True) -> T.DataType | None:
     """A column type for the values; None when all were null.
 
-    Whole numbers are bigint (decimal(38,0) beyond it), fractions double, arrays of scalars arrays;
+    Whole numbers are bigint (decimal(38,0) beyond it), others double, arrays of scalars arrays;
     objects, nested arrays, mixtures and numbers with more digits than a double has are text.
-    `zeros_are_whole` says what 1.0 is.
+    With `zeros_are_whole`, 1.0 is a whole number.
     """
     kinds = seen.kinds
     if not kinds:
@@ -109,23 +114,23 @@ def fits_double(text: str) -> bool:
 
 
 def _array_type(items: SeenValues, zeros_are_whole: bool) -> T.DataType:
-    element = inferred_type(items, zeros_are_whole)
+    element = infer_type(items, zeros_are_whole)
     mixed = isinstance(element, T.StringType) and items.kinds != {"text"}
     nested = isinstance(element, T.ArrayType)
     return T.StringType() if mixed or nested else T.ArrayType(element or T.StringType())
 
 
-def _scalar_type(kinds: set[str], zeros_are_whole: bool) -> T.DataType:
+def _scalar_type(kinds: set[Kind], zeros_are_whole: bool) -> T.DataType:
     if kinds == {"boolean"}:
         return T.BooleanType()
-    if not kinds <= {"whole", "large", "zeros", "fraction"}:
+    if not kinds <= {"bigint", "decimal", "point_zero", "double"}:
         return T.StringType()
-    if "fraction" in kinds or ("zeros" in kinds and not zeros_are_whole):
+    if "double" in kinds or ("point_zero" in kinds and not zeros_are_whole):
         return T.DoubleType()
-    return T.DecimalType(_MOST_DIGITS, 0) if "large" in kinds else T.LongType()
+    return T.DecimalType(_DECIMAL_DIGITS, 0) if "decimal" in kinds else T.LongType()
 
 
-def _kind_of(value: object) -> str:
+def _kind_of(value: object) -> Kind:
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, NumberText):
@@ -133,48 +138,54 @@ def _kind_of(value: object) -> str:
     if isinstance(value, str):
         return "text"
     if isinstance(value, int):
-        return "whole" if -_BIGINT <= value < _BIGINT else _kind_of_large(value)
+        if -_BIGINT <= value < _BIGINT:
+            return "bigint"
+        return "decimal" if -_DECIMAL < value < _DECIMAL else _kind_by_digits(str(value))
     return "array" if isinstance(value, list) else "object"
 
 
-def _kind_of_large(value: int) -> str:
-    return "large" if -_LARGEST < value < _LARGEST else _kind_of_rest(str(value))
-
-
-def _kind_of_number(text: NumberText) -> str:
-    whole, _, rest = text.partition(".")
-    if rest.strip("0") or not rest:
-        return _kind_of_rest(text)
+def _kind_of_number(text: NumberText) -> Kind:
+    whole, _, fraction = text.partition(".")
+    if fraction.strip("0") or not fraction:
+        return _kind_by_digits(text)
     digits = len(whole.lstrip("-"))
     if digits <= _BIGINT_DIGITS:
-        return "zeros"
-    return "large" if digits <= _MOST_DIGITS else _kind_of_rest(text)
+        return "point_zero"
+    return "decimal" if digits <= _DECIMAL_DIGITS else _kind_by_digits(text)
 
 
-def _kind_of_rest(text: str) -> str:
-    return "fraction" if fits_double(text) else "long"
+def _kind_by_digits(text: str) -> Kind:
+    return "double" if fits_double(text) else "many_digits"
 
 
-def _find_undeclared(value: object, type: T.DataType, path: str) -> Iterator[str]:
+def _add_undeclared(undeclared: set[str], value: object, type: T.DataType, path: str) -> None:
+    """Adds the undeclared members in a value, which may be JSON text."""
     if isinstance(value, str):
         try:
             value = parse_json(value)
         except NotJson:
             return
-    if isinstance(type, T.ArrayType) and isinstance(value, list):
-        for one in value:
-            yield from _find_undeclared(one, type.elementType, path)
-    elif isinstance(type, T.MapType) and isinstance(value, dict):
-        for one in value.values():
-            yield from _find_undeclared(one, type.valueType, path)
-    elif isinstance(type, T.StructType) and isinstance(value, dict):
-        fields = {field.name.lower(): field.dataType for field in type.fields}
-        for name, one in value.items():
-            kind = fields.get(name.lower())
-            if kind is None and one is not None:
-                yield f"{path}.{name}"
-            elif kind is not None and _holds_structs(kind):
-                yield from _find_undeclared(one, kind, f"{path}.{name}")
+    if isinstance(value, list) and isinstance(type, T.ArrayType):
+        for item in value:
+            _add_undeclared(undeclared, item, type.elementType, path)
+    elif isinstance(value, dict):
+        if isinstance(type, T.StructType):
+            _compare_members(undeclared, value, type, path)
+        elif isinstance(type, T.MapType):
+            for item in value.values():
+                _add_undeclared(undeclared, item, type.valueType, path)
+
+
+def _compare_members(
+    undeclared: set[str], members: Mapping[str, object], struct: T.StructType, path: str
+) -> None:
+    types = {field.name.lower(): field.dataType for field in struct.fields}
+    for name, value in members.items():
+        type = types.get(name.lower())
+        if type is None and value is not None:
+            undeclared.add(f"{path}.{name}")
+        elif type is not None and _holds_structs(type):
+            _add_undeclared(undeclared, value, type, f"{path}.{name}")
 
 
 def _holds_structs(type: T.DataType) -> bool:

@@ -33,7 +33,7 @@ def test_a_first_run_notes_all_tables_in_two_commits(spark: SparkSession, target
     assert len(commits(spark, target)) == 2
     built = {name: state.built for name, state in read_states(spark, target).items()}
     assert {name: of["keys"] for name, of in built.items()} == dict.fromkeys("abc", "id")
-    assert all(fingerprint.source_columns(of) is not None for of in built.values())
+    assert all(fingerprint.load_source_columns(of) is not None for of in built.values())
     assert failures(job.apply(spark, target, tables, "run", lake.quiet)) == []
     assert len(commits(spark, target)) == 2
 
@@ -68,7 +68,7 @@ def test_a_change_of_columns_is_recorded_once_though_a_run_was_killed_before_it_
     assert [(change.kind, change.column) for change in state.schema_changes] == [
         ("add_column", "more")
     ]
-    assert sorted(fingerprint.source_columns(state.built) or {}) == ["id", "more", "v"]
+    assert sorted(fingerprint.load_source_columns(state.built) or {}) == ["id", "more", "v"]
 
 
 def killed(*_: object) -> None:

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from silver.audit.explain import explain
-from silver.changelog.dead_letter_list import Wanted, by_reason, dead_letters, select_newest
+from silver.changelog.dead_letter_list import Wanted, count_by_reason, dead_letters, select_newest
 from tests.conftest import target_at
 from tests.helpers import lake
 from tests.helpers.builders import Line, table
@@ -92,7 +92,7 @@ def test_dead_letters_are_listed_newest_first(spark: SparkSession, target: Targe
     ]
     letters = dead_letters(spark, target, [CONFIG], Wanted())
     assert letters is not None
-    assert by_reason(letters) == [
+    assert count_by_reason(letters) == [
         (CONFIG.table, r, 1) for r in ("bad_value", "not_json", "unknown_operation")
     ]
     assert select_newest(letters, 1).first()["reason"] == "not_json"

@@ -14,7 +14,7 @@ from gold.views.selects import select_shown
 from lakehouse.config.table import Table
 from lakehouse.config.table_rules import find_contradictions
 from lakehouse.config.target import Target
-from silver.state.fingerprint import build_fingerprint, list_differences, new_names
+from silver.state.fingerprint import build_fingerprint, list_differences, list_renames
 
 NAME = {"type": "string", "renamed_from": "customer"}
 BUILT = {"keys": "id", "source.format": "rows"}
@@ -132,12 +132,11 @@ def test_a_new_name_differs_from_what_a_table_was_built_with() -> None:
     said = [f"column {old} is renamed to customer_name" for old in ("customer", "client")]
 
     assert [*list_differences(of, {})] == []
-    assert [*list_differences(of, BUILT)] == said == new_names(of, BUILT)
-    assert (
-        [*list_differences(of, build_fingerprint(of))] == [] == new_names(of, build_fingerprint(of))
-    )
+    assert [*list_differences(of, BUILT)] == said == list_renames(of, BUILT)
+    now = build_fingerprint(of)
+    assert [*list_differences(of, now)] == [] == list_renames(of, now)
     before = build_fingerprint(table(renamed("client")))
-    assert new_names(of, before) == said[:1]
+    assert list_renames(of, before) == said[:1]
 
 
 def test_a_table_is_built_anew_by_itself_for_new_names_alone() -> None:
@@ -145,8 +144,8 @@ def test_a_table_is_built_anew_by_itself_for_new_names_alone() -> None:
 
     gone = [*list_differences(table({}), before)]
     assert gone == ["renamed_from of column customer_name was customer, is gone"]
-    assert new_names(table({}), before) == []
-    assert new_names(table(keys=["v"]), BUILT) == []
+    assert list_renames(table({}), before) == []
+    assert list_renames(table(keys=["v"]), BUILT) == []
     assert len([*list_differences(table(keys=["v"]), BUILT)]) == 2
 
 

@@ -1,4 +1,4 @@
-"""Changes of documents and of some columns: events of MongoDB, and of Spanner's capture types.
+"""MongoDB's events of documents, and Spanner's updates of some columns, as envelopes of rows.
 
 MongoDB's events carry whole documents as JSON text, or the fields that an update changed.
 
@@ -29,7 +29,7 @@ from silver.decode.values.times import timestamp_text, timestamp_value
 from silver.decode.wrapped import open_row
 
 CONNECTOR = "mongodb"
-_KEY, _ID, _OWN = "id", "_id", "id_source"
+_ID_FIELD, _ID_COLUMN, _OTHER_ID_COLUMN = "_id", "id", "id_source"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"-?[0-9]{1,40}")
 _WITH_OLD, _WITHOUT_OLD = "OLD_AND_NEW_VALUES", "NEW_VALUES"
@@ -37,16 +37,16 @@ _UNCLEAR_NULL = (
     "found an update with value_capture_type NEW_VALUES, in which a null may be a column that it "
     "did not change, expected NEW_ROW"
 )
-_UUIDS = ("03", "04", "3", "4")
+_UUID_SUBTYPES = ("03", "04", "3", "4")
 
 
 class DocumentChange(NamedTuple):
-    """A change event of MongoDB as an envelope of rows, or an update of some columns.
+    """A change of a document or of some columns, as an envelope of rows.
 
     Attributes:
         envelope: the document in `after`, or the fields that the update changed.
         partial: whether `after` has changed fields only; the others are as they were.
-        problem: what of the update no column can hold; None where all of it can be applied.
+        problem: why the update cannot be applied, as a message; None where it can.
     """
 
     envelope: Envelope
@@ -81,37 +81,40 @@ def open_document(record: Record) -> DocumentChange | None:
         event = None if row is None else msgspec.convert(row, DocumentEvent)
         if event is None or not _is_of_documents(event):
             return None
-        return document_of(event, record)
+        return build_document_change(event, record)
     except (NotJson, msgspec.ValidationError, UnicodeError):
         return None
 
 
-def captured_change(envelope: Envelope) -> DocumentChange | None:
-    """An update of Spanner as one of some columns; None where the event carries a whole row."""
+def read_captured_update(envelope: Envelope) -> DocumentChange | None:
+    """An update of Spanner that carries some columns only; None for any other event."""
     source, after = envelope.source, envelope.after
     if source is None or after is None or envelope.op != "u":
         return None
     if source.value_capture_type not in (_WITH_OLD, _WITHOUT_OLD):
         return None
-    before = envelope.before or {}
-    carried = {n: v for n, v in after.items() if v is not None or before.get(n) is not None}
-    is_untold = source.value_capture_type == _WITHOUT_OLD and len(carried) < len(after)
-    envelope.after = carried
-    return DocumentChange(envelope, True, _UNCLEAR_NULL if is_untold else None)
+    envelope.after = _drop_unwritten_nulls(after, envelope.before or {})
+    has_dropped = len(envelope.after) < len(after)
+    is_unclear = has_dropped and source.value_capture_type == _WITHOUT_OLD
+    return DocumentChange(envelope, True, _UNCLEAR_NULL if is_unclear else None)
 
 
-def document_of(event: DocumentEvent, record: Record) -> DocumentChange:
-    """The change that an event says; `record` has the key.
+def _drop_unwritten_nulls(after: Row, before: Row) -> Row:
+    return {n: v for n, v in after.items() if v is not None or before.get(n) is not None}
+
+
+def build_document_change(event: DocumentEvent, record: Record) -> DocumentChange:
+    """The change that an event says, with the row's key from the record's key.
 
     Raises:
         NotJson: a document is no JSON object.
     """
-    key = (key_row(record.key) or {}).get(_KEY)
+    key = (key_row(record.key) or {}).get(_ID_COLUMN)
     patch = _parse_object(event.patch)
-    is_document = patch is not None and not any(name.startswith("$") for name in patch)
+    replaces = patch is not None and not any(name.startswith("$") for name in patch)
     envelope = Envelope(
         before=_build_row(event.before, key),
-        after=_build_row(patch if is_document else event.after, key),
+        after=_build_row(patch if replaces else event.after, key),
         source=event.source,
         transaction=event.transaction,
         op=event.op,
@@ -132,13 +135,13 @@ def _apply_update(envelope: Envelope, update: _Update) -> DocumentChange:
     if nested is not None or update.truncatedArrays:
         envelope.after = {}
         return DocumentChange(envelope, True, _describe_nested(nested or "a shortened array"))
-    envelope.after = {_column_name(name): plain_value(v) for name, v in updated.items()}
+    envelope.after = {_column_name(name): to_plain_json(v) for name, v in updated.items()}
     envelope.after |= {_column_name(name): None for name in removed}
     return DocumentChange(envelope, True)
 
 
 def _parse_patch(patch: Mapping[str, object] | None) -> _Update | None:
-    """The update that a patch says, as MongoDB's oplog has it; `a.` stands for a part of a."""
+    """The update in a patch of MongoDB's oplog; `name.` makes other members nested fields."""
     if patch is None:
         return None
     others = [f"{name}." for name in patch if name not in ("$v", "$set", "$unset")]
@@ -146,13 +149,13 @@ def _parse_patch(patch: Mapping[str, object] | None) -> _Update | None:
 
 
 def _is_of_documents(event: DocumentEvent) -> bool:
-    named = event.source is not None and event.source.connector == CONNECTOR
-    return named or isinstance(event.after, str) or isinstance(event.before, str)
+    is_mongodb = event.source is not None and event.source.connector == CONNECTOR
+    return is_mongodb or isinstance(event.after, str) or isinstance(event.before, str)
 
 
-def _describe_nested(shown: str) -> str:
+def _describe_nested(part: str) -> str:
     return (
-        f"found an update of a part of a field ({shown}) without the document, expected whole "
+        f"found an update of a part of a field ({part}) without the document, expected whole "
         "documents: capture.mode change_streams_update_full"
     )
 
@@ -161,10 +164,10 @@ def _build_row(document: object, key: object) -> Row | None:
     members = _parse_object(document)
     if members is None:
         return None
-    if _ID not in members:
-        return {name: plain_value(v) for name, v in members.items()}
-    row = {_column_name(name): plain_value(v) for name, v in members.items() if name != _ID}
-    row[_KEY] = id_text(members[_ID]) if key is None else key
+    if _ID_FIELD not in members:
+        return {name: to_plain_json(v) for name, v in members.items()}
+    row = {_column_name(n): to_plain_json(v) for n, v in members.items() if n != _ID_FIELD}
+    row[_ID_COLUMN] = id_text(members[_ID_FIELD]) if key is None else key
     return row
 
 
@@ -181,42 +184,39 @@ def _parse_object(document: object) -> Mapping[str, object] | None:
 
 
 def _column_name(name: str) -> str:
-    return _OWN if name == _KEY else name
+    return _OTHER_ID_COLUMN if name == _ID_COLUMN else name
 
 
 def id_text(value: object) -> object:
-    """An `_id` as Debezium writes it in a record's key: JSON text with blanks after colons."""
+    """An `_id` as Debezium writes it in a record's key: JSON text, of an object with spaces."""
     if isinstance(value, dict):
         for name in ("$numberLong", "$numberInt"):
             if name in value:
                 return value[name]
-        return json.dumps(_to_spaced(value), ensure_ascii=False)
+        return json.dumps(_with_floats(value), ensure_ascii=False)
     return json_text(value) if isinstance(value, str | list) else value
 
 
-def _to_spaced(value: object) -> object:
-    """A value for Python's JSON, which writes blanks after commas and colons."""
+def _with_floats(value: object) -> object:
+    """A value with floats for `NumberText`, which Python's `json` would write as a text."""
     if isinstance(value, NumberText):
         return float(value)
     if isinstance(value, dict):
-        return {name: _to_spaced(one) for name, one in value.items()}
-    return [_to_spaced(one) for one in value] if isinstance(value, list) else value
+        return {name: _with_floats(one) for name, one in value.items()}
+    return [_with_floats(one) for one in value] if isinstance(value, list) else value
 
 
-def plain_value(value: object) -> object:
+def to_plain_json(value: object) -> object:
     """A value in MongoDB's Extended JSON as plain JSON; nested ones too."""
     if isinstance(value, list):
-        return [plain_value(one) for one in value]
+        return [to_plain_json(one) for one in value]
     if not isinstance(value, dict):
         return value
     name = next(iter(value), "")
-    if name in _EXTENDED and len(value) <= 2:
-        return _EXTENDED[name](value, value[name])
-    return value if name.startswith("$") and len(value) <= 2 else _plain_object(value)
-
-
-def _plain_object(value: dict[str, object]) -> object:
-    return {name: plain_value(one) for name, one in value.items()}
+    if name.startswith("$") and len(value) <= 2:
+        convert = _EXTENDED.get(name)
+        return value if convert is None else convert(value, value[name])
+    return {name: to_plain_json(member) for name, member in value.items()}
 
 
 def _parse_whole(value: object, inner: object) -> object:
@@ -249,7 +249,7 @@ def _binary_text(value: dict[str, object]) -> object:
     packed, kind = inner, value.get("$type")
     if isinstance(inner, dict):
         packed, kind = inner.get("base64"), inner.get("subType")
-    if kind not in _UUIDS or not isinstance(packed, str):
+    if kind not in _UUID_SUBTYPES or not isinstance(packed, str):
         return packed
     try:
         return str(uuid.UUID(bytes=base64.b64decode(packed)))
@@ -262,7 +262,7 @@ _EXTENDED: Mapping[str, Callable[[dict[str, object], object], object]] = {
     "$numberInt": _parse_whole,
     "$numberDouble": _parse_number,
     "$numberDecimal": _parse_number,
-    "$date": lambda _, inner: _date_text(plain_value(inner)),
+    "$date": lambda _, inner: _date_text(to_plain_json(inner)),
     "$timestamp": _parse_timestamp,
     "$oid": lambda value, _: id_text(value),
     "$binary": lambda value, _: _binary_text(value),
@@ -270,4 +270,4 @@ _EXTENDED: Mapping[str, Callable[[dict[str, object], object], object]] = {
     "$uuid": lambda _, inner: inner,
     "$symbol": lambda _, inner: inner,
 }
-"""What becomes of a value in Extended JSON, by its first member, and of what that member has."""
+"""By its first member: from an object in Extended JSON and that member's value to plain JSON."""

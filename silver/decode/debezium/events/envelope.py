@@ -23,16 +23,16 @@ from silver.decode.wrapped import trim_text
 Row = dict[str, object]
 
 _OPERATIONS = {"c": UPSERT, "u": UPSERT, "r": UPSERT, "d": DELETE, "t": TRUNCATE, "m": NONE}
-_BARE = (b"[", b"Struct{")
 _STRUCT, _FIELD = "Struct{", re.compile(r",(\w+)=")
-_MARKERS = ("BEGIN", "END")
-_VARIABLE_NUMBER = frozenset(("scale", "value"))
-_PAIR = 2
+_NO_OBJECT = (b"[", _STRUCT.encode())
+_TRANSACTION_STATUSES = ("BEGIN", "END")
+_WRAPPER = frozenset(("schema", "payload"))
+_VARIABLE_SCALE_DECIMAL = frozenset(("scale", "value"))
 
 OLD_KEY_HEADER = "__debezium.oldkey"
 
 OF_SOURCE = "source."
-"""What the origin of a column that is a member of the source block begins with."""
+"""The prefix of a column's origin (`from` in the YAML) that is a member of the source block."""
 
 
 class SourceBlock(msgspec.Struct, gc=False):
@@ -107,7 +107,7 @@ _parse_value = parser_of(_Value)
 
 
 def open_record(record: Record) -> tuple[Envelope | None, bytes | None]:
-    """The record's envelope, None for a log-compaction tombstone, and the text of its schema block.
+    """The envelope, None for a log-compaction tombstone, and its schema block's text, if any.
 
     Raises:
         NotJson: the record is not one JSON object of this shape.
@@ -117,15 +117,15 @@ def open_record(record: Record) -> tuple[Envelope | None, bytes | None]:
         return None, None
     value = _parse_value(text)
     block = bytes(value.schema)
-    if len(text) - len(block) >= 2 * MOST_LEVELS:
+    if len(text) - len(block) >= 2 * MOST_LEVELS:  # each level has two brackets
         check_levels(text)
     return _event_in(value, block)
 
 
 def _event_in(value: _Value, block: bytes) -> tuple[Envelope | None, bytes | None]:
-    """The envelope, or the one in the wrapper with a schema block."""
+    """The envelope, taken out of its wrapper, and the schema block."""
     if block == b"null" and value.payload is None and operation_of(value) is None:
-        return None, None
+        return None, None  # {"schema":null,"payload":null} is a null
     if not block or block == b"null":
         return value.payload or value, None
     if block[:1] != b"{":
@@ -141,32 +141,34 @@ def operation_of(envelope: Envelope) -> str | None:
     has_row = envelope.after is not None or envelope.before is not None
     if op is not None or has_row:
         return None
-    marks = (envelope.ddl, envelope.ts_ms, envelope.resolved)
-    is_marker = envelope.status in _MARKERS or any(mark is not None for mark in marks)
-    return NONE if is_marker else None
+    if envelope.status in _TRANSACTION_STATUSES:
+        return NONE
+    others = (envelope.ddl, envelope.ts_ms, envelope.resolved)
+    return NONE if any(member is not None for member in others) else None
 
 
 def key_row(key: bytes | str | None) -> Row | None:
-    """A record's key as an object, unwrapped where it comes with a schema; None for another key."""
+    """A record's key as an object, without its schema block; None for a key that is no object."""
     if key is None:
         return None
     try:
-        return _unwrap_key(parse_json(key))
+        return _unwrap_object(parse_json(key))
     except NotJson:
         return None
 
 
-def bare_key_row(record: Record, envelope: Envelope, table: Table) -> Row | None:
-    """A key that is no JSON object as one: a value, an array of one for each key, or text.
+def name_key_values(record: Record, envelope: Envelope, table: Table) -> Row | None:
+    """A key that is no JSON object, as values of the table's keys; None where it is none of these.
 
-    The text is that of Kafka Connect's StringConverter: `Struct{a=1,b=2}`.
+    An array with one value for each key, the value of an only key, or the text of Kafka Connect's
+    StringConverter: `Struct{a=1,b=2}`.
     """
-    bare = envelope.pk
-    if bare is None and record.key is not None and record.key.startswith(_BARE):
-        bare = _parse_key(record.key)
-    if isinstance(bare, str) and bare.startswith(_STRUCT) and bare.endswith("}"):
-        return _struct_row(bare, table)
-    values = bare if isinstance(bare, list) else [] if bare is None else [bare]
+    key = envelope.pk
+    if key is None and record.key is not None and record.key.startswith(_NO_OBJECT):
+        key = _parse_key(record.key)
+    if isinstance(key, str) and key.startswith(_STRUCT) and key.endswith("}"):
+        return _struct_row(key, table)
+    values = key if isinstance(key, list) else [] if key is None else [key]
     fits = len(values) == len(table.keys)
     return dict(zip(table.keys, values, strict=True)) if fits else None
 
@@ -187,48 +189,50 @@ def _struct_row(text: str, table: Table) -> Row | None:
 
 
 def old_key_row(headers: bytes | None) -> Row | None:
-    """The key that the row had before a key change, as a header of the record names it."""
+    """The key that the row had before a key change, which Debezium writes into a header."""
     if headers is None or OLD_KEY_HEADER.encode() not in headers:
         return None
-    header = header_values(headers).get(OLD_KEY_HEADER)
-    return key_row(header) if isinstance(header, str) else _unwrap_key(header)
+    header = read_headers(headers).get(OLD_KEY_HEADER)
+    return key_row(header) if isinstance(header, str) else _unwrap_object(header)
 
 
-def header_values(headers: bytes) -> Row:
-    """A record's headers by name, in each form that programs write them down in.
+def read_headers(headers: bytes) -> Row:
+    """A record's headers by name, from any JSON that programs write for them.
 
-    An object, or a list: of `{"key": …, "value": …}`, of objects with one name, of pairs, or of
-    names and values in turn. Of two headers with one name the last counts.
+    It is an object; or a list of `{"key": …, "value": …}`, of `{name: value}`, of
+    `[name, value]`, or of names and values in turn. Of two headers with one name the last counts.
     """
     try:
         parsed = parse_json(headers)
     except NotJson:
         return {}
     if isinstance(parsed, dict):
-        return _unwrap_key(parsed) or {}
-    return _listed_headers(parsed) if isinstance(parsed, list) else {}
+        return _unwrap_object(parsed) or {}
+    return _read_header_list(parsed) if isinstance(parsed, list) else {}
 
 
-def _listed_headers(listed: list[object]) -> Row:
-    if listed and isinstance(listed[0], str):
-        return {str(name): value for name, value in zip(listed[::2], listed[1::2], strict=False)}
-    named: Row = {}
-    for header in listed:
-        if isinstance(header, dict):
-            one = {str(header["key"]): header.get("value")} if "key" in header else header
-            named.update(one)
-        elif isinstance(header, list) and len(header) == _PAIR:
-            named[str(header[0])] = header[1]
-    return named
+def _read_header_list(headers: list[object]) -> Row:
+    if headers and isinstance(headers[0], str):
+        return {str(name): value for name, value in zip(headers[::2], headers[1::2], strict=False)}
+    values: Row = {}
+    for header in headers:
+        if isinstance(header, dict) and "key" in header:
+            values[str(header["key"])] = header.get("value")
+        elif isinstance(header, dict):
+            values.update(header)
+        elif isinstance(header, list) and len(header) == 2:
+            values[str(header[0])] = header[1]
+    return values
 
 
-def _unwrap_key(key: object) -> Row | None:
-    if not isinstance(key, dict):
+def _unwrap_object(value: object) -> Row | None:
+    """The object in `{"schema":…,"payload":…}` or `{"payload":…}`, else the value if it is one."""
+    if not isinstance(value, dict):
         return None
-    if "payload" not in key or len(key) > 2:
-        return key
-    payload = key["payload"]
-    if len(key) == 2:
-        return key if "schema" not in key else payload if isinstance(payload, dict) else None
-    is_wrapped = isinstance(payload, dict) and payload.keys() != _VARIABLE_NUMBER
-    return payload if is_wrapped else key
+    if "payload" not in value or not value.keys() <= _WRAPPER:
+        return value
+    payload = value["payload"]
+    if "schema" in value:
+        return payload if isinstance(payload, dict) else None
+    is_column = not isinstance(payload, dict) or payload.keys() == _VARIABLE_SCALE_DECIMAL
+    return value if is_column else payload

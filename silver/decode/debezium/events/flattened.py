@@ -18,8 +18,8 @@ from silver.decode.debezium.events.envelope import (
     Envelope,
     SourceBlock,
     Transaction,
-    header_values,
     key_row,
+    read_headers,
 )
 from silver.decode.debezium.events.order import Events, Places, find_places, ordered_change
 from silver.decode.renames import column_names
@@ -267,7 +267,7 @@ def added_headers(headers: bytes) -> dict[str, object]:
     """The members that `add.headers` puts into a record's headers, by their names."""
     if PREFIX.encode() not in headers:
         return {}
-    values = header_values(headers)
+    values = read_headers(headers)
     return {name: _header_value(v) for name, v in values.items() if name.startswith(PREFIX)}
 
 

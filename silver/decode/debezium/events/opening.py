@@ -16,9 +16,9 @@ from silver.decode.debezium.events.documents import (
     CONNECTOR,
     DocumentChange,
     DocumentEvent,
-    captured_change,
-    document_of,
+    build_document_change,
     open_document,
+    read_captured_update,
 )
 from silver.decode.debezium.events.envelope import (
     OF_SOURCE,
@@ -200,7 +200,7 @@ class AvroOpener(Opener):
         """An event of MongoDB; what is inside of its documents is JSON."""
         self.open_key(record)
         try:
-            document = document_of(self._convert(value, DocumentEvent), record)
+            document = build_document_change(self._convert(value, DocumentEvent), record)
         except NotJson as error:
             raise NotAvro(f"found a document that is not JSON: {error}") from None
         return Opened(document.envelope, None, None, document)
@@ -300,7 +300,7 @@ def _open_full(envelope: Envelope, block: bytes | None) -> Opened:
     source = envelope.source
     if source is None or source.value_capture_type is None:
         return Opened(envelope, block)
-    return Opened(envelope, block, None, captured_change(envelope))
+    return Opened(envelope, block, None, read_captured_update(envelope))
 
 
 def _open_event(row: OpenedRow, record: Record) -> Opened:

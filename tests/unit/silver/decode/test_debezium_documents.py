@@ -11,7 +11,7 @@ from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import known_columns
 from silver.decode.debezium.decoder import DebeziumDecoder
-from silver.decode.debezium.events.documents import id_text, plain_value
+from silver.decode.debezium.events.documents import id_text, to_plain_json
 from silver.decode.values.json_values import NumberText
 from tests.helpers.debezium_records import decoded, discovered, from_kafka, plain, table, whole
 
@@ -184,7 +184,7 @@ def test_a_document_beside_an_update_description_counts() -> None:
     ],
 )
 def test_extended_json_becomes_plain(extended: object, expected: object) -> None:
-    assert plain_value(extended) == expected
+    assert to_plain_json(extended) == expected
 
 
 def test_values_are_typed_as_declared() -> None:
