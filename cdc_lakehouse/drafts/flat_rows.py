@@ -1,9 +1,9 @@
 """What plain rows show of their table: changes that a column orders, or a daily snapshot."""
 
-import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from itertools import chain, combinations
 from pathlib import Path
 
 from cdc_lakehouse.drafts.sample_files import (
@@ -156,7 +156,8 @@ def find_keys(
     possible = [n for n in full if not columns[n].startswith(_NO_KEYS)] or full or list(columns)
     ranked = sorted(possible, key=_rank_name)
     likely = [n for n in ranked if _rank_name(n) < 2 or n == possible[0]][:_MOST_PARTS]
-    for keys in _list_combinations(likely, possible):
+    in_pairs = dict.fromkeys([*likely, *possible[:2]])
+    for keys in chain(combinations(likely, 1), combinations(in_pairs, 2)):
         if is_unique(rows, [*keys, *order]):
             return list(keys)
     return likely[:1]
@@ -165,11 +166,6 @@ def find_keys(
 def list_full(names: Iterable[str], rows: Sequence[Object]) -> list[str]:
     """Those of some columns that are null in no row."""
     return [name for name in names if all(row.get(name) is not None for row in rows)]
-
-
-def _list_combinations(likely: Sequence[str], possible: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    yield from ((name,) for name in likely)
-    yield from itertools.combinations([*dict.fromkeys([*likely, *possible[:2]])], 2)
 
 
 def _rank_name(name: str) -> int:

@@ -43,11 +43,7 @@ FolderOf: TypeAlias = Callable[[Path], str | None]
 """The name of the folder below the landing root in which a file lies; None of another file."""
 
 
-def _no_folder(_: Path) -> str | None:
-    return None
-
-
-def read_sample(files: Sequence[Path], table: str, folder_of: FolderOf = _no_folder) -> Sample:
+def read_sample(files: Sequence[Path], table: str, folder_of: FolderOf = lambda _: None) -> Sample:
     """What the first records of files show of one table; names are those of `read_samples`.
 
     Raises:
@@ -66,7 +62,7 @@ def read_sample(files: Sequence[Path], table: str, folder_of: FolderOf = _no_fol
     return _sample_part(chosen[0][1])
 
 
-def read_samples(files: Sequence[Path], folder_of: FolderOf = _no_folder) -> dict[str, Sample]:
+def read_samples(files: Sequence[Path], folder_of: FolderOf = lambda _: None) -> dict[str, Sample]:
     """What files show of every table in them, by the table's name.
 
     A topic gives one table, named after the topic's last part; topics without rows (transactions,

@@ -150,7 +150,8 @@ def source_draft(name: str, table: DatabaseTable, connector: ConnectorDraft) -> 
     possible = possible_columns([*table.keys, *table.columns])
     for column, (kind, comment) in table.columns.items():
         quoted = f"'{kind}'" if "," in kind else kind
-        value = f"{{type: {quoted}, comment: {_quote_text(comment)}}}" if comment else kind
+        note = json.dumps(comment, ensure_ascii=False)
+        value = f"{{type: {quoted}, comment: {note}}}" if comment else kind
         mark = "" if column in possible else "# not possible: "
         lines += [f"  {mark}{to_scalar(column)}: {value}"]
     return "\n".join(lines) + "\n"
@@ -298,7 +299,3 @@ def _list_tables(
             comment = inspector.get_table_comment(name, schema=schema)["text"]
             parts = partitions.get((schema, name), ())
             yield DatabaseTable(schema, name, comment, list(keys), columns, parts)
-
-
-def _quote_text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)

@@ -88,13 +88,6 @@ class SourceDatabase(NamedTuple):
     at_rest: bool = False
 
 
-class AppliedRows(NamedTuple):
-    """Gold's rows, and what of the change log was applied just before they were read."""
-
-    before: Applied
-    rows: DataFrame
-
-
 @dataclass(frozen=True)
 class SourceComparison:
     """A table of a lake and its database, how the database is read, and what is compared."""
@@ -140,7 +133,8 @@ class SourceComparison:
         real, open_ = judge_differences(differences, before, self.given.at_rest, place)
         if open_:
             time.sleep(pause)
-            before, rows = read_gold(self.spark, self.target, self.table)
+            before = read_applied(self.spark, self.target, self.table)
+            rows = read_published(self.spark, self.target, self.table)
             with connect_to_source(self.given.url, self.table.table) as connection:
                 ids = sorted({each.id for each in open_})
                 again = list(find_differences(rows, connection, self.reader, self.plan, ids))
@@ -206,7 +200,8 @@ def compare_with_source(
         pause: seconds before what is open is compared again.
         tell: is called with the part of the keys that is compared next.
     """
-    before, rows = read_gold(spark, target, table)
+    before = read_applied(spark, target, table)
+    rows = read_published(spark, target, table)
     with connect_to_source(given.url, table.table) as connection:
         source = find_table(connection, table, given.named)
         _check_keys(table, source.types)
@@ -231,11 +226,6 @@ def compare_with_source(
         through,
         len(unfinished.parts),
     )
-
-
-def read_gold(spark: SparkSession, target: Target, table: Table) -> AppliedRows:
-    """Gold's rows of a table as of now, and what was applied before."""
-    return AppliedRows(read_applied(spark, target, table), read_published(spark, target, table))
 
 
 def _check_keys(table: Table, types: Mapping[str, str]) -> None:

@@ -80,11 +80,6 @@ class MemberBatch(NamedTuple):
     applying: int
 
     @property
-    def name(self) -> str:
-        """The table's name."""
-        return self.batch.table.name
-
-    @property
     def counts(self) -> dict[str, int]:
         """What came, and how many more wait than before: fewer is a negative number."""
         return {"records": self.new, "waiting": self.new - self.applying}
@@ -147,7 +142,7 @@ class GroupRun:
         batches, waits = plan_batches(self, members)
         applied = {member.name: member.before.batch for member in members}
         for planned in batches:
-            applied[planned.name] = planned.batch.number
+            applied[planned.batch.table.name] = planned.batch.number
             self._apply(planned)
         self._keep_state(applied, ends, waits)
 
@@ -180,7 +175,7 @@ class GroupRun:
         return not (came or ended or undone)
 
     def _apply(self, planned: MemberBatch) -> None:
-        batch, name = planned.batch, planned.name
+        batch, name = planned.batch, planned.batch.table.name
         if not planned.applying:
             state = batch.after.replace(batch=batch.number)
             self.results[name] = TableResult(state, planned.counts)

@@ -64,11 +64,9 @@ def _find_behind(
     listed = {unit.transaction for unit in incomplete}
     later = transactions.collect_units(units.where(F.col("place") > barrier))
     return tuple(
-        WaitingTransaction(
-            unit.transaction, unit.since, unit.records, "an earlier transaction", False
-        )
-        for unit in later
-        if unit.transaction not in listed
+        WaitingTransaction(u.transaction, u.since, u.records, "an earlier transaction", False)
+        for u in later
+        if u.transaction not in listed
     )
 
 

@@ -10,52 +10,48 @@ from collections.abc import Iterator, Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lakehouse.config.table import Table
+from silver.changelog import schema_changes
+from silver.changelog.decoded_batch import RawBatch
 from silver.changelog.schema_changes import Noticed
 from silver.decode.columns import Shape, is_published
 from silver.state.drift import drop_of, return_of
-from silver.state.table_state import TableState
 
 FILE_COLUMNS = "columns of extracts"
 """The fingerprint's entry with the columns of the newest date, in lower case, as JSON."""
 
 
-def follow_columns(
-    table: Table, state: TableState, types: Mapping[str, str], rows: DataFrame
-) -> tuple[list[Noticed], dict[str, str]]:
-    """The columns that are missing since a date or are back, and new entries of the fingerprint.
+def follow_columns(batch: RawBatch) -> None:
+    """Records the columns that the files of a date lack, or have again.
 
-    Args:
-        table: the table's configuration.
-        state: the table's state.
-        types: the business columns of the change log with their types.
-        rows: the date's rows in bronze.
+    Raises:
+        SchemaChangeRefused: a column is gone, and the table does not allow that.
     """
-    headers = {} if table.feeds[0].file_format == "json" else _read_headers(rows)
+    config = batch.table.config
+    headers = {} if config.feeds[0].file_format == "json" else _read_headers(batch.raw)
     now = set.intersection(*headers.values()) if headers else set()
     if not now:
-        return [], {}
-    before = set(json.loads(state.built.get(FILE_COLUMNS) or "[]"))
-    noticed = list(_compare_headers(table, state, types, headers, before))
-    return noticed, {} if now == before else {FILE_COLUMNS: json.dumps(sorted(now))}
+        return
+    before = set(json.loads(batch.state.built.get(FILE_COLUMNS) or "[]"))
+    noticed = list(_compare_headers(batch, headers, before))
+    batch.noticed += noticed
+    schema_changes.refuse_changes(config, noticed)
+    if now != before:
+        batch.learned[FILE_COLUMNS] = json.dumps(sorted(now))
 
 
 def _compare_headers(
-    table: Table,
-    state: TableState,
-    types: Mapping[str, str],
-    headers: Mapping[str, set[str]],
-    before: set[str],
+    batch: RawBatch, headers: Mapping[str, set[str]], before: set[str]
 ) -> Iterator[Noticed]:
     """The published columns that files lack since this date, or that all files have again."""
-    kinds = {change.column: change.kind for change in state.schema_changes}
-    for name, type in types.items():
+    config, kinds = batch.table.config, {c.column: c.kind for c in batch.state.schema_changes}
+    for field in batch.table.log.business:
+        name, type = field.name, field.dataType.simpleString()
         lacking = (file for file, names in headers.items() if name.lower() not in names)
         file = next(lacking, None)
-        if not is_published(table, name):
+        if not is_published(config, name):
             continue
         if file is not None and name.lower() in before:
-            yield drop_of(table, name, type, Shape({}, first_position=file)), file
+            yield drop_of(config, name, type, Shape({}, first_position=file)), file
         elif file is None and kinds.get(name) == "drop_column":
             yield return_of(name, type), None
 

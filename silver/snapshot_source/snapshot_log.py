@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.errors import SchemaChangeRefused
-from silver.changelog import schema_changes
 from silver.changelog.decoded_batch import RawBatch, write_decoded
 from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
 from silver.decode.protocols.snapshot_files import sequence_of_day
@@ -87,29 +86,14 @@ def append_snapshot_files(
     """
     batch = RawBatch(table, state, _read_rows(table, pending))
     try:
-        _follow_columns(batch, pending)
+        if pending.day is not None:
+            follow_columns(batch)
         staged = _stage_rows(batch)
     except SchemaChangeRefused:
         run.noted[table.name] = batch.build_state_after(run.id)
         raise
     compared = _log_rows(batch, staged, pending)
     return batch.build_state_after(run.id).replace(logged=state.logged + 1), compared
-
-
-def _follow_columns(batch: RawBatch, pending: PendingDate) -> None:
-    """Records the columns that the files of a date lack; nothing for files of no date.
-
-    Raises:
-        SchemaChangeRefused: a column is gone, and the table does not allow that.
-    """
-    if pending.day is None:
-        return
-    config = batch.table.config
-    types = {f.name: f.dataType.simpleString() for f in batch.table.log.business}
-    noticed, learned = follow_columns(config, batch.state, types, batch.raw)
-    batch.noticed += noticed
-    schema_changes.refuse_changes(config, noticed)
-    batch.learned |= learned
 
 
 def _log_rows(batch: RawBatch, staged: DataFrame, pending: PendingDate) -> ComparedFiles | None:

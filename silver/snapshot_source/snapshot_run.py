@@ -78,13 +78,17 @@ def _apply_log(
     kinds: Sequence[RowKind],
     compared: ComparedFiles | None,
 ) -> tuple[TableState, dict[str, int]]:
-    """Applies what the log holds above the batch of `state`.
+    """Applies what the log holds above the batch of `state`; records its dates before.
 
     The table is recomputed where it holds changes of the same date or a later one: the comparison
     with the state before may differ now.
     """
-    state = _record_dates(run, table, state, kinds, compared)
-    newest = find_last_batch(state.days)
+    days = snapshot_state.update_dates(table, days_of(state), kinds, compared)
+    newest = find_last_batch(days.values())
+    after = state.replace(days=[*days.values()], logged=max(state.logged, newest))
+    if after != state:
+        ledger.append_entries(table.spark, table.target, [after.begun(run.id, table.name)])
+        state = after
     if newest <= state.batch:
         return state, {}
     new = [kind for kind in kinds if state.batch < kind.batch <= newest]
@@ -94,22 +98,6 @@ def _apply_log(
     done = run_table(run, dataclasses.replace(batch, anew=anew))
     counted = count_outcomes(new, days_of(state), state.batch)
     return done.state.replace(logged=max(state.logged, newest)), counted
-
-
-def _record_dates(
-    run: Run,
-    table: SilverTable,
-    state: TableState,
-    kinds: Sequence[RowKind],
-    compared: ComparedFiles | None,
-) -> TableState:
-    """The state with the dates that the log holds, which is recorded for the next date."""
-    days = snapshot_state.update_dates(table, days_of(state), kinds, compared)
-    logged = max(state.logged, find_last_batch(days.values()))
-    after = state.replace(days=[*days.values()], logged=logged)
-    if after != state:
-        ledger.append_entries(table.spark, table.target, [after.begun(run.id, table.name)])
-    return after
 
 
 def _reaches_back(table: SilverTable, oldest: str) -> bool:

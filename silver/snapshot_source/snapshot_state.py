@@ -63,7 +63,7 @@ def update_dates(
     table: SilverTable,
     days: Mapping[date | None, SnapshotDay],
     kinds: Sequence[RowKind],
-    compared: ComparedFiles | None = None,
+    compared: ComparedFiles | None,
 ) -> Mapping[date | None, SnapshotDay]:
     """Brings the digests and the list of dates up to the log; returns that list.
 
@@ -84,8 +84,9 @@ def update_dates(
     if at is None:
         return {**days, at: day}
     if any(kind.letter for kind in new):
-        not_supplied = _update_digests(table, days, at, new, compared)
-        day = structs.replace(day, not_supplied=not_supplied, unread_lines=None)
+        rows = log.read_log(table).where(F.col("_batch") > newest)
+        _update_digests(table, rows, new, compared, anew=bool(compared_since(days, at)))
+        day = structs.replace(day, not_supplied=_count_missing(table, rows), unread_lines=None)
         days = {**days, **_to_compare_anew(days, at)}
     if day.mode == "full" and any(kind.reason for kind in new):
         day = structs.replace(day, unread_lines=_count_unread(table, at, compared))
@@ -101,21 +102,8 @@ def _build_day(days: Days, new: Sequence[RowKind], mode: str) -> SnapshotDay:
     return structs.replace(previous, mode=mode, batch=new[-1].batch, feed_batch=read)
 
 
-def _update_digests(
-    table: SilverTable,
-    days: Days,
-    day: date,
-    new: Sequence[RowKind],
-    compared: ComparedFiles | None,
-) -> int | None:
-    """Brings the digests up to the newest batch; returns how many live keys a delta lacks."""
-    rows = log.read_log(table).where(F.col("_batch") > find_last_batch(days.values()))
-    changes = sum(kind.records for kind in new if kind.operation in (UPSERT, DELETE))
-    if compared_since(days, day):
-        _ensure_digests(table, rows)
-        _recompute_digests(table)
-    else:
-        _refresh_digests(table, rows, compared, changes)
+def _count_missing(table: SilverTable, rows: DataFrame) -> int | None:
+    """How many live keys are not among the log rows of a delta; None for a full snapshot."""
     if table.config.feeds[0].mode != "delta":
         return None
     keys = [column(key) for key in table.config.keys]
@@ -143,19 +131,19 @@ def _ensure_digests(table: SilverTable, rows: DataFrame) -> bool:
     return layout.ensure_table(table.digests, keys, DIGEST_COLUMNS)
 
 
-def _recompute_digests(table: SilverTable) -> None:
-    """Writes the digests anew from the whole log."""
-    layout.load_rows(table.digests, select_live_keys(log.read_log(table), table.config), anew=True)
-
-
-def _refresh_digests(
-    table: SilverTable, rows: DataFrame, compared: ComparedFiles | None, changes: int
+def _update_digests(
+    table: SilverTable,
+    rows: DataFrame,
+    new: Sequence[RowKind],
+    compared: ComparedFiles | None,
+    anew: bool,
 ) -> None:
-    """Brings the digests up to `rows`, the newest batch of the log."""
-    created, config = _ensure_digests(table, rows), table.config
+    """Brings the digests up to `rows`, the newest batch of the log, or computes them `anew`."""
+    config, created = table.config, _ensure_digests(table, rows)
     before = table.digests.read()
-    if created and (compared is None or compared.batch > 1):
-        _recompute_digests(table)
+    changes = sum(kind.records for kind in new if kind.operation in (UPSERT, DELETE))
+    if anew or (created and (compared is None or compared.batch > 1)):
+        layout.load_rows(table.digests, select_live_keys(log.read_log(table), config), anew=True)
     elif compared is not None and (created or changes >= MUCH * before.count()):
         after = _build_digests_after(before, compared, config)
         layout.load_rows(table.digests, after, anew=True)
