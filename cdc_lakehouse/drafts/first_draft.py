@@ -11,10 +11,17 @@ from cdc_lakehouse.drafts.sample_files import Sample
 from lakehouse.config.unpacking import unpack_table
 from lakehouse.errors import ConfigurationError
 
-DELTA = "or delta, where the files of a day hold only some of the rows"
-DIGITS = {"decimal": "  # check: no value has more digits"}
+MODE_NOTE = "or delta, where the files of a day hold only some of the rows"
+CSV_NOTES = {"decimal": "  # check: no value has more digits"}
 FLAT = ("rows", "bigquery", "snapshot")
 SCHEMA_LINE = "# yaml-language-server: $schema=../table.schema.json"
+
+
+class LandingPlace(NamedTuple):
+    """Where a table's files are to lie: a folder below the landing root, and whether it is sure."""
+
+    folder: str
+    is_sure: bool
 
 
 class Draft(NamedTuple):
@@ -27,19 +34,12 @@ class Draft(NamedTuple):
     text: str
     is_there: bool
     sample: Sample | None = None
-    place: "LandingPlace | None" = None
+    place: LandingPlace | None = None
 
     @property
     def check_count(self) -> int:
         """How many lines want to be checked by a person."""
         return self.text.count("# check")
-
-
-class LandingPlace(NamedTuple):
-    """Where a table's files are to lie: a folder below the landing root, and whether it is sure."""
-
-    folder: str
-    is_sure: bool
 
 
 def write_draft(
@@ -91,54 +91,54 @@ def _build_folder_lookup(place_of: Callable[[Path], LandingPlace]) -> FolderOf:
 
 
 def _write_sample(file: Path, sample: Sample, place: LandingPlace) -> Draft:
-    drafted = write_text(file, render_draft(file.stem, sample, *place))
+    drafted = write_text(file, _render_draft(file.stem, sample, place))
     return drafted._replace(sample=sample, place=place)
 
 
 def write_text(file: Path, text: str) -> Draft:
-    """Write a table's YAML, which must be sound; a file that is there is left alone.
+    """Write a table's YAML, which must be valid; a file that is there is left alone.
 
-    Only `sequence_by` may be open: `validate` asks for it.
+    Only `sequence_by` may be missing: `validate` asks for it.
     """
     document = yaml.safe_load(text)
     if document["source"]["format"] == "rows":
         document.setdefault("sequence_by", "order")
     unpack_table(document, str(file))
-    there = file.exists()
-    if not there:
+    is_there = file.exists()
+    if not is_there:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-    return Draft(file, text, there)
+    return Draft(file, text, is_there)
 
 
-def render_draft(table: str, sample: Sample, folder: str, sure: bool = False) -> str:
+def _render_draft(table: str, sample: Sample, place: LandingPlace) -> str:
     """The YAML's text; what was guessed carries a comment that begins with `check`."""
-    doubt = "" if sure else "  # check: folder of the files, below the landing root"
+    doubt = "" if place.is_sure else "  # check: folder of the files, below the landing root"
     operation = (sample.deletes or "").partition(" ")[0]
     order = "  # check: orders a key's changes"
-    asked = sample.format == "rows" and not sample.sequence_by
+    needs_order = sample.format == "rows" and not sample.sequence_by
     lines = {
         f"table: {table}\nsource:\n  format: {sample.format}": True,
-        f"  path: {to_scalar(folder)}{doubt}": True,
+        f"  path: {to_scalar(place.folder)}{doubt}": True,
         f"  topic: {to_scalar(sample.topic or '')}": sample.topic,
-        f"  mode: full  # check: {DELTA}": sample.format == "snapshot",
+        f"  mode: full  # check: {MODE_NOTE}": sample.format == "snapshot",
         f"  file_format: {sample.file_format}": sample.file_format != "json",
         f"keys: [{', '.join(map(to_scalar, sample.keys))}]{_render_doubt(sample)}": True,
         f"sequence_by: {to_scalar(sample.sequence_by or '')}{order}": sample.sequence_by,
-        "# sequence_by:  # check: name the column that orders a key's changes": asked,
+        "# sequence_by:  # check: name the column that orders a key's changes": needs_order,
         f"apply_as_deletes: {to_scalar(sample.deletes or '')}  # check": sample.deletes,
         f"except_column_list: [{to_scalar(operation)}]": sample.deletes,
     }
-    written = [line for line, is_there in lines.items() if is_there]
+    written = [line for line, is_wanted in lines.items() if is_wanted]
     return "\n".join([SCHEMA_LINE, *written, *_list_columns(sample)]) + "\n"
 
 
 def _list_columns(sample: Sample) -> list[str]:
     """Declared columns, and as comments those that are only guessed."""
     possible = possible_columns([*sample.keys, *sample.columns, *sample.guessed])
-    seen = DIGITS if sample.file_format == "csv" else {}
+    notes = CSV_NOTES if sample.file_format == "csv" else {}
     declared = [
-        f"  {to_scalar(n)}: {kind}{seen.get(kind.partition('(')[0], '')}"
+        f"  {to_scalar(n)}: {kind}{notes.get(kind.partition('(')[0], '')}"
         for n, kind in sample.columns.items()
         if n in possible
     ]

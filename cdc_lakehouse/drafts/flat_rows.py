@@ -1,9 +1,9 @@
 """What plain rows show of their table: changes that a column orders, or a daily snapshot."""
 
-import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from itertools import chain, combinations
 from pathlib import Path
 
 from cdc_lakehouse.drafts.sample_files import (
@@ -65,22 +65,22 @@ def sample_rows(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
     """
     rows = [row for part in parts for row in part.records]
     types = csv_types(rows) if parts[0].format == "csv" else parts[0].types
-    opened = SampleFile(parts[0].format, rows, types)
+    merged = SampleFile(parts[0].format, rows, types)
     kinds = {**infer_types(rows), **types}
     columns = {name: kind for name, kind in kinds.items() if not name.startswith("_")}
     if not columns:
         raise sample_error(files[0], "rows without a column", "records with rows")
     if any("_CHANGE_TYPE" in row for row in rows):
-        return _sample_bigquery(opened, columns)
+        return _sample_bigquery(merged, columns)
     keys = find_keys(parts[0].records, columns)
     if is_snapshot(parts, keys, columns, files):
-        return Sample("snapshot", opened.format, None, keys, columns, {})
-    return _sample_changes(opened, columns)
+        return Sample("snapshot", merged.format, None, keys, columns, {})
+    return _sample_changes(merged, columns)
 
 
 def _sample_bigquery(opened: SampleFile, columns: dict[str, str]) -> Sample:
     deleted = [row for row in opened.records if row.get("_CHANGE_TYPE") == "DELETE"]
-    keys = [n for n in columns if deleted and all(row.get(n) is not None for row in deleted)]
+    keys = list_full(columns, deleted) if deleted else []
     keys = keys if 0 < len(keys) < len(columns) else find_keys(opened.records, columns)
     return Sample("bigquery", opened.format, None, keys, columns, {})
 
@@ -100,8 +100,8 @@ def is_snapshot(
 def _sample_changes(opened: SampleFile, columns: dict[str, str]) -> Sample:
     rows, operation = opened.records, _find_operation(opened.records)
     order, deletes = _find_order(rows, columns), _build_delete_condition(rows, operation)
-    of_row = {n: kind for n, kind in columns.items() if n not in (operation, order)} or columns
-    keys = find_keys(rows, of_row, [order] if order else ())
+    values = {n: kind for n, kind in columns.items() if n not in (operation, order)} or columns
+    keys = find_keys(rows, values, [order] if order else ())
     if order is not None:
         columns[order] = _type_of_order(rows, order, columns)
     return Sample("rows", opened.format, None, keys, columns, {}, order, deletes)
@@ -109,10 +109,9 @@ def _sample_changes(opened: SampleFile, columns: dict[str, str]) -> Sample:
 
 def _find_order(rows: Sequence[Object], columns: Mapping[str, str]) -> str | None:
     """The column whose name says that it orders a key's changes, and whose values can."""
-    for name, kind in columns.items():
+    for name in list_full(columns, rows):
         words = _CAMEL.sub("_", name).lower()
-        full = all(row.get(name) is not None for row in rows)
-        if full and _ORDER.search(words) and kind.startswith(ORDERABLE):
+        if _ORDER.search(words) and columns[name].startswith(ORDERABLE):
             return name
     return None
 
@@ -128,8 +127,8 @@ def _find_operation(rows: Sequence[Object]) -> str | None:
     """The column that names each change's operation; None where there is none."""
     words = {*DELETE_WORDS, *OTHER_WORDS}
     for name in OPERATION_NAMES:
-        said = {str(row[name]).lower() for row in rows if row.get(name) is not None}
-        if said and said <= words:
+        values = {str(row[name]).lower() for row in rows if row.get(name) is not None}
+        if values and values <= words:
             return name
     return None
 
@@ -150,22 +149,23 @@ def find_keys(
 ) -> list[str]:
     """The columns that probably are the key: with `order` they identify every row.
 
-    Never one that is null in a row. `id` is tried first, then names such as `sku` and
-    `order_number`, then the first column, then pairs of these.
+    None that is null in a row or has no type of keys, if there are others. `id` is tried first,
+    then names such as `sku` and `order_number`, then the first column, then pairs of these.
     """
-    full = [n for n in columns if all(row.get(n) is not None for row in rows)]
-    able = [n for n in full if not columns[n].startswith(_NO_KEYS)] or full or list(columns)
-    ranked = sorted(able, key=_rank_name)
-    likely = [n for n in ranked if _rank_name(n) < 2 or n == able[0]][:_MOST_PARTS]
-    for keys in _list_combinations(likely, able):
+    full = list_full(columns, rows)
+    possible = [n for n in full if not columns[n].startswith(_NO_KEYS)] or full or list(columns)
+    ranked = sorted(possible, key=_rank_name)
+    likely = [n for n in ranked if _rank_name(n) < 2 or n == possible[0]][:_MOST_PARTS]
+    in_pairs = dict.fromkeys([*likely, *possible[:2]])
+    for keys in chain(combinations(likely, 1), combinations(in_pairs, 2)):
         if is_unique(rows, [*keys, *order]):
             return list(keys)
     return likely[:1]
 
 
-def _list_combinations(likely: Sequence[str], able: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    yield from ((name,) for name in likely)
-    yield from itertools.combinations([*dict.fromkeys([*likely, *able[:2]])], 2)
+def list_full(names: Iterable[str], rows: Sequence[Object]) -> list[str]:
+    """Those of some columns that are null in no row."""
+    return [name for name in names if all(row.get(name) is not None for row in rows)]
 
 
 def _rank_name(name: str) -> int:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pyspark.sql import types as T
 
@@ -14,6 +14,7 @@ from cdc_lakehouse.drafts.flat_rows import (
     find_keys,
     infer_types,
     is_day_folder,
+    list_full,
     sample_rows,
     see_values,
     without_day,
@@ -23,9 +24,9 @@ from cdc_lakehouse.drafts.sample_files import (
     Sample,
     SampleFile,
     open_sample,
-    plain_value,
+    read_value,
     sample_error,
-    value_in,
+    strip_schema,
 )
 from gold.status.column_hints import encoded_numbers, encoded_texts
 from lakehouse.config.formats import is_whole
@@ -42,31 +43,26 @@ FolderOf: TypeAlias = Callable[[Path], str | None]
 """The name of the folder below the landing root in which a file lies; None of another file."""
 
 
-def _no_folder(_: Path) -> str | None:
-    return None
-
-
-def read_sample(files: Sequence[Path], table: str, folder_of: FolderOf = _no_folder) -> Sample:
+def read_sample(files: Sequence[Path], table: str, folder_of: FolderOf = lambda _: None) -> Sample:
     """What the first records of files show of one table; names are those of `read_samples`.
 
     Raises:
         ConfigurationError: they cannot be read, or it is not clear which records are meant.
     """
     parts = _name_parts(_split_files(files), folder_of)
-    mine = [part for name, part in parts if name.lower() == table.lower()]
-    mine = mine or [part for _, part in parts]
-    if len(mine) > 1:
-        named = ", ".join(part.topic or name for name, part in parts if part in mine)
-        what = "topics" if all(part.topic for part in mine) else "tables"
+    chosen = [(name, part) for name, part in parts if name.lower() == table.lower()] or parts
+    if len(chosen) > 1:
+        names = ", ".join(part.topic or name for name, part in chosen)
+        what = "topics" if all(part.topic for _, part in chosen) else "tables"
         expected = f"one of them, or one ending in .{table}"
         action = "name a table after one of them, or none for the tables of all"
-        raise sample_error(files[0], f"{what} {named}", expected, action)
-    if not mine:
+        raise sample_error(files[0], f"{what} {names}", expected, action)
+    if not chosen:
         raise sample_error(files[0], "no record of a table", _ROWS)
-    return _sample_part(mine[0])
+    return _sample_part(chosen[0][1])
 
 
-def read_samples(files: Sequence[Path], folder_of: FolderOf = _no_folder) -> dict[str, Sample]:
+def read_samples(files: Sequence[Path], folder_of: FolderOf = lambda _: None) -> dict[str, Sample]:
     """What files show of every table in them, by the table's name.
 
     A topic gives one table, named after the topic's last part; topics without rows (transactions,
@@ -80,8 +76,8 @@ def read_samples(files: Sequence[Path], folder_of: FolderOf = _no_folder) -> dic
         ConfigurationError: they cannot be read, or hold no record of a table.
     """
     samples: dict[str, Sample] = {}
-    for named, part in _name_parts(_split_files(files), folder_of):
-        name = to_identifier(named)
+    for title, part in _name_parts(_split_files(files), folder_of):
+        name = to_identifier(title)
         if name in samples and part.topic is not None:
             name = to_identifier("_".join(part.topic.split(".")[-2:]))
         elif name in samples:
@@ -138,22 +134,22 @@ def find_table_folder(file: Path) -> Path:
 
 def _name_parts(parts: Sequence[_Part], folder_of: FolderOf) -> list[tuple[str, _Part]]:
     """The parts, each with the name that its table may have."""
-    homes = Counter(find_table_folder(part.files[0]) for part in parts if part.topic is None)
+    tables_in = Counter(find_table_folder(part.files[0]) for part in parts if part.topic is None)
 
     def name(part: _Part) -> str:
         if part.topic is not None:
             return part.topic.rpartition(".")[2]
-        alone = homes[find_table_folder(part.files[0])] == 1
-        return (folder_of(part.files[0]) if alone else None) or _name_files(part.files)
+        is_alone = tables_in[find_table_folder(part.files[0])] == 1
+        return (folder_of(part.files[0]) if is_alone else None) or _name_files(part.files)
 
     return [(name(part), part) for part in parts]
 
 
 def _name_files(files: Sequence[Path]) -> str:
-    home, names = find_table_folder(files[0]).name, {file.name.partition(".")[0] for file in files}
+    folder, names = find_table_folder(files[0]).name, {f.name.partition(".")[0] for f in files}
     name = without_day(next(iter(names)))
     is_own = name[:1].isalpha() and not is_day_folder(files[0].absolute().parent)
-    return name if is_own and len(names) == 1 else home or name
+    return name if is_own and len(names) == 1 else folder or name
 
 
 def _split_files(files: Sequence[Path]) -> list[_Part]:
@@ -188,24 +184,20 @@ def _split_by_topic(records: Iterable[Object]) -> dict[str | None, list[Object]]
 
 
 def _sample_part(part: _Part) -> Sample:
-    return _sample_records(part)._replace(files=part.files)
+    is_json = part.opened[0].format == "json"
+    sample = _sample_json(part) if is_json else sample_rows(part.opened, part.files)
+    return sample._replace(files=part.files)
 
 
-def _sample_records(part: _Part) -> Sample:
-    """What the records of one table show."""
-    records, topic = part.records, part.topic
-    changes = [change for record in records if (change := _read_change(record))]
-    if part.opened[0].format != "json":
-        return sample_rows(part.opened, part.files)
+def _sample_json(part: _Part) -> Sample:
+    """What the JSON records of one table show."""
+    changes = [change for record in part.records if (change := _read_change(record))]
     if any(map(_is_event, changes)):
-        return _sample_debezium(
-            [record for record in records if "op" in _read_change(record)], topic
-        )
-    if any(set(FLATTENED) & set(change) for change in changes):
-        return _sample_flattened(records, topic)
-    keyed = [change for change in changes if "key" in change]
-    if any(isinstance(change["key"], list) for change in keyed):
-        return _sample_ydb(keyed, topic)
+        return _sample_debezium(part.records, part.topic)
+    if not set().union(*changes).isdisjoint(FLATTENED):
+        return _sample_flattened(part.records, part.topic)
+    if any(isinstance(change.get("key"), list) for change in changes):
+        return _sample_ydb(changes, part.topic)
     if not changes:
         raise sample_error(part.files[0], "no record of a table", "records with rows")
     return sample_rows(
@@ -227,19 +219,20 @@ def _has_row(record: Object) -> bool:
 
 
 def _sample_debezium(records: Sequence[Object], topic: str | None) -> Sample:
-    changes = [_read_change(record) for record in records]
+    events = [record for record in records if "op" in _read_change(record)]
+    changes = [_read_change(event) for event in events]
     rows = [_read_row(change, "after") for change in changes]
-    keys = _record_keys(records)
-    if not keys and not any(map(is_whole, records)):
-        keys = _keys_of_changes(changes, list(filter(None, rows)))
-    return _sample_events(rows, topic, keys, _declared_by_all(records))
+    keys = _read_record_key(events)
+    if not keys and not any(map(is_whole, events)):
+        keys = _guess_keys(changes, list(filter(None, rows)))
+    return _sample_events(rows, topic, keys, _read_declared(events))
 
 
 def _sample_flattened(records: Sequence[Object], topic: str | None) -> Sample:
     """Rows that ExtractNewRecordState has left of Debezium's events."""
     rows = [_read_change(record) for record in records]
     plain = [{n: v for n, v in row.items() if not n.startswith("__")} for row in rows]
-    return _sample_events(plain, topic, _record_keys(records) or _keys_of_changes((), plain), {})
+    return _sample_events(plain, topic, _read_record_key(records) or _guess_keys((), plain), {})
 
 
 def _sample_events(
@@ -255,35 +248,42 @@ def _sample_events(
     )
 
 
-def _record_keys(records: Iterable[Object]) -> list[str]:
+def _read_record_key(records: Iterable[Object]) -> list[str]:
     """The columns of the first whole record's key."""
-    key = next((plain_value(r["key"]) for r in records if is_whole(r) and r.get("key")), None)
+    key = next((strip_schema(r["key"]) for r in records if is_whole(r) and r.get("key")), None)
     return list(key) if isinstance(key, dict) else []
 
 
-def _keys_of_changes(changes: Iterable[Object], rows: Sequence[Object]) -> list[str]:
+def _guess_keys(changes: Sequence[Object], rows: Sequence[Object]) -> list[str]:
     """The keys guessed from changes: never a column that updates change, or that is ever null.
 
     With a replica identity of the key, deletes carry the key alone: this shows by a column that
     they leave out, and that has a value in all other rows.
     """
-    both = [(c.get("op"), _read_row(c, "before"), _read_row(c, "after")) for c in changes]
-    full = [n for n in (rows[0] if rows else {}) if all(r.get(n) is not None for r in rows)]
-    changed = {
-        name
-        for op, before, after in both
-        if op == "u"
-        for name, value in before.items()
-        if value is not None and value != after.get(name)
-    }
-    gone = [before for op, before, _ in both if op == "d" and before]
-    names = full if rows else [name for before in gone[:1] for name in before]
-    candidates = [n for n in names if n not in changed and all(b.get(n) is not None for b in gone)]
-    lacking = any(before.get(name) is None for before in gone for name in full)
-    if gone and candidates and (lacking or not rows):
+    deleted = list(filter(None, _list_rows(changes, "d", "before")))
+    full = list_full(next(iter([*rows, *deleted]), {}), rows)
+    full_in_deletes = list_full(full, deleted)
+    changed = _find_changed_columns(changes)
+    candidates = [name for name in full_in_deletes if name not in changed]
+    if candidates and (not rows or len(full_in_deletes) < len(full)):
         return candidates
     kinds = infer_types(rows)
     return find_keys(rows[:1], {n: k for n, k in kinds.items() if n in candidates} or kinds)
+
+
+def _find_changed_columns(changes: Sequence[Object]) -> set[str]:
+    """The columns to which some update gives another value."""
+    sides = (_list_rows(changes, "u", side) for side in ("before", "after"))
+    return {
+        name
+        for before, after in zip(*sides, strict=True)
+        for name, value in before.items()
+        if value is not None and value != after.get(name)
+    }
+
+
+def _list_rows(changes: Sequence[Object], operation: str, side: str) -> list[Object]:
+    return [_read_row(change, side) for change in changes if change.get("op") == operation]
 
 
 def _read_row(change: Object, side: str) -> Object:
@@ -301,7 +301,9 @@ def _read_row(change: Object, side: str) -> Object:
 
 def _simplify_value(value: object) -> object:
     """A value in MongoDB's Extended JSON as a plain number or text, where it is one."""
-    kind, inner = next(iter(value.items()), ("", None)) if isinstance(value, dict) else ("", None)
+    if not isinstance(value, dict) or not value:
+        return value
+    kind, inner = next(iter(value.items()))
     with suppress(ValueError):
         if kind in ("$numberLong", "$numberInt"):
             return int(str(inner))
@@ -311,26 +313,27 @@ def _simplify_value(value: object) -> object:
 
 
 def _sample_ydb(changes: Sequence[Object], topic: str | None) -> Sample:
-    parts = max((change["key"] for change in changes), key=len)
-    keys = [f"key_{place}" for place, _ in enumerate(parts, 1)]
-    rows = [change.get("newImage") or change.get("update") or {} for change in changes]
-    columns = dict.fromkeys(keys, "string") | infer_types([dict(zip(keys, parts, strict=True))])
+    keyed = [change for change in changes if "key" in change]
+    values = max((change["key"] for change in keyed), key=len)
+    keys = [f"key_{place}" for place, _ in enumerate(values, 1)]
+    rows = [change.get("newImage") or change.get("update") or {} for change in keyed]
+    columns = dict.fromkeys(keys, "string") | infer_types([dict(zip(keys, values, strict=True))])
     return Sample("ydb", "json", topic, keys, columns, infer_types(rows))
 
 
 def _find_encodings(rows: Sequence[Object], names: Iterable[str]) -> dict[str, tuple[str, str]]:
     """What the values of some columns seem to encode; columns of plain values are left out."""
-    encodings: dict[str, tuple[str, str]] = {}
-    for name in names:
-        values = [row[name] for row in rows if row.get(name) is not None]
-        like = None
-        if values and all(type(value) is int for value in values):
-            like = encoded_numbers(name, min(values), max(values))
-        elif values and all(isinstance(value, str) for value in values):
-            like = encoded_texts(min(values), max(values))
-        if like is not None:
-            encodings[name] = like
-    return encodings
+    values = {n: [row[n] for row in rows if row.get(n) is not None] for n in names}
+    encodings = {name: _find_encoding(name, values) for name, values in values.items() if values}
+    return {name: encoding for name, encoding in encodings.items() if encoding is not None}
+
+
+def _find_encoding(name: str, values: Sequence[Any]) -> tuple[str, str] | None:
+    if all(type(value) is int for value in values):
+        return encoded_numbers(name, min(values), max(values))
+    if all(isinstance(value, str) for value in values):
+        return encoded_texts(min(values), max(values))
+    return None
 
 
 def _find_mixed_columns(rows: Iterable[Object]) -> list[str]:
@@ -342,11 +345,11 @@ def _find_mixed_columns(rows: Iterable[Object]) -> list[str]:
     ]
 
 
-def _declared_by_all(records: Iterable[Object]) -> dict[str, str]:
+def _read_declared(records: Iterable[Object]) -> dict[str, str]:
     """Column types from all schema blocks; a column of several types has one that holds them."""
     types: dict[str, set[str]] = {}
     for record in records:
-        for name, kind in _read_schema_block(value_in(record)).items():
+        for name, kind in _read_schema_block(read_value(record)).items():
             types.setdefault(name, set()).add(kind)
     return {name: common_type(kinds) for name, kinds in types.items()}
 
@@ -361,7 +364,7 @@ def _read_schema_block(value: object) -> dict[str, str]:
 
 
 def _read_change(record: Object) -> Object:
-    value = plain_value(value_in(record))
+    value = strip_schema(read_value(record))
     return value if isinstance(value, dict) else {}
 
 

@@ -76,12 +76,12 @@ def open_sample(file: Path) -> SampleFile:
     return sample
 
 
-def value_in(record: Object) -> object:
+def read_value(record: Object) -> object:
     """The value of a record, parsed where it is JSON in a text."""
     return _parse_json(value_of(record) if is_whole(record) else record)
 
 
-def plain_value(value: object) -> object:
+def strip_schema(value: object) -> object:
     """A key or value without the schema block around it."""
     parsed = _parse_json(value)
     return parsed["payload"] if isinstance(parsed, dict) and "payload" in parsed else parsed
@@ -133,12 +133,9 @@ def _parse_objects(text: TextIO) -> Iterator[Object]:
 
 def _first_text(file: Path) -> str | None:
     """The known form in which a program wrote the first line; None for any other text."""
-    form = other_form(next(iter(_read_records(file, _read_first_line)), "").encode())
+    [line] = _read_records(file, lambda text: iter([text.readline()]))
+    form = other_form(line.encode())
     return None if form is None else form.removeprefix("found ")
-
-
-def _read_first_line(text: TextIO) -> Iterator[str]:
-    yield text.readline()
 
 
 def _parse_values(texts: Iterable[str]) -> Iterator[object]:
@@ -185,7 +182,9 @@ def type_of_times(texts: Sequence[str]) -> str | None:
         return None
     for kind, parse in (("date", date.fromisoformat), ("timestamp", datetime.fromisoformat)):
         with suppress(ValueError):
-            return min(kind for text in texts if parse(text.replace("Z", "+00:00")))
+            for text in texts:
+                parse(text.replace("Z", "+00:00"))
+            return kind
     return None
 
 

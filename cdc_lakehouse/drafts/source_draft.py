@@ -2,12 +2,13 @@
 
 PostgreSQL, MySQL and MariaDB, as Debezium captures them: a type is the one that Debezium's records
 have for the column with its default settings (decimals precise, times adaptive) and those of
-`connector_text`.
+`render_connector`.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
@@ -17,7 +18,7 @@ from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from cdc_lakehouse.drafts.first_draft import SCHEMA_LINE, possible_columns, to_scalar
 from cdc_lakehouse.drafts.sample import SIGNALS, to_identifier
-from gold.source_check.database import SYSTEM_SCHEMAS
+from gold.source_check.database import list_schemas
 from lakehouse.errors import ConfigurationError, SourceUnreachable
 from lakehouse.words import render_count
 
@@ -106,11 +107,11 @@ def read_tables(url: URL) -> tuple[URL, list[DatabaseTable]]:
         raise ConfigurationError("command line", "--source", backend, expected, action)
     engine = create_engine(url)
     try:
-        seen = inspect(engine)
+        inspector = inspect(engine)
         with catch_warnings():  # of types that SQLAlchemy does not know: they are text here
             simplefilter("ignore", SAWarning)
-            tables = list(_list_tables(seen, _read_partitions(engine)))
-        if getattr(seen.dialect, "is_mariadb", False):
+            tables = list(_list_tables(inspector, _read_partitions(engine)))
+        if getattr(inspector.dialect, "is_mariadb", False):
             url = url.set(drivername=f"mariadb+{url.get_driver_name()}")
     except SQLAlchemyError as failure:
         first = str(failure).strip().splitlines()[0]
@@ -148,14 +149,15 @@ def source_draft(name: str, table: DatabaseTable, connector: ConnectorDraft) -> 
     lines += [f"keys: [{', '.join(map(to_scalar, table.keys))}]{doubt}", "columns:"]
     possible = possible_columns([*table.keys, *table.columns])
     for column, (kind, comment) in table.columns.items():
-        shown = f"'{kind}'" if "," in kind and comment else kind
-        said = f"{{type: {shown}, comment: {_quote_text(comment)}}}" if comment else kind
+        quoted = f"'{kind}'" if "," in kind else kind
+        note = json.dumps(comment, ensure_ascii=False)
+        value = f"{{type: {quoted}, comment: {note}}}" if comment else kind
         mark = "" if column in possible else "# not possible: "
-        lines += [f"  {mark}{to_scalar(column)}: {said}"]
+        lines += [f"  {mark}{to_scalar(column)}: {value}"]
     return "\n".join(lines) + "\n"
 
 
-def connector_text(tables: Sequence[DatabaseTable], connector: ConnectorDraft) -> str:
+def render_connector(tables: Sequence[DatabaseTable], connector: ConnectorDraft) -> str:
     """The configuration of the Debezium connector that captures these tables, as JSON."""
     url, backend = connector.url, connector.url.get_backend_name()
     postgres = backend == "postgresql"
@@ -220,16 +222,16 @@ def list_preparations(tables: Sequence[DatabaseTable], url: URL) -> list[str]:
     if url.get_backend_name() != "postgresql":
         return ["in my.cnf: log_bin = ON, binlog_format = ROW, binlog_row_image = FULL", signals]
     keyless = [table for table in tables if not table.keys]
-    whole = [one for t in keyless for one in ((t.schema, t.name), *t.partitions)]
+    names = [name for t in keyless for name in ((t.schema, t.name), *t.partitions)]
     return [
         "in postgresql.conf: wal_level = logical",
-        *(f'ALTER TABLE "{schema}"."{name}" REPLICA IDENTITY FULL;' for schema, name in whole),
+        *(f'ALTER TABLE "{schema}"."{name}" REPLICA IDENTITY FULL;' for schema, name in names),
         *([_VIA_ROOT] if _has_partitions(tables) else []),
         signals,
     ]
 
 
-def partitioned_notes(tables: Mapping[str, DatabaseTable]) -> list[str]:
+def describe_partitioned(tables: Mapping[str, DatabaseTable]) -> list[str]:
     """A sentence for each partitioned table, whose partitions get no YAML of their own."""
     return [
         f"{name} is a partitioned table: its {render_count(len(table.partitions), 'partition')} are"
@@ -243,16 +245,20 @@ def _has_partitions(tables: Sequence[DatabaseTable]) -> bool:
     return any(table.partitions for table in tables)
 
 
-def column_kind(kind: "types.TypeEngine[Any]") -> str:
+def to_spark_type(kind: "types.TypeEngine[Any]") -> str:
     """The Spark SQL type for a column of the source; what has no better one is text."""
     if isinstance(kind, postgresql.ARRAY):
-        return f"array<{column_kind(kind.item_type)}>"
+        return f"array<{to_spark_type(kind.item_type)}>"
     if isinstance(kind, mysql.BIT | postgresql.BIT):
         return "boolean" if kind.length in (None, 1) else "binary"
     if isinstance(kind, types.Numeric) and not isinstance(kind, types.Float):
         return _decimal_type(kind)
     if getattr(kind, "timezone", False) and isinstance(kind, types.DateTime):
         return "timestamp"
+    return _to_simple_type(kind)
+
+
+def _to_simple_type(kind: "types.TypeEngine[Any]") -> str:
     spark = next((spark for sources, spark in _KINDS if isinstance(kind, sources)), "string")
     return _UNSIGNED.get(spark, spark) if getattr(kind, "unsigned", False) else spark
 
@@ -275,25 +281,21 @@ def _read_partitions(engine: Engine) -> dict[tuple[str, str], list[tuple[str, st
 
 
 def _list_tables(
-    seen: Inspector, partitions: Mapping[tuple[str, str], Sequence[tuple[str, str]]]
+    inspector: Inspector, partitions: Mapping[tuple[str, str], Sequence[tuple[str, str]]]
 ) -> Iterator[DatabaseTable]:
-    within = {one for of_table in partitions.values() for one in of_table}
-    schemas = [s for s in seen.get_schema_names() if s not in SYSTEM_SCHEMAS]
-    if seen.dialect.name == "mysql" and seen.default_schema_name:
-        schemas = [seen.default_schema_name]
+    all_partitions = {*chain(*partitions.values())}
+    schemas = list_schemas(inspector)
+    if inspector.dialect.name == "mysql" and inspector.default_schema_name:
+        schemas = [inspector.default_schema_name]
     for schema in schemas:
-        for name in sorted(seen.get_table_names(schema=schema)):
-            if SIGNALS.search(name) or (schema, name) in within:
+        for name in sorted(inspector.get_table_names(schema=schema)):
+            if SIGNALS.search(name) or (schema, name) in all_partitions:
                 continue
             columns = {
-                column["name"]: (column_kind(column["type"]), column.get("comment"))
-                for column in seen.get_columns(name, schema=schema)
+                column["name"]: (to_spark_type(column["type"]), column.get("comment"))
+                for column in inspector.get_columns(name, schema=schema)
             }
-            keys = seen.get_pk_constraint(name, schema=schema)["constrained_columns"]
-            comment = seen.get_table_comment(name, schema=schema)["text"]
+            keys = inspector.get_pk_constraint(name, schema=schema)["constrained_columns"]
+            comment = inspector.get_table_comment(name, schema=schema)["text"]
             parts = partitions.get((schema, name), ())
             yield DatabaseTable(schema, name, comment, list(keys), columns, parts)
-
-
-def _quote_text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import Connection, Engine, create_engine, inspect
+from sqlalchemy import Connection, Engine, Inspector, create_engine, inspect
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
@@ -55,6 +55,15 @@ def check_url(url: str) -> URL:
     return _with_password(named)
 
 
+def resolve_url(url: str) -> str:
+    """`check_url`'s URL as text, with the password in it.
+
+    Raises:
+        ConfigurationError: as of `check_url`.
+    """
+    return check_url(url).render_as_string(hide_password=False)
+
+
 def with_secret(spark: "SparkSession", url: str) -> str:
     """The URL with its password from Databricks' secrets, where `secret:SCOPE/KEY` names it."""
     given = make_url(url)
@@ -91,18 +100,9 @@ def _build_url_error(url: str, action: str) -> ConfigurationError:
 class FoundTable(NamedTuple):
     """A table of the source: the module that reads it, its SQL name, and its columns' types."""
 
-    side: ModuleType
+    reader: ModuleType
     name: str
     types: Mapping[str, str]
-
-
-def resolve_url(url: str) -> str:
-    """`check_url`'s URL as text, with the password in it.
-
-    Raises:
-        ConfigurationError: as of `check_url`.
-    """
-    return check_url(url).render_as_string(hide_password=False)
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def connect_to_source(url: str, table: str) -> Iterator[Connection]:
     engine = create_engine(url)
     try:
         with _open_connection(engine) as connection:
-            side_of(connection).pin_state(connection)
+            choose_reader(connection).pin_state(connection)
             yield connection
             connection.rollback()
     except SQLAlchemyError as failure:
@@ -139,8 +139,8 @@ def _open_connection(engine: Engine) -> Connection:
         raise SourceUnreachable(engine.url.render_as_string(), first) from failure
 
 
-def side_of(connection: Connection) -> ModuleType:
-    """The module that reads this kind of database."""
+def choose_reader(connection: Connection) -> ModuleType:
+    """The module that reads this kind of database: both have the same functions."""
     return postgres if connection.dialect.name == "postgresql" else rows
 
 
@@ -150,22 +150,28 @@ def find_table(connection: Connection, table: Table, named: str | None) -> Found
     Raises:
         TableFailed: there is none, or there are several.
     """
-    seen = inspect(connection)
-    schemas = [s for s in seen.get_schema_names() if s not in SYSTEM_SCHEMAS]
-    there = [(s, name) for s in schemas for name in seen.get_table_names(schema=s)]
-    wanted = [named] if named else _list_candidates(table)
-    chosen = next((matching for w in wanted if (matching := _match_tables(w, there))), [])
+    inspector = inspect(connection)
+    schemas = list_schemas(inspector)
+    tables = [(s, name) for s in schemas for name in inspector.get_table_names(schema=s)]
+    candidates = [named] if named else _list_candidates(table)
+    matches = filter(None, (_match_tables(name, tables) for name in candidates))
+    chosen = next(matches, [])
     if len(chosen) != 1:
-        listed = ", ".join(f"{s}.{name}" for s, name in chosen or there) or "nothing"
+        listed = ", ".join(map(".".join, chosen or tables)) or "nothing"
         raise TableFailed(
             table.table,
-            f"no single table of the source is {' or '.join(wanted)}; it has {listed}; "
+            f"no single table of the source is {' or '.join(candidates)}; it has {listed}; "
             "name the table with --source-table SCHEMA.TABLE",
         )
     ((schema, name),) = chosen
-    side, quote = side_of(connection), connection.dialect.identifier_preparer.quote
-    types = side.read_columns(connection, schema, name)
-    return FoundTable(side, f"{quote(schema)}.{quote(name)}", types)
+    reader, quote = choose_reader(connection), connection.dialect.identifier_preparer.quote
+    types = reader.read_columns(connection, schema, name)
+    return FoundTable(reader, f"{quote(schema)}.{quote(name)}", types)
+
+
+def list_schemas(inspector: Inspector) -> list[str]:
+    """The schemas of a database but those of the system."""
+    return [s for s in inspector.get_schema_names() if s not in SYSTEM_SCHEMAS]
 
 
 def _list_candidates(table: Table) -> list[str]:
@@ -174,11 +180,11 @@ def _list_candidates(table: Table) -> list[str]:
     return [*[".".join(t.rsplit(".", 2)[-2:]) for t in topics if t.count(".")], table.table]
 
 
-def _match_tables(wanted: str, there: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _match_tables(name: str, tables: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Tables of that name, written as Debezium writes it in a topic's name or as it is."""
 
-    def plain(text: str) -> str:
+    def normalize(text: str) -> str:
         return re.sub(r"[^A-Za-z0-9._-]", "_", text).lower()
 
-    full = [t for t in there if plain(".".join(t)) == plain(wanted)]
-    return full or [t for t in there if plain(t[1]) == plain(wanted)]
+    full = [t for t in tables if normalize(".".join(t)) == normalize(name)]
+    return full or [t for t in tables if normalize(t[1]) == normalize(name)]

@@ -6,6 +6,7 @@ a count and a sum. Where these differ the rows' digests are read, and where thos
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from types import ModuleType
 from typing import NamedTuple, TypeVar
 
@@ -13,10 +14,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from sqlalchemy import Connection
 
-from gold.source_check.plan import ComparisonPlan, gold_texts
+from gold.source_check.plan import BUCKETS, ComparisonPlan, ExactRow, gold_texts
 from gold.source_check.texts import is_equal
 
-BUCKETS, BUCKETS_AT_ONCE, KEYS_AT_ONCE = 1024, 128, 500
+BUCKETS_AT_ONCE, KEYS_AT_ONCE = 128, 500
 Row = tuple[str | None, ...]
 Item = TypeVar("Item")
 
@@ -37,7 +38,7 @@ class Difference(NamedTuple):
 
     @property
     def what(self) -> str:
-        """In a word or two."""
+        """What differs, in a few words."""
         if self.gold is None:
             return "missing in gold"
         return "missing at the source" if self.source is None else "different"
@@ -73,7 +74,7 @@ def digest_gold(rows: DataFrame, plan: ComparisonPlan, parts: Sequence[range]) -
 def compare_buckets(
     gold: GoldDigests,
     connection: Connection,
-    side: ModuleType,
+    reader: ModuleType,
     plan: ComparisonPlan,
     part: range,
 ) -> Comparison:
@@ -82,27 +83,27 @@ def compare_buckets(
     Args:
         gold: gold's digests.
         connection: the source's connection, in one transaction.
-        side: the module that reads this kind of database.
+        reader: the module that reads this kind of database.
         plan: what is compared.
         part: the buckets.
     """
     ours = {bucket: gold.buckets[bucket] for bucket in part if bucket in gold.buckets}
-    theirs = side.read_bucket_digests(connection, plan, BUCKETS, part)
+    theirs = reader.read_bucket_digests(connection, plan, part)
     differ = sorted(b for b in {*ours, *theirs} if ours.get(b) != theirs.get(b))
     ids: list[str] = []
     for chosen in _split_items(differ, BUCKETS_AT_ONCE):
         listed = ", ".join(map(str, chosen))
-        near = gold.rows.where(f"bucket IN ({listed})").select("k", "d").toLocalIterator()
-        held = Counter((row["k"], row["d"]) for row in near)
-        there = Counter(side.read_row_digests(connection, plan, BUCKETS, chosen))
-        ids += sorted({k for k, _ in (held - there) + (there - held)})
+        rows = gold.rows.where(f"bucket IN ({listed})").select("k", "d").toLocalIterator()
+        in_gold = Counter((row["k"], row["d"]) for row in rows)
+        at_source = Counter(reader.read_row_digests(connection, plan, chosen))
+        ids += sorted({key for key, _ in (in_gold - at_source) + (at_source - in_gold)})
     return Comparison(_count_rows(ours), _count_rows(theirs), ids)
 
 
 def find_differences(
     rows: DataFrame,
     connection: Connection,
-    side: ModuleType,
+    reader: ModuleType,
     plan: ComparisonPlan,
     ids: Sequence[str],
 ) -> Iterator[Difference]:
@@ -111,28 +112,27 @@ def find_differences(
         ours: dict[str, list[Row]] = {}
         for row in _read_exact(rows, plan, chosen):
             ours.setdefault(row[0], []).append(tuple(row[1:]))
-        theirs: dict[str, list[tuple[Row, str | None]]] = {}
-        for key, texts, by in side.read_exact(connection, plan, chosen):
-            theirs.setdefault(key, []).append((texts, by))
+        theirs: dict[str, list[ExactRow]] = {}
+        for exact in reader.read_exact(connection, plan, chosen):
+            theirs.setdefault(exact.key, []).append(exact)
         for key in chosen:
             yield from _compare_key(key, ours.get(key, []), theirs.get(key, []), plan)
 
 
 def _compare_key(
-    key: str, ours: list[Row], theirs: list[tuple[Row, str | None]], plan: ComparisonPlan
+    key: str, ours: list[Row], theirs: list[ExactRow], plan: ComparisonPlan
 ) -> Iterator[Difference]:
-    left = list(theirs)
-    alone = []
+    """The rows of a key that have no equal row on the other side, in pairs."""
+    only_source = list(theirs)
+    only_gold = []
     for row in ours:
-        twin = next((t for t in left if _is_same_row(row, t[0], plan)), None)
-        if twin is None:
-            alone.append(row)
+        equal = next((t for t in only_source if _is_same_row(row, t.texts, plan)), None)
+        if equal is None:
+            only_gold.append(row)
         else:
-            left.remove(twin)
-    for at in range(max(len(alone), len(left))):
-        mine = alone[at] if at < len(alone) else None
-        other, by = left[at] if at < len(left) else (None, None)
-        yield _build_difference(key, mine, other, by, plan)
+            only_source.remove(equal)
+    for mine, other in zip_longest(only_gold, only_source):
+        yield _build_difference(key, mine, other, plan)
 
 
 def _is_same_row(ours: Row, theirs: Row, plan: ComparisonPlan) -> bool:
@@ -140,8 +140,9 @@ def _is_same_row(ours: Row, theirs: Row, plan: ComparisonPlan) -> bool:
 
 
 def _build_difference(
-    key: str, ours: Row | None, theirs: Row | None, by: str | None, plan: ComparisonPlan
+    key: str, ours: Row | None, exact: ExactRow | None, plan: ComparisonPlan
 ) -> Difference:
+    theirs, by = (None, None) if exact is None else (exact.texts, exact.written_by)
     row = ours or theirs or ()
     named = plan.columns[: plan.keys] or plan.columns
     differ = [
@@ -150,11 +151,11 @@ def _build_difference(
         if ours is None or theirs is None or not is_equal(ours[at], theirs[at], c.kind)
     ]
 
-    def shown(side: Row | None) -> dict[str, str | None] | None:
-        return None if side is None else {plan.columns[at].name: side[at] for at in differ}
+    def select_differing(texts: Row | None) -> dict[str, str | None] | None:
+        return None if texts is None else {plan.columns[at].name: texts[at] for at in differ}
 
     key_values = {c.name: row[at] for at, c in enumerate(named)}
-    return Difference(key, key_values, shown(ours), shown(theirs), by)
+    return Difference(key, key_values, select_differing(ours), select_differing(theirs), by)
 
 
 def _digest_rows(rows: DataFrame, plan: ComparisonPlan) -> DataFrame:

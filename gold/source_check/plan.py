@@ -11,6 +11,8 @@ from gold.source_check.texts import Kind, has_short_seconds, is_comparable, kind
 from lakehouse.config.table import Table
 from lakehouse.storage.names import quote
 
+BUCKETS = 1024
+"""Into so many buckets both sides put their keys, by the keys' digests."""
 _MOMENT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
 
@@ -21,6 +23,14 @@ class ComparedColumn(NamedTuple):
     field: str
     type: str
     kind: Kind
+
+
+class ExactRow(NamedTuple):
+    """A row of the source: its key's digest, exact texts, and the transaction that wrote it."""
+
+    key: str
+    texts: tuple[str | None, ...]
+    written_by: str | None
 
 
 class ComparisonPlan(NamedTuple):
@@ -46,14 +56,21 @@ def plan_comparison(
         types: the source's columns and their SQL types.
         shown: gold's columns.
     """
-    called = {name: name_at_source(table, name, types) for name in (*table.keys, *shown)}
-    both = [c for c in shown if called[c] in types and not table.is_sensitive(c)]
-    both = [c for c in both if c not in table.keys and is_comparable(types[called[c]])]
-    fields = [(c, called[c], types[called[c]]) for c in (*table.keys, *both)]
-    columns = tuple(ComparedColumn(*field, kind_of(field[-1])) for field in fields)
-    compared = {name for name, *_ in fields} | {name for _, name, _ in fields}
-    left = tuple(c for c in dict.fromkeys([*shown, *types]) if c not in compared)
-    return ComparisonPlan(source, columns, len(table.keys), left)
+    fields = {name: name_at_source(table, name, types) for name in (*table.keys, *shown)}
+    values = [name for name in shown if _is_compared(table, name, types.get(fields[name]))]
+    columns = tuple(
+        ComparedColumn(name, fields[name], types[fields[name]], kind_of(types[fields[name]]))
+        for name in (*table.keys, *values)
+    )
+    compared = {name for column in columns for name in (column.name, column.field)}
+    left_out = tuple(c for c in dict.fromkeys([*shown, *types]) if c not in compared)
+    return ComparisonPlan(source, columns, len(table.keys), left_out)
+
+
+def _is_compared(table: Table, name: str, type: str | None) -> bool:
+    """Whether a column's values are compared; the keys are anyway. None: the source lacks it."""
+    is_value = name not in table.keys and not table.is_sensitive(name)
+    return is_value and type is not None and is_comparable(type)
 
 
 def name_at_source(table: Table, name: str, types: Mapping[str, str]) -> str:

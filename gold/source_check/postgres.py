@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from sqlalchemy import Connection, text
 
-from gold.source_check.plan import ComparedColumn, ComparisonPlan
+from gold.source_check.plan import BUCKETS, ComparedColumn, ComparisonPlan, ExactRow
 from gold.source_check.texts import Kind
 
 PARTS = 8
 """How many queries digest the table, one part of the keys each; each one's result is kept."""
-Exact = tuple[str, tuple[str | None, ...], str | None]
 
 _MOMENT = "'YYYY-MM-DD\"T\"HH24:MI:SS.US'"
 _DIGITS = "'9.99999999999999EEEE'"
@@ -65,14 +64,14 @@ def pin_state(connection: Connection) -> None:
 
 
 def read_bucket_digests(
-    connection: Connection, plan: ComparisonPlan, buckets: int, part: range
+    connection: Connection, plan: ComparisonPlan, part: range
 ) -> dict[int, tuple[int, int]]:
     """Of each bucket of a part the number of rows and the sum of their digests."""
     sums = connection.execute(
         text(
-            f"SELECT {_render_bucket(buckets)} AS b, count(*), sum({_render_number('d', 15, 60)})"
+            f"SELECT {_BUCKET} AS b, count(*), sum({_render_number('d', 15, 60)})"
             f" FROM ({_select_digests(plan)}) r"
-            f" WHERE {_render_bucket(buckets)} BETWEEN :first AND :last GROUP BY 1"
+            f" WHERE {_BUCKET} BETWEEN :first AND :last GROUP BY 1"
         ),
         {"first": part[0], "last": part[-1]},
     )
@@ -80,26 +79,25 @@ def read_bucket_digests(
 
 
 def read_row_digests(
-    connection: Connection, plan: ComparisonPlan, buckets: int, chosen: Sequence[int]
+    connection: Connection, plan: ComparisonPlan, chosen: Sequence[int]
 ) -> Iterator[tuple[str, str]]:
     """Key and content of each row in the chosen buckets, as digests."""
-    query = text(
-        f"SELECT k, d FROM ({_select_digests(plan)}) r"
-        f" WHERE {_render_bucket(buckets)} = ANY(:chosen)"
-    )
+    query = text(f"SELECT k, d FROM ({_select_digests(plan)}) r WHERE {_BUCKET} = ANY(:chosen)")
     for row in connection.execute(query, {"chosen": list(chosen)}):
         yield row[0], row[1]
 
 
-def read_exact(connection: Connection, plan: ComparisonPlan, ids: Sequence[str]) -> Iterator[Exact]:
-    """The rows of these keys: digest of the key, exact texts, and the transaction that wrote it."""
-    chosen = ", ".join(_exact_text(c) for c in plan.columns)
+def read_exact(
+    connection: Connection, plan: ComparisonPlan, ids: Sequence[str]
+) -> Iterator[ExactRow]:
+    """The rows of these keys, each with the transaction that wrote it."""
+    chosen = ", ".join(_render_exact(c) for c in plan.columns)
     query = text(
         f"SELECT {_digest_key(plan)}, xmin::text, {chosen} FROM {plan.source} t"
         f" WHERE {_digest_key(plan)} = ANY(:ids)"
     )
     for row in connection.execute(query, {"ids": list(ids)}):
-        yield row[0], tuple(row[2:]), row[1]
+        yield ExactRow(row[0], tuple(row[2:]), row[1])
 
 
 def read_position(connection: Connection) -> int:
@@ -140,7 +138,7 @@ def _render_text(column: ComparedColumn) -> str:
     return f"(CASE WHEN {q} IS NOT NULL THEN {_TEXTS[column.kind].format(q=q)} END)"
 
 
-def _exact_text(column: ComparedColumn) -> str:
+def _render_exact(column: ComparedColumn) -> str:
     if column.kind in ("float", "real"):
         return f"{_quote_column(column.field)}::text"
     return _render_text(column)
@@ -151,9 +149,8 @@ def _quote_column(name: str) -> str:
     return f't."{doubled}"'.replace(":", "\\:")
 
 
-def _render_bucket(buckets: int) -> str:
-    return f"({_render_number('k', 8, 32)} % {buckets})"
+def _render_number(digest: str, digits: int, bits: int) -> str:
+    return f"('x' || substr({digest}, 1, {digits}))::bit({bits})::bigint"
 
 
-def _render_number(of: str, digits: int, bits: int) -> str:
-    return f"('x' || substr({of}, 1, {digits}))::bit({bits})::bigint"
+_BUCKET = f"({_render_number('k', 8, 32)} % {BUCKETS})"

@@ -12,13 +12,12 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.dialects import mysql
 from sqlalchemy.types import TypeEngine
 
-from gold.source_check.plan import ComparedColumn, ComparisonPlan
+from gold.source_check.plan import BUCKETS, ComparedColumn, ComparisonPlan, ExactRow
 from gold.source_check.texts import Kind, text_of
 
 PARTS = 1
 """Every query reads all rows, so there is only one part."""
 Row = tuple[str | None, ...]
-Exact = tuple[str, Row, str | None]
 
 _MYSQL = "mysql"
 _OF_MYSQL: dict[Kind, str] = {"bits": "BIN({q})", "bool": "{q} + 0", "real": "{q} + 0e0"}
@@ -45,12 +44,12 @@ def pin_state(connection: Connection) -> None:
 
 
 def read_bucket_digests(
-    connection: Connection, plan: ComparisonPlan, buckets: int, part: range
+    connection: Connection, plan: ComparisonPlan, part: range
 ) -> dict[int, tuple[int, int]]:
     """Of each bucket of a part the number of rows and the sum of their digests."""
     sums: dict[int, tuple[int, int]] = {}
     for key, row in _read_digests(connection, plan):
-        bucket = bucket_of(key, buckets)
+        bucket = bucket_of(key)
         if bucket not in part:
             continue
         count, total = sums.get(bucket, (0, 0))
@@ -59,34 +58,36 @@ def read_bucket_digests(
 
 
 def read_row_digests(
-    connection: Connection, plan: ComparisonPlan, buckets: int, chosen: Sequence[int]
+    connection: Connection, plan: ComparisonPlan, chosen: Sequence[int]
 ) -> Iterator[tuple[str, str]]:
     """Key and content of each row in the chosen buckets, as digests."""
     wanted = frozenset(chosen)
     for key, row in _read_digests(connection, plan):
-        if bucket_of(key, buckets) in wanted:
+        if bucket_of(key) in wanted:
             yield key, row
 
 
-def read_exact(connection: Connection, plan: ComparisonPlan, ids: Sequence[str]) -> Iterator[Exact]:
-    """The rows of these keys: digest of the key, exact texts; who wrote it is not known."""
+def read_exact(
+    connection: Connection, plan: ComparisonPlan, ids: Sequence[str]
+) -> Iterator[ExactRow]:
+    """The rows of these keys; which transaction wrote them is not known."""
     wanted = frozenset(ids)
     for values in _read_rows(connection, plan):
-        key = key_digest(_build_texts(values, plan), plan)
+        key = _digest_key(_build_texts(values, plan), plan)
         if key in wanted:
-            yield key, _build_texts(values, plan, exact=True), None
+            yield ExactRow(key, _build_texts(values, plan, exact=True), None)
 
 
 def read_position(connection: Connection) -> None:
-    """Unknown."""
+    """None: only PostgreSQL shows how far its log has come."""
 
 
-def bucket_of(key: str, buckets: int) -> int:
+def bucket_of(key: str) -> int:
     """The bucket of a key's digest."""
-    return int(key[:8], 16) % buckets
+    return int(key[:8], 16) % BUCKETS
 
 
-def key_digest(texts: Row, plan: ComparisonPlan) -> str:
+def _digest_key(texts: Row, plan: ComparisonPlan) -> str:
     """The digest that identifies a row; of a table without a key, of the whole row."""
     return digest_texts(texts[: plan.keys] or texts)
 
@@ -100,7 +101,7 @@ def digest_texts(texts: Sequence[str | None]) -> str:
 def _read_digests(connection: Connection, plan: ComparisonPlan) -> Iterator[tuple[str, str]]:
     for values in _read_rows(connection, plan):
         texts = _build_texts(values, plan)
-        yield key_digest(texts, plan), digest_texts(texts)
+        yield _digest_key(texts, plan), digest_texts(texts)
 
 
 def _read_rows(connection: Connection, plan: ComparisonPlan) -> Iterator[Sequence[object]]:

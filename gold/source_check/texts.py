@@ -45,7 +45,7 @@ _KINDS: tuple[tuple[str, Kind], ...] = (
     ("bit(", "bits"), ("bit", "bool"),
 )  # fmt: skip
 _ZERO_DATE = re.compile(r"[0-9]{4}-(00-[0-9]{2}|[0-9]{2}-00)")
-MIDNIGHT = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def kind_of(type: str) -> Kind:
@@ -130,15 +130,15 @@ def _write_time(value: object) -> str:
         return str(value // timedelta(microseconds=1))
     moment = value if isinstance(value, time) else time.fromisoformat(str(value))
     return str(
-        (datetime.combine(MIDNIGHT, moment, timezone.utc) - MIDNIGHT) // timedelta(microseconds=1)
+        (datetime.combine(_EPOCH, moment, timezone.utc) - _EPOCH) // timedelta(microseconds=1)
     )
 
 
 def _write_zoned_time(value: object) -> str:
     moment = value if isinstance(value, time) else time.fromisoformat(str(value))
-    here = datetime.combine(MIDNIGHT, moment.replace(tzinfo=None), timezone.utc) - MIDNIGHT
-    there = here - (moment.utcoffset() or timedelta())
-    return str(there % timedelta(days=1) // timedelta(microseconds=1))
+    local = datetime.combine(_EPOCH, moment.replace(tzinfo=None), timezone.utc) - _EPOCH
+    utc = local - (moment.utcoffset() or timedelta())
+    return str(utc % timedelta(days=1) // timedelta(microseconds=1))
 
 
 def _write_interval(value: object) -> str:
@@ -150,10 +150,9 @@ def _write_json(value: object) -> str:
 
 
 def _write_array(value: object) -> str:
-    compact = (",", ":")
     if isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, separators=compact, default=str)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 _WRITERS: dict[Kind, Callable[[object], str]] = {
@@ -170,7 +169,8 @@ def _parse_json(text: str) -> object:
     return json.loads(text, parse_float=Decimal, parse_int=Decimal)
 
 
-def _either_bytes(text: str) -> bytes:
+def _parse_bytes(text: str) -> bytes:
+    """The bytes that a text spells in hex, or else in base64."""
     try:
         return bytes.fromhex(text)
     except ValueError:
@@ -184,6 +184,6 @@ def _with_equal_nan(read: Callable[[str], float]) -> Callable[[str], object]:
 
 _VALUES: dict[Kind, Callable[[str], object]] = {
     "number": Decimal, "float": _with_equal_nan(float), "real": _with_equal_nan(_as_real),
-    "json": _parse_json, "array": _parse_json, "bytes": _either_bytes,
+    "json": _parse_json, "array": _parse_json, "bytes": _parse_bytes,
     "padded": lambda text: text.rstrip(" "),
 }  # fmt: skip

@@ -48,7 +48,7 @@ from lakehouse.errors import TableFailed
 from lakehouse.run import ledger
 from lakehouse.storage import names
 
-PAUSE, ROUNDS = 5.0, 2
+PAUSE = 5.0
 Tell = Callable[[str], None]
 
 
@@ -88,13 +88,6 @@ class SourceDatabase(NamedTuple):
     at_rest: bool = False
 
 
-class AppliedRows(NamedTuple):
-    """Gold's rows, and what of the change log was applied just before they were read."""
-
-    before: Applied
-    rows: DataFrame
-
-
 @dataclass(frozen=True)
 class SourceComparison:
     """A table of a lake and its database, how the database is read, and what is compared."""
@@ -103,12 +96,8 @@ class SourceComparison:
     target: Target
     table: Table
     given: SourceDatabase
-    side: ModuleType
+    reader: ModuleType
     plan: ComparisonPlan
-
-    def read_rows(self) -> AppliedRows:
-        """Gold as of now."""
-        return read_gold(self.spark, self.target, self.table)
 
     def digest_plan(self) -> str:
         """A digest of what is compared; another one after a table's rows were replaced."""
@@ -118,23 +107,23 @@ class SourceComparison:
         return sha256(f"{place} {self.plan} {replaced}".encode()).hexdigest()
 
     def compare_parts(
-        self, rows: DataFrame, kept: Verified, going: Unfinished, tell: Tell
+        self, rows: DataFrame, kept: Verified, unfinished: Unfinished, tell: Tell
     ) -> "PartsCompared":
         """Compares the parts of the keys that are left; records each that is equal."""
-        parts = bucket_parts(self.side.PARTS)
-        left = [number for number in range(len(parts)) if number not in going.parts]
+        parts = bucket_parts(self.reader.PARTS)
+        left = [number for number in range(len(parts)) if number not in unfinished.parts]
         gold = digest_gold(rows, self.plan, [parts[number] for number in left])
-        done = PartsCompared(going, going, None, [])
+        done = PartsCompared(unfinished, unfinished, None, [])
         for number in left:
             tell(f"part {number + 1} of {len(parts)}")
             with connect_to_source(self.given.url, self.table.table) as connection:
-                compared = compare_buckets(gold, connection, self.side, self.plan, parts[number])
-                place = self.side.read_position(connection)
+                compared = compare_buckets(gold, connection, self.reader, self.plan, parts[number])
+                place = self.reader.read_position(connection)
                 unequal = list(
-                    find_differences(rows, connection, self.side, self.plan, compared.ids)
+                    find_differences(rows, connection, self.reader, self.plan, compared.ids)
                 )
             done = done.with_part(number, compared, place, unequal)
-            write_verified(self.target, self.table.table, kept.with_open(done.equal))
+            write_verified(self.target, self.table.table, kept.with_unfinished(done.equal))
         return done
 
     def settle(
@@ -142,24 +131,25 @@ class SourceComparison:
     ) -> "Settled":
         """Separates real differences from those in flight; compares open ones again."""
         real, open_ = judge_differences(differences, before, self.given.at_rest, place)
-        for _ in range(ROUNDS - 1 if open_ else 0):
+        if open_:
             time.sleep(pause)
-            before, rows = self.read_rows()
+            before = read_applied(self.spark, self.target, self.table)
+            rows = read_published(self.spark, self.target, self.table)
             with connect_to_source(self.given.url, self.table.table) as connection:
                 ids = sorted({each.id for each in open_})
-                again = list(find_differences(rows, connection, self.side, self.plan, ids))
+                again = list(find_differences(rows, connection, self.reader, self.plan, ids))
             newly, open_ = judge_differences(again, before, self.given.at_rest, place)
             real = [*real, *newly]
         if place is None:
             return Settled([*real, *open_], [], before)
         return Settled(real, open_, before)
 
-    def find_equal_position(self, going: Unfinished, settled: "Settled") -> str:
-        """The position up to which a table without a real difference is equal."""
-        place = going.place
+    def find_equal_position(self, unfinished: Unfinished, settled: "Settled") -> str:
+        """The position up to which a table without a real difference is equal, as text."""
+        place = unfinished.place
         if place is not None and settled.in_flight and settled.before.log is not None:
             place = min(place, _read_log_knowledge(settled.before.log, []).reached)
-        return self.side.position_text(place) if place else f"batch {going.batch}"
+        return self.reader.position_text(place) if place else f"batch {unfinished.batch}"
 
 
 class PartsCompared(NamedTuple):
@@ -210,20 +200,21 @@ def compare_with_source(
         pause: seconds before what is open is compared again.
         tell: is called with the part of the keys that is compared next.
     """
-    before, rows = read_gold(spark, target, table)
+    before = read_applied(spark, target, table)
+    rows = read_published(spark, target, table)
     with connect_to_source(given.url, table.table) as connection:
         source = find_table(connection, table, given.named)
         _check_keys(table, source.types)
-        place = source.side.read_position(connection)
+        place = source.reader.read_position(connection)
     plan = plan_comparison(table, source.name, source.types, rows.columns)
-    work = SourceComparison(spark, target, table, given, source.side, plan)
+    work = SourceComparison(spark, target, table, given, source.reader, plan)
     kept = read_verified(target, table.table)
-    going = kept.resume(Unfinished(work.digest_plan(), before.batch, place))
-    done = work.compare_parts(rows, kept, going, tell)
+    unfinished = kept.resume(Unfinished(work.digest_plan(), before.batch, place))
+    done = work.compare_parts(rows, kept, unfinished, tell)
     settled = work.settle(done.differences, before, done.place, pause)
-    through = None if settled.real else work.find_equal_position(going, settled)
-    state = kept.with_open(None) if through is None else Verified(through, utc_now(), plan.source)
-    write_verified(target, table.table, state)
+    through = None if settled.real else work.find_equal_position(unfinished, settled)
+    ended = Verified(through, utc_now(), plan.source)
+    write_verified(target, table.table, ended if through else kept.with_unfinished(None))
     return Verdict(
         plan.source,
         done.all.gold,
@@ -233,13 +224,8 @@ def compare_with_source(
         settled.real,
         settled.in_flight,
         through,
-        len(going.parts),
+        len(unfinished.parts),
     )
-
-
-def read_gold(spark: SparkSession, target: Target, table: Table) -> AppliedRows:
-    """Gold's rows of a table as of now, and what was applied before."""
-    return AppliedRows(read_applied(spark, target, table), read_published(spark, target, table))
 
 
 def _check_keys(table: Table, types: Mapping[str, str]) -> None:
@@ -266,11 +252,11 @@ def read_published(spark: SparkSession, target: Target, table: Table) -> DataFra
 def read_applied(spark: SparkSession, target: Target, table: Table) -> Applied:
     """The change log that gold shows now."""
     runs = ledger.read_entries(spark, target).where("layer = 'silver' AND status = 'ok'")
-    row = runs.where(F.col("table") == table.table).agg(F.max("batch").alias("batch")).first()
+    newest = runs.where(F.col("table") == table.table).agg(F.max("batch")).collect()[0][0]
     log = f"{table.table}_changes"
-    held = names.table_exists(spark, target, "silver", log)
-    rows = spark.table(names.table_name(target, "silver", log)) if held else None
-    return Applied(rows, int(row["batch"] or 0) if row else 0)
+    exists = names.table_exists(spark, target, "silver", log)
+    rows = spark.table(names.table_name(target, "silver", log)) if exists else None
+    return Applied(rows, int(newest or 0))
 
 
 def judge_differences(
@@ -316,9 +302,7 @@ def _read_log_knowledge(log: DataFrame, writers: Sequence[str]) -> LogKnowledge:
         F.collect_set(
             F.when(F.col("_transaction").isin(list(writers)), F.col("_transaction"))
         ).alias("writers"),
-    ).first()
-    if row is None:
-        return LogKnowledge(0, frozenset(), 0)
+    ).collect()[0]
     return LogKnowledge(
         int(row["reached"] or "0", 16), frozenset(row["writers"]), row["snapshot"] or 0
     )

@@ -17,7 +17,7 @@ import msgspec
 from lakehouse.config.target import Target
 
 FOLDER, SWEEP = "_verified", "_sweep"
-Kept = TypeVar("Kept", bound=msgspec.Struct)
+Stored = TypeVar("Stored", bound=msgspec.Struct)
 
 
 class Unfinished(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -65,7 +65,7 @@ class Verified(msgspec.Struct, frozen=True, omit_defaults=True):
         previous = self.unfinished
         return previous if previous is not None and previous.what == fresh.what else fresh
 
-    def with_open(self, unfinished: Unfinished | None) -> "Verified":
+    def with_unfinished(self, unfinished: Unfinished | None) -> "Verified":
         """The state with an unfinished comparison, or without one."""
         return msgspec.structs.replace(self, unfinished=unfinished)
 
@@ -118,7 +118,7 @@ def _locate_file(target: Target, table: str) -> Path:
     return Path(target.checkpoints, FOLDER, f"{table}.json")
 
 
-def _read_file(file: Path, kind: type[Kept]) -> Kept | None:
+def _read_file(file: Path, kind: type[Stored]) -> Stored | None:
     try:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError):

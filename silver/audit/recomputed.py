@@ -22,7 +22,7 @@ from silver.decode.expressions.names import grouped_columns
 from silver.decode.spark import decode_known
 from silver.fold.order_key import sequence_sql
 from silver.fold.rules import Cutoff
-from silver.groups.transactions import held_back
+from silver.groups.transactions import select_waiting
 from silver.merge import current, history, keyless
 from silver.run import SilverTable
 from silver.state.epochs import add_order_keys, filter_changes
@@ -104,7 +104,7 @@ def _decode_again(
     decoded = add_plan_barrier(decode_known(raw, table, learned, seen.built, schemas))
     left_out = logged.where(F.col("_reason").isNotNull() | (F.col("_batch") > seen.batch))
     if seen.group is not None and (waits := seen.group.waiting):
-        left_out = left_out.unionByName(held_back(waits, logged))
+        left_out = left_out.unionByName(select_waiting(waits, logged))
     accepted = decoded.join(left_out.select(*_RECORD), _RECORD, "left_anti")
     ordered = add_order_keys(accepted, table, seen.whole.epochs)
     changes = _add_columns(filter_changes(ordered), stored, values)

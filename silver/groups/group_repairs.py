@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.errors import TableFailed
 from silver.changelog import log
-from silver.groups.transactions import held_back, versions_of
+from silver.groups.transactions import read_versions, select_waiting
 from silver.run import SilverTable
 from silver.state.table_state import GroupState, TableState, WaitingTransaction, newest_group
 
@@ -62,11 +62,12 @@ def find_shown_progress(table: SilverTable, states: Mapping[str, TableState]) ->
 def group_of(table: Table, states: Mapping[str, TableState]) -> GroupState:
     """The newest state of a table's consistency group; an empty one for a table in no group."""
     name = table.consistency_group
-    members = [of for of in states.values() if of.group is not None and of.group.name == name]
-    return newest_group(members)
+    return newest_group(
+        [s for s in states.values() if s.group is not None and s.group.name == name]
+    )
 
 
-def with_rebuilt(
+def pin_rebuilt(
     table: SilverTable, states: Mapping[str, TableState], built: TableState
 ) -> TableState:
     """The state of a member whose rebuild is in place; `built` is that of the rebuild.
@@ -77,20 +78,15 @@ def with_rebuilt(
     group = group_of(table.config, states)
     if built.group is None or not group.number:
         return built
-    versions = versions_of([table])
-    applied = group.applied | {table.name: built.group.applied.get(table.name, 0)}
     transactions = {each.transaction for each in group.waiting}
     waits = [*group.waiting, *(w for w in built.group.waiting if w.transaction not in transactions)]
-    now = group.replace(
-        number=group.number + 1,
-        applied=applied,
-        versions=group.versions | versions,
-        waiting=waits,
-    )
-    return built.replace(group=now)
+    pinned = _pin_member(group, table, built.group.applied.get(table.name, 0))
+    return built.replace(group=pinned.replace(waiting=waits))
 
 
-def pin_now(table: SilverTable, states: Mapping[str, TableState], state: TableState) -> TableState:
+def pin_current(
+    table: SilverTable, states: Mapping[str, TableState], state: TableState
+) -> TableState:
     """The state of a member that gold is to show as it is now, after an erasure or a replay.
 
     What waited goes on waiting. For a table in no group the state is unchanged.
@@ -98,16 +94,19 @@ def pin_now(table: SilverTable, states: Mapping[str, TableState], state: TableSt
     group = group_of(table.config, states)
     if table.config.consistency_group is None or not group.number:
         return state
-    versions = group.versions | versions_of([table])
-    applied = group.applied | {table.name: state.batch}
-    now = group.replace(number=group.number + 1, versions=versions, applied=applied)
-    return state.replace(group=now)
+    return state.replace(group=_pin_member(group, table, state.batch))
 
 
-def held_from_replay(
+def _pin_member(group: GroupState, table: SilverTable, batch: int) -> GroupState:
+    """The group's next state: of one member the version of now, at this batch of its log."""
+    versions, applied = group.versions | read_versions([table]), group.applied | {table.name: batch}
+    return group.replace(number=group.number + 1, versions=versions, applied=applied)
+
+
+def find_waiting_transactions(
     table: Table, states: Mapping[str, TableState]
 ) -> Sequence[WaitingTransaction]:
-    """What waits in the group of a table; nothing in no group.
+    """The transactions that wait in the group of a table; none for a table in no group.
 
     Raises:
         TableFailed: a run of the group failed for the table, and is to be done again first.
@@ -120,7 +119,7 @@ def held_from_replay(
     return group.waiting
 
 
-def refuse_what_waits(table: SilverTable, state: TableState, arrivals: DataFrame) -> None:
+def refuse_waiting_records(table: SilverTable, state: TableState, arrivals: DataFrame) -> None:
     """Refuses to erase records whose transaction waits: without them it would never be complete.
 
     `arrivals` identifies them. Overdue transactions are no reason to refuse.
@@ -129,10 +128,10 @@ def refuse_what_waits(table: SilverTable, state: TableState, arrivals: DataFrame
         TableFailed: some of them wait.
     """
     waits = [] if state.group is None else state.group.waiting
-    soon = [one for one in waits if not one.overdue]
-    if not soon:
+    not_overdue = [transaction for transaction in waits if not transaction.overdue]
+    if not not_overdue:
         return
-    held = held_back(soon, log.read_log(table))
-    if not held.join(arrivals, ["_feed", "_arrival"], "left_semi").isEmpty():
+    waiting = select_waiting(not_overdue, log.read_log(table))
+    if not waiting.join(arrivals, ["_feed", "_arrival"], "left_semi").isEmpty():
         message = "records of the key wait for their transaction: lakehouse run, then erase again"
         raise TableFailed(table.name, message)

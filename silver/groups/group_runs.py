@@ -26,7 +26,7 @@ from silver.changelog.batch import Batch
 from silver.changelog.extend import WaitsForForm, extend_log
 from silver.contract import TRANSACTIONS
 from silver.groups import transaction_ends
-from silver.groups.transactions import held_back, let_through, versions_of
+from silver.groups.transactions import read_versions, remove_waiting, select_waiting
 from silver.groups.waiting import Ends, find_waiting
 from silver.run import Run, SilverTable
 from silver.state import fingerprint
@@ -66,11 +66,11 @@ class Member:
         return log.read_log(self.table).where(F.col("_batch") <= self.after.logged)
 
 
-class Part(NamedTuple):
-    """A member's share of a run.
+class MemberBatch(NamedTuple):
+    """What a run applies of a member's log.
 
     Attributes:
-        batch: what may be applied of the member's log; what is to be applied now has its number.
+        batch: what may be applied of the log; what is to be applied now has its number.
         new: how many records came.
         applying: how many records are applied.
     """
@@ -78,11 +78,6 @@ class Part(NamedTuple):
     batch: Batch
     new: int
     applying: int
-
-    @property
-    def name(self) -> str:
-        """The table's name."""
-        return self.batch.table.name
 
     @property
     def counts(self) -> dict[str, int]:
@@ -109,9 +104,9 @@ class GroupRun:
         name: the group's name.
         tables: its members.
         before: what is known of each member.
-        formless: how many records of a member wait for the first event of its feed: that member
-            keeps its state, and appears only in the run's output until they are applied.
         held: what waits, where that is known already; else it is found in the ENDs and logs.
+        formless: counts of the members whose records wait for the first event of their feed: such a
+            member keeps its state, and appears only in the run's output until they are applied.
     """
 
     run: Run
@@ -124,7 +119,7 @@ class GroupRun:
     def __post_init__(self) -> None:
         """Begins with nothing done."""
         self.messages: dict[str, str] = {}
-        self.formless: dict[str, int] = {}
+        self.formless: dict[str, dict[str, int]] = {}
         self.results: dict[str, TableResult] = {}
         states = [self.before[table.table] for table in self.tables]
         self.group: GroupState = newest_group(states)
@@ -134,20 +129,21 @@ class GroupRun:
         members = self._extend_logs(upstream)
         if self.messages:
             return
-        counts = {name: {"waiting": records} for name, records in self.formless.items()}
-        self.results = {m.name: TableResult(m.after, counts.get(m.name, {})) for m in members}
+        self.results = {
+            m.name: TableResult(m.after, self.formless.get(m.name, {})) for m in members
+        }
         if not any(member.after.logged for member in members):
             return
         ends: dict[str, int] = {}
         if self.held is None:
-            ends = transaction_ends.read_new(self.lake, self.name, self.tables)
+            ends = transaction_ends.add_new_ends(self.lake, self.name, self.tables)
             if self.group.number and self._is_idle(members, ends):
                 return
-        parts, waits = part_logs(self, members)
+        batches, waits = plan_batches(self, members)
         applied = {member.name: member.before.batch for member in members}
-        for part in parts:
-            applied[part.name] = part.batch.number
-            self._apply(part)
+        for planned in batches:
+            applied[planned.batch.table.name] = planned.batch.number
+            self._apply(planned)
         self._keep_state(applied, ends, waits)
 
     def _extend_logs(self, upstream: Upstream) -> list[Member]:
@@ -161,7 +157,7 @@ class GroupRun:
                 logged = log.find_newest_batch(table) if logged is None else logged
                 after = extend_log(self.run, table, before, logged, upstream.feeds)
             except WaitsForForm as waits:
-                after, self.formless[config.table] = before, waits.records
+                after, self.formless[config.table] = before, {"waiting": waits.records}
             except TABLE_FAILURES as failure:
                 self.messages[config.table] = describe_failure(failure)
                 continue
@@ -178,18 +174,18 @@ class GroupRun:
         undone = any(self.group.applied.get(m.name, 0) > m.before.batch for m in members)
         return not (came or ended or undone)
 
-    def _apply(self, part: Part) -> None:
-        batch, name = part.batch, part.name
-        if not part.applying:
+    def _apply(self, planned: MemberBatch) -> None:
+        batch, name = planned.batch, planned.batch.table.name
+        if not planned.applying:
             state = batch.after.replace(batch=batch.number)
-            self.results[name] = TableResult(state, part.counts)
+            self.results[name] = TableResult(state, planned.counts)
             return
         try:
             done = run_table(self.run, batch)
         except TABLE_FAILURES as failure:
             self.messages[name] = describe_failure(failure)
             return
-        self.results[name] = TableResult(done.state, done.counts | part.counts)
+        self.results[name] = TableResult(done.state, done.counts | planned.counts)
 
     def _keep_state(
         self, applied: dict[str, int], ends: dict[str, int], waits: Sequence[WaitingTransaction]
@@ -202,7 +198,7 @@ class GroupRun:
             group = group.replace(versions=self.group.versions, shown=shown, held=held)
         else:
             tables = [SilverTable(self.lake, table) for table in self.tables]
-            group = group.replace(versions=versions_of(tables))
+            group = group.replace(versions=read_versions(tables))
         for name, done in self.results.items():
             if name not in self.messages and name not in self.formless:
                 self.results[name] = done._replace(state=done.state.replace(group=group))
@@ -228,44 +224,43 @@ def advance_groups(
         group_run = GroupRun(run, lake, name, members, before, held)
         group_run.advance(upstream)
         for table in (config.table for config in members):
-            nothing = TableResult(run.noted.get(table, before[table]), {})
+            unchanged = TableResult(run.noted.get(table, before[table]), {})
             message = group_run.messages.get(table)
-            result = nothing if message else group_run.results.get(table, nothing)
+            result = unchanged if message else group_run.results.get(table, unchanged)
             results[table] = began, result, message
     return results
 
 
-def part_logs(
+def plan_batches(
     group_run: GroupRun, members: Sequence[Member]
-) -> tuple[list[Part], list[WaitingTransaction]]:
-    """What each member has to apply, and what waits. A member without any record has no part."""
+) -> tuple[list[MemberBatch], Sequence[WaitingTransaction]]:
+    """What each member has to apply, and what waits. A member without any record has no batch."""
     begun = [m for m in members if m.after.logged]
     pending = {m.name: _find_pending(m, group_run.group) for m in begun}
-    waits = group_run.held if begun else ()
+    waits = group_run.held
     if waits is None:
-        rows = LakeTable(group_run.lake, "silver", TRANSACTIONS).read()
-        ends = rows.where(F.col("group") == group_run.name)
-        marked = bool(transaction_ends.list_feeds(group_run.tables))
-        of_group = Ends(ends, marked, _find_unseen(ends, begun, group_run.group))
-        everyone = [m.name for m in members]
-        waits = find_waiting(pending, {m.name: m.log for m in begun}, of_group, everyone)
-    parts = [_build_part(m, pending[m.name], waits) for m in begun]
-    return [part for part in parts if part.new or part.applying], list(waits)
+        logs = {m.name: m.log for m in begun}
+        ends = _read_ends(group_run, begun)
+        waits = find_waiting(pending, logs, ends, [m.name for m in members])
+    batches = [_build_batch(m, pending[m.name], waits) for m in begun]
+    return [batch for batch in batches if batch.new + batch.applying], waits
 
 
-def _find_unseen(ends: DataFrame, members: Sequence[Member], group: GroupState) -> DataFrame | None:
-    """The ENDs that are new to the oldest of the members' states, and those that waited.
+def _read_ends(group_run: GroupRun, members: Sequence[Member]) -> Ends:
+    """The ENDs of the group; unseen are those that are new to the oldest of the members' states.
 
-    None when the members had applied changes before the group's first run: these had no group.
+    None is unseen when members had applied changes before the group's first run, without a group.
     """
-    if not group.number:
-        fresh = not any(m.before.batch for m in members)
-        return transaction_ends.select_unseen(ends, {}, []) if fresh else None
+    rows = LakeTable(group_run.lake, "silver", TRANSACTIONS).read()
+    ends = rows.where(F.col("group") == group_run.name)
+    has_topic = bool(transaction_ends.list_feeds(group_run.tables))
+    if not group_run.group.number and any(m.before.batch for m in members):
+        return Ends(ends, has_topic)
     states = [m.before.group or GroupState() for m in members]
-    feeds = {feed for of in states for feed in of.ends}
-    oldest = {feed: min(of.ends.get(feed, 0) for of in states) for feed in feeds}
-    waited = {each.transaction for of in states for each in of.waiting}
-    return transaction_ends.select_unseen(ends, oldest, sorted(waited))
+    feeds = group_run.group.ends
+    oldest = {feed: min(state.ends.get(feed, 0) for state in states) for feed in feeds}
+    waited = {each.transaction for state in states for each in state.waiting}
+    return Ends(ends, has_topic, transaction_ends.select_unseen(ends, oldest, sorted(waited)))
 
 
 def _find_pending(member: Member, group: GroupState) -> DataFrame:
@@ -280,23 +275,25 @@ def _find_pending(member: Member, group: GroupState) -> DataFrame:
     if before is None or not before.waiting:
         return new
     old = rows.where(F.col("_batch") <= member.before.batch)
-    return new.unionByName(held_back(before.waiting, old))
+    return new.unionByName(select_waiting(before.waiting, old))
 
 
-def _build_part(member: Member, pending: DataFrame, waits: Sequence[WaitingTransaction]) -> Part:
-    """A run that only lets waiting rows through has a batch number of its own as well."""
-    before, through = member.before, let_through(waits, pending)
-    came = member.log.agg(F.count_if(F.col("_batch") > before.batch).alias("n")).first()
+def _build_batch(
+    member: Member, pending: DataFrame, waits: Sequence[WaitingTransaction]
+) -> MemberBatch:
+    """A run that only releases waiting rows has a batch number of its own as well."""
+    before, released = member.before, remove_waiting(waits, pending)
+    new = member.log.where(F.col("_batch") > before.batch).count()
     number = max(member.after.logged, before.batch + 1)
-    applied = _select_before(member, let_through(waits, member.log), through)
-    rows = applied.unionByName(through.withColumn("_batch", F.lit(number).cast("bigint")))
+    applied = _select_applied(member, remove_waiting(waits, member.log), released)
+    rows = applied.unionByName(released.withColumn("_batch", F.lit(number).cast("bigint")))
     after = member.after.replace(logged=number, waits=None)
-    return Part(Batch(member.table, rows, before, after), came["n"] if came else 0, through.count())
+    return MemberBatch(Batch(member.table, rows, before, after), new, released.count())
 
 
-def _select_before(member: Member, rows: DataFrame, through: DataFrame) -> DataFrame:
+def _select_applied(member: Member, rows: DataFrame, released: DataFrame) -> DataFrame:
     """Rows applied by earlier runs, without those that this run releases."""
-    waited = through.where(F.col("_batch") <= member.before.batch).select("_feed", "_arrival")
-    earlier = rows.where(F.col("_batch") <= member.before.batch)
-    kept = earlier.join(waited, ["_feed", "_arrival"], "left_anti")
-    return kept.select(*[column(c) for c in rows.columns])
+    is_old = F.col("_batch") <= member.before.batch
+    waited = released.where(is_old).select("_feed", "_arrival")
+    applied = rows.where(is_old).join(waited, ["_feed", "_arrival"], "left_anti")
+    return applied.select(*[column(c) for c in rows.columns])

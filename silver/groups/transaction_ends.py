@@ -21,7 +21,7 @@ from lakehouse.storage.lake import Lake, LakeTable
 from silver.changelog import bronze_rows
 from silver.contract import TRANSACTIONS
 from silver.decode.expressions.sequence_columns import to_section
-from silver.groups.transaction_marks import FOUND_SQL, READ, end_batches
+from silver.groups.transaction_marks import END_COLUMNS, READ, end_batches
 from silver.storage import layout
 from silver.storage.layout import TRANSACTION_COLUMNS
 
@@ -34,8 +34,8 @@ def list_feeds(members: Sequence[Table]) -> list[TransactionFeed]:
     return list(dict.fromkeys(feed for feed in feeds if feed is not None))
 
 
-def read_new(lake: Lake, group: str, members: Sequence[Table]) -> dict[str, int]:
-    """Adds what bronze has gained to `silver._transactions`.
+def add_new_ends(lake: Lake, group: str, members: Sequence[Table]) -> dict[str, int]:
+    """Adds the new ENDs of bronze to `silver._transactions`.
 
     Returns the newest batch of each feed that is in there now.
     """
@@ -49,11 +49,11 @@ def read_new(lake: Lake, group: str, members: Sequence[Table]) -> dict[str, int]
         new = LakeTable(lake, "bronze", feed.feed).read()
         new = new.where(F.col("_batch") > done.get(feed.feed, 0))
         new = new.where(F.col("_topic") == feed.topic) if feed.topic else new
-        newest = new.agg(F.max("_batch").alias("batch")).first()
-        if newest is not None and newest["batch"] is not None:
+        newest = new.agg(F.max("_batch").alias("batch")).collect()[0]["batch"]
+        if newest is not None:
             schemas = bronze_rows.kept_schemas(lake, feed.feed) if avro else {}
             layout.load_rows(table, read_ends(new, group, feed.feed, members, schemas), anew=False)
-            done[feed.feed] = int(newest["batch"])
+            done[feed.feed] = int(newest)
     return done
 
 
@@ -62,17 +62,16 @@ def select_unseen(ends: DataFrame, read: Mapping[str, int], waiting: Collection[
 
     Args:
         ends: rows of `silver._transactions` of a group.
-        read: the newest batch of each feed that the run had read, as `read_new` returned.
+        read: the newest batch of each feed that the run had read, as `add_new_ends` returned.
         waiting: the transactions that waited then.
     """
-    pairs = [F.lit(part) for feed in read.items() for part in feed]
-    done = F.create_map(*pairs)[F.col("feed")] if pairs else F.lit(0)
-    came = ends.groupBy("transaction").agg(
-        F.bool_and(F.col("feed_batch") > F.coalesce(done, F.lit(0))).alias("new")
-    )
-    asked = came.where(F.col("new") | F.col("transaction").isin(*waiting))
-    named = F.coalesce(F.size("expected"), F.lit(0)) > 0
-    return ends.where(named).join(asked, "transaction", "left_semi")
+    feeds_and_batches = [F.lit(part) for pair in read.items() for part in pair]
+    done = F.create_map(*feeds_and_batches)[F.col("feed")] if read else F.lit(0)
+    is_new = F.bool_and(F.col("feed_batch") > F.coalesce(done, F.lit(0)))
+    transactions = ends.groupBy("transaction").agg(is_new.alias("new"))
+    unseen = transactions.where(F.col("new") | F.col("transaction").isin(*waiting))
+    has_records = F.coalesce(F.size("expected"), F.lit(0)) > 0
+    return ends.where(has_records).join(unseen, "transaction", "left_semi")
 
 
 def read_ends(
@@ -88,7 +87,7 @@ def read_ends(
     """
     binary = {name: F.col(name).cast("binary") for name in ("_raw", "_headers")}
     read = raw.select(*[binary.get(name, F.col(name)).alias(name) for name in READ])
-    ends = read.mapInArrow(partial(end_batches, dict(schemas)), FOUND_SQL)
+    ends = read.mapInArrow(partial(end_batches, dict(schemas)), END_COLUMNS)
     rows = ends.select(
         F.lit(group).alias("group"),
         extract_transaction().alias("transaction"),
@@ -100,10 +99,11 @@ def read_ends(
         F.row_number()
         # A window may be used: ENDs are one row per transaction, not changes.
         .over(Window.partitionBy("feed_batch").orderBy(F.desc("_arrival")))
-        .alias("_back"),
+        .alias("_rank"),
     )
-    touching = F.coalesce(F.size("expected") > 0, F.lit(True)) | (F.col("_back") == 1)
-    return rows.where(touching).drop("_back").dropDuplicates(["transaction", "feed_batch"])
+    touches_group = F.coalesce(F.size("expected") > 0, F.lit(True))
+    kept = rows.where(touches_group | (F.col("_rank") == 1)).drop("_rank")
+    return kept.dropDuplicates(["transaction", "feed_batch"])
 
 
 def extract_transaction() -> Column:
@@ -116,25 +116,25 @@ def _count_expected(counts: Column, members: Sequence[Table]) -> Column:
     """How many records of each member there are; null when the END has no counts."""
     sums = []
     for table in members:
-        counted = F.map_filter(counts, _match_collections(table))
+        counted = F.map_filter(counts, _is_of_member(table))
         total = F.aggregate(F.map_values(counted), F.lit(0).cast("bigint"), lambda a, b: a + b)
         sums += [F.lit(table.table), total]
     present = F.map_filter(F.create_map(*sums), lambda _, count: count > 0)
     return F.when(counts.isNotNull(), present)
 
 
-def _match_collections(table: Table) -> Callable[[Column, Column], Column]:
-    """Whether a source table `schema.table`, which an END counts, is the member's."""
+def _is_of_member(table: Table) -> Callable[[Column, Column], Column]:
+    """Whether a source table `schema.table`, which an END counts, is that of a member."""
     topics = topics_of(table)
 
-    def is_of_member(collection: Column, _: Column) -> Column:
+    def is_counted(collection: Column, _: Column) -> Column:
         name = F.regexp_replace(collection, r"[^A-Za-z0-9._-]", "_")
         if not topics:
             return F.lower(F.substring_index(name, ".", -1)) == F.lit(table.table.lower())
         ends = [F.lit(f".{topic}").endswith(F.concat(F.lit("."), name)) for topic in topics]
         return reduce(or_, ends)
 
-    return is_of_member
+    return is_counted
 
 
 def topics_of(table: Table) -> list[str]:

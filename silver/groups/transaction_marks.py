@@ -45,7 +45,7 @@ class _MarkerValue(_Marker, gc=False):
 
 _parse_value = parser_of(_MarkerValue)
 
-_FOUND = pa.schema(
+_END_SCHEMA = pa.schema(
     [
         ("id", pa.string()),
         ("counts", pa.map_(pa.string(), pa.int64())),
@@ -56,7 +56,7 @@ _FOUND = pa.schema(
 )
 READ = ("_raw", "_headers", "_whole", "_batch", "_arrival")
 """The columns that `end_batches` takes; `_raw` and `_headers` are binary."""
-FOUND_SQL = (
+END_COLUMNS = (
     "id string, counts map<string,bigint>, ended_at timestamp, feed_batch bigint, _arrival string"
 )
 """The columns that `end_batches` gives."""
@@ -104,13 +104,13 @@ def end_batches(
     for batch in batches:
         rows = zip(*[batch.column(name).to_pylist() for name in READ], strict=True)
         ends = [
-            (read_avro_end(raw, headers, schemas) if schemas else read_end(raw, whole), *place)
-            for raw, headers, whole, *place in rows
+            (read_avro_end(raw, headers, schemas) if schemas else read_end(raw, whole), *origin)
+            for raw, headers, whole, *origin in rows
         ]
-        kept = [(*end, *place) for end, *place in ends if end is not None]
-        columns = zip(*kept, strict=True) if kept else [()] * len(_FOUND)
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, _FOUND, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_FOUND)
+        kept = [(*end, *origin) for end, *origin in ends if end is not None]
+        columns = zip(*kept, strict=True) if kept else [()] * len(_END_SCHEMA)
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, _END_SCHEMA, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_END_SCHEMA)
 
 
 def _parse_counts(collections: list[_Collection] | None) -> list[tuple[str, int]] | None:
@@ -118,8 +118,8 @@ def _parse_counts(collections: list[_Collection] | None) -> list[tuple[str, int]
     if collections is None:
         return None
     counts: dict[str, int] = {}
-    for one in collections:
-        if isinstance(one.data_collection, str):
-            records = one.event_count if isinstance(one.event_count, int) else 0
-            counts[one.data_collection] = counts.get(one.data_collection, 0) + records
+    for collection in collections:
+        name, count = collection.data_collection, collection.event_count
+        if isinstance(name, str):
+            counts[name] = counts.get(name, 0) + (count if isinstance(count, int) else 0)
     return list(counts.items())

@@ -4,7 +4,7 @@ A transaction is complete when its END has come and, for every member, as many d
 the END counts. The rows of one full snapshot are one transaction, complete when its last row has
 come for every member; a member that shows no row of it is taken to be empty as soon as anything
 later has come. Where the source gives no transaction metadata, a transaction is complete when every
-feed of the group has shown a later one.
+feed of the group has shown a later one. Either is a unit below.
 
 What is complete still waits while an earlier one is not: gold moves along the order of commits.
 An incomplete transaction is overdue when the topics that should bring the rest (of each table that
@@ -35,9 +35,8 @@ class Unit(NamedTuple):
     """One transaction, or the rows of one full snapshot, as the members' change logs show it.
 
     `place` is its place in source order; `since` and `newest` are its first and last commit time
-    (µs since 1970); `metadata`: its records have transaction metadata; `ended`: its END came;
-    `records`: different records seen by member; `expected`: those that its END counts; `lasts`:
-    members that saw the snapshot's last row.
+    (µs since 1970); `metadata`: its records or its END show it; `ended`: its END came;
+    `records`: different records seen by member; `expected`: those that its END counts.
     """
 
     transaction: str
@@ -48,7 +47,6 @@ class Unit(NamedTuple):
     ended: bool
     records: dict[str, int]
     expected: dict[str, int] | None
-    lasts: frozenset[str] = frozenset()
 
     @property
     def is_snapshot(self) -> bool:
@@ -62,15 +60,24 @@ class Unit(NamedTuple):
         return {table: n for table, n in left.items() if n > 0}
 
 
-class GroupProgress(NamedTuple):
-    """What the whole change logs say, applied rows included; times are µs since 1970.
+class SnapshotProgress(NamedTuple):
+    """A full snapshot's place in source order, and by member whether its last row came."""
 
-    `snapshots`: by id a full snapshot's place, and by member whether its last row came. `horizon`:
-    each feed has shown a commit of this time or later. `latest`: the newest commit time seen;
-    `ended`: that in an END; `shown`: that of each member that lacks records, 0 for none.
+    place: str
+    lasts: Mapping[str, bool]
+
+
+class GroupProgress(NamedTuple):
+    """The group's tables, and what their whole change logs say; times are µs since 1970.
+
+    `has_topic`: a transaction topic is read for the group. `snapshots`: the full snapshots by id.
+    `horizon`: each feed has shown a commit of this time or later. `latest`: the newest commit time
+    seen; `ended`: that in an END; `shown`: that of each member that lacks records, 0 for none.
     """
 
-    snapshots: Mapping[str, tuple[str, Mapping[str, bool]]]
+    members: Sequence[str]
+    has_topic: bool
+    snapshots: Mapping[str, SnapshotProgress]
     horizon: int | None
     latest: int | None
     ended: int | None
@@ -84,7 +91,7 @@ def to_unit() -> Column:
     return F.when(F.coalesce(F.col("_operation"), F.lit("")) != NONE, transaction)
 
 
-def versions_of(members: Sequence[SilverTable]) -> dict[str, int]:
+def read_versions(members: Sequence[SilverTable]) -> dict[str, int]:
     """The Delta version that each member's table has now."""
     versions: dict[str, int] = {}
     for kept in (member.kept for member in members if member.kept.exists):
@@ -93,16 +100,15 @@ def versions_of(members: Sequence[SilverTable]) -> dict[str, int]:
     return versions
 
 
-def held_back(waiting: Sequence[WaitingTransaction], rows: DataFrame) -> DataFrame:
+def select_waiting(waiting: Sequence[WaitingTransaction], rows: DataFrame) -> DataFrame:
     """Log rows of the transactions that wait."""
     return filter_units(rows, [each.transaction for each in waiting])
 
 
-def let_through(waiting: Sequence[WaitingTransaction], rows: DataFrame) -> DataFrame:
+def remove_waiting(waiting: Sequence[WaitingTransaction], rows: DataFrame) -> DataFrame:
     """Log rows of all but the transactions that wait."""
-    return (
-        filter_units(rows, [one.transaction for one in waiting], "left_anti") if waiting else rows
-    )
+    transactions = [each.transaction for each in waiting]
+    return filter_units(rows, transactions, "left_anti") if waiting else rows
 
 
 def filter_units(rows: DataFrame, transactions: Iterable[str], how: str = "left_semi") -> DataFrame:
@@ -121,7 +127,7 @@ def select_units(
         ends: rows of `silver._transactions` of the group.
         unseen: those of `ends` whose transactions are listed without a pending row too.
     """
-    of_members = [of_member(rows, table) for table, rows in pending.items()]
+    of_members = [select_member_units(rows, table) for table, rows in pending.items()]
     seen = (
         reduce(DataFrame.unionByName, of_members)
         .groupBy("transaction")
@@ -131,7 +137,6 @@ def select_units(
             F.max("newest").alias("newest"),
             F.bool_or("metadata").alias("metadata"),
             F.map_from_entries(F.collect_list(F.struct("table", "n"))).alias("records"),
-            F.array_compact(F.collect_set(F.when(F.col("last"), F.col("table")))).alias("lasts"),
         )
     )
     once = ends.groupBy("transaction").agg(
@@ -145,24 +150,22 @@ def select_units(
 
 def _without_rows(unseen: DataFrame, seen: DataFrame, units: DataFrame) -> DataFrame:
     """The transactions of ENDs of which no member has a pending row, in the shape of `units`."""
-    alone = unseen.join(seen.select("transaction"), "transaction", "left_anti")
-    at = F.unix_micros(F.max("ended_at"))
-    values = {
-        "since": at,
-        "newest": at,
+    without = unseen.join(seen.select("transaction"), "transaction", "left_anti")
+    ended_at = F.unix_micros(F.max("ended_at"))
+    columns = {
+        "since": ended_at,
+        "newest": ended_at,
         "metadata": F.lit(True),
         "place": F.max("place"),
         "expected": F.max_by("expected", "feed_batch"),
         "ended": F.lit(True),
         "complete": F.lit(False),
     }
-    once = alone.groupBy("transaction").agg(*[what.alias(name) for name, what in values.items()])
-    types = {field.name: field.dataType for field in units.schema}
-    none = {"records": F.create_map(), "lasts": F.array()}
-    return once.withColumns({name: empty.cast(types[name]) for name, empty in none.items()})
+    rows = without.groupBy("transaction").agg(*[c.alias(name) for name, c in columns.items()])
+    return rows.withColumn("records", F.create_map().cast(units.schema["records"].dataType))
 
 
-def of_member(rows: DataFrame, table: str) -> DataFrame:
+def select_member_units(rows: DataFrame, table: str) -> DataFrame:
     """The transactions in log rows of one member; `n` counts its different records."""
     identity = F.struct("_sequence", "_transaction_order")
     grouped = rows.withColumn("transaction", to_unit()).where("transaction IS NOT NULL")
@@ -173,84 +176,70 @@ def of_member(rows: DataFrame, table: str) -> DataFrame:
         F.max(F.unix_micros("_source_time")).alias("newest"),
         F.bool_or(F.col("_transaction_order").isNotNull()).alias("metadata"),
         F.count_distinct(identity).alias("n"),
-        F.coalesce(F.bool_or("_snapshot_last"), F.lit(False)).alias("last"),
     )
 
 
 def _is_complete() -> Column:
     """Whether the END is there and the members have what it counts."""
-    counts = F.map_entries("expected")
-    have = F.col("records")
-    short = F.exists(
-        counts, lambda entry: F.coalesce(have[entry["key"]], F.lit(0)) < entry["value"]
+    lacks_records = F.exists(
+        F.map_entries("expected"),
+        lambda count: F.coalesce(F.col("records")[count["key"]], F.lit(0)) < count["value"],
     )
-    return F.coalesce(F.col("ended"), F.lit(False)) & ~F.coalesce(short, F.lit(False))
+    return F.coalesce(F.col("ended"), F.lit(False)) & ~F.coalesce(lacks_records, F.lit(False))
 
 
 def collect_units(rows: DataFrame) -> list[Unit]:
     """Collects rows of `select_units`."""
     return [
         Unit(
-            row["transaction"], row["place"], row["since"], row["newest"], row["metadata"],
-            bool(row["ended"]), row["records"], row["expected"], frozenset(row["lasts"]),
+            row["transaction"], row["place"], row["since"], row["newest"],
+            row["metadata"] or bool(row["ended"]), bool(row["ended"]), row["records"],
+            row["expected"],
         )
         for row in rows.collect()
     ]  # fmt: skip
 
 
-def find_incomplete(
-    units: Sequence[Unit], members: Sequence[str], progress: GroupProgress, marked: bool
-) -> list[Unit]:
-    """The incomplete transactions that have to wait for their missing records.
-
-    Args:
-        units: transactions whose END, or records that it counts, have not come.
-        members: the group's tables.
-        progress: what the whole logs say.
-        marked: whether a transaction topic is read for the group.
-    """
-    done = [place for place, lasts in progress.snapshots.values() if _is_shown(lasts, members)]
-    snapshot = max(done, default="")
-    return [u for u in units if not _is_settled(u, members, progress, marked, snapshot)]
+def find_incomplete(units: Sequence[Unit], progress: GroupProgress) -> list[Unit]:
+    """Those of some incomplete transactions that have to wait for their missing records."""
+    places = [
+        snapshot.place
+        for snapshot in progress.snapshots.values()
+        if all(snapshot.lasts.get(table) for table in progress.members)
+    ]
+    newest = max(places, default="")
+    return [unit for unit in units if not _is_settled(unit, progress, newest)]
 
 
-def _is_settled(
-    unit: Unit, members: Sequence[str], progress: GroupProgress, marked: bool, snapshot: str
-) -> bool:
+def _is_settled(unit: Unit, progress: GroupProgress, snapshot: str) -> bool:
     """Whether it waits no longer; `snapshot`: place of the newest one that all members have."""
     if unit.is_snapshot:
-        return _is_whole(unit, members, progress) or (unit.place or "") < snapshot
-    overdue = is_overdue(unit, progress, marked)
+        return (unit.place or "") < snapshot or _is_whole(unit, progress)
+    overdue = is_overdue(unit, progress)
     if overdue and (unit.place or snapshot) < snapshot:
         return True
-    if marked and (unit.metadata or unit.ended):
+    if progress.has_topic and unit.metadata:
         return False
-    return overdue or (unit.newest or 0) < (progress.horizon or 0)
+    return overdue or _is_behind(unit, progress.horizon, 0)
 
 
-def _is_whole(snapshot: Unit, members: Sequence[str], progress: GroupProgress) -> bool:
+def _is_whole(snapshot: Unit, progress: GroupProgress) -> bool:
     """Whether every member has seen the snapshot's last row, or is taken to be empty."""
-    lasts = progress.snapshots.get(snapshot.transaction.removeprefix(SNAPSHOT), ("", {}))[1]
-    later = (progress.latest or 0) > (snapshot.newest or 0)
-    return all(lasts.get(table, later) for table in members)
+    shown = progress.snapshots.get(snapshot.transaction.removeprefix(SNAPSHOT))
+    lasts = {} if shown is None else shown.lasts
+    has_later = _is_behind(snapshot, progress.latest, 0)
+    return all(lasts.get(table, has_later) for table in progress.members)
 
 
-def _is_shown(lasts: Mapping[str, bool], members: Sequence[str]) -> bool:
-    return all(lasts.get(table, False) for table in members)
-
-
-def is_overdue(unit: Unit, progress: GroupProgress, marked: bool) -> bool:
-    """Whether the source has gone on past the patience, where the rest should have come.
-
-    `marked` says whether a transaction topic is read for the group.
-    """
+def is_overdue(unit: Unit, progress: GroupProgress) -> bool:
+    """Whether the source has gone on past the patience, where the rest should have come."""
     silent = _is_behind(unit, progress.latest, PATIENCE_SILENT)
     if silent or unit.is_snapshot:
         return silent
     if unit.ended:
         slowest = min((progress.shown.get(t, 0) for t in unit.missing), default=progress.latest)
         return _is_behind(unit, slowest, PATIENCE)
-    latest = progress.ended if marked and unit.metadata else progress.latest
+    latest = progress.ended if progress.has_topic and unit.metadata else progress.latest
     return _is_behind(unit, latest, PATIENCE)
 
 
@@ -260,16 +249,17 @@ def may_be_overdue(unit: Unit, latest: int | None) -> bool:
 
 
 def _is_behind(unit: Unit, at: int | None, patience: int) -> bool:
+    """Whether a commit time is more than so many µs after the unit's last one."""
     return (at or 0) - (unit.newest or 0) > patience
 
 
-def find_barrier(waiting: Sequence[Unit], progress: GroupProgress, marked: bool) -> str | None:
+def find_barrier(waiting: Sequence[Unit], progress: GroupProgress) -> str | None:
     """The place that gold must not pass: the first transaction that waits and is not overdue."""
-    patient = [u.place for u in waiting if u.place and not is_overdue(u, progress, marked)]
-    return min(patient, default=None)
+    places = [u.place for u in waiting if u.place and not is_overdue(u, progress)]
+    return min(places, default=None)
 
 
-def explain_wait(unit: Unit, progress: GroupProgress, marked: bool) -> WaitingTransaction:
+def explain_wait(unit: Unit, progress: GroupProgress) -> WaitingTransaction:
     """What an incomplete transaction waits for, for a person."""
     if unit.is_snapshot:
         missing = "the last row of the snapshot"
@@ -277,5 +267,5 @@ def explain_wait(unit: Unit, progress: GroupProgress, marked: bool) -> WaitingTr
         missing = "its END" if unit.metadata else "a later transaction"
     else:
         missing = ", ".join(f"{n} of {table}" for table, n in sorted(unit.missing.items()))
-    overdue = is_overdue(unit, progress, marked)
+    overdue = is_overdue(unit, progress)
     return WaitingTransaction(unit.transaction, unit.since, unit.records, missing, overdue)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from silver.contract import NONE
 from silver.groups import transactions
-from silver.groups.transactions import GroupProgress, Unit, explain_wait, filter_units
+from silver.groups.transactions import GroupProgress, SnapshotProgress, Unit
 from silver.state.epochs import SNAPSHOT_ID
 from silver.state.table_state import WaitingTransaction
 
@@ -25,12 +25,12 @@ class Ends(NamedTuple):
 
     Attributes:
         rows: rows of `silver._transactions` of the group.
-        are_marked: whether a transaction topic is read for the group.
+        has_topic: whether a transaction topic is read for the group.
         unseen: ENDs of which no record may have come.
     """
 
     rows: DataFrame
-    are_marked: bool
+    has_topic: bool
     unseen: DataFrame | None = None
 
 
@@ -45,96 +45,108 @@ def find_waiting(
         of_group: the ENDs of the group's transactions.
         members: the group's tables, those without any record included.
     """
-    ends, marked, unseen = of_group
-    units = transactions.select_units(pending, ends, unseen)
+    units = transactions.select_units(pending, of_group.rows, of_group.unseen)
     open_ = transactions.collect_units(units.where("NOT complete"))
     if not open_:
         return ()
-    open_ = _without_lost(_counted_again(open_, logs), logs)
-    progress = _read_progress(open_, logs, ends, marked)
-    still = transactions.find_incomplete(open_, members, progress, marked)
-    waits = tuple(explain_wait(unit, progress, marked) for unit in still)
-    limit = transactions.find_barrier(still, progress, marked)
-    return waits if limit is None else waits + _find_behind(units, still, limit)
+    open_ = _remove_lost(_recount_records(open_, logs), logs)
+    progress = _read_progress(open_, logs, of_group, members)
+    incomplete = transactions.find_incomplete(open_, progress)
+    waits = tuple(transactions.explain_wait(unit, progress) for unit in incomplete)
+    barrier = transactions.find_barrier(incomplete, progress)
+    return waits if barrier is None else waits + _find_behind(units, incomplete, barrier)
 
 
 def _find_behind(
-    units: DataFrame, still: Sequence[Unit], limit: str
+    units: DataFrame, incomplete: Sequence[Unit], barrier: str
 ) -> tuple[WaitingTransaction, ...]:
-    """Transactions that are complete and stand behind one that is not, which is at `limit`."""
-    named = {unit.transaction for unit in still}
-    later = transactions.collect_units(units.where(F.col("place") > limit))
+    """Transactions that are complete and stand behind one that is not, which is at `barrier`."""
+    listed = {unit.transaction for unit in incomplete}
+    later = transactions.collect_units(units.where(F.col("place") > barrier))
     return tuple(
-        WaitingTransaction(
-            unit.transaction, unit.since, unit.records, "an earlier transaction", False
-        )
-        for unit in later
-        if unit.transaction not in named
+        WaitingTransaction(u.transaction, u.since, u.records, "an earlier transaction", False)
+        for u in later
+        if u.transaction not in listed
     )
 
 
-def _counted_again(open_: list[Unit], logs: Logs) -> list[Unit]:
+def _recount_records(open_: list[Unit], logs: Logs) -> list[Unit]:
     """The transactions with all their records counted, not only the pending ones."""
-    short = [unit.transaction for unit in open_ if unit.ended]
-    if not short:
+    ended = [unit.transaction for unit in open_ if unit.ended]
+    if not ended:
         return open_
     counts: dict[str, dict[str, int]] = {}
-    parts = [transactions.of_member(filter_units(log, short), table) for table, log in logs.items()]
+    parts = [
+        transactions.select_member_units(transactions.filter_units(log, ended), table)
+        for table, log in logs.items()
+    ]
     for row in reduce(DataFrame.unionByName, parts).collect():
         counts.setdefault(row["transaction"], {})[row["table"]] = row["n"]
     counted = [u._replace(records=u.records | counts.get(u.transaction, {})) for u in open_]
     return [unit for unit in counted if not unit.ended or unit.missing]
 
 
-def _without_lost(open_: list[Unit], logs: Logs) -> list[Unit]:
+def _remove_lost(open_: list[Unit], logs: Logs) -> list[Unit]:
     """The transactions without those that lack only records which could not be read.
 
     A record that cannot be read has lost its transaction. It is taken for a missing one once its
     table shows a later transaction.
     """
-    ended = [unit for unit in open_ if unit.ended]
-    lost = {t: _count_lost(logs[t]) for t in {t for unit in ended for t in unit.missing} & {*logs}}
+    lost = {table: _count_lost(logs[table]) for table in _list_lacking(open_, logs)}
     return [unit for unit in open_ if not (unit.ended and _is_lost(unit, lost))]
 
 
-def _count_lost(log: DataFrame) -> tuple[int, str]:
+def _list_lacking(units: Sequence[Unit], logs: Logs) -> set[str]:
+    """The members with a log that lack records of some transaction."""
+    return {table for unit in units for table in unit.missing} & logs.keys()
+
+
+class _LostRecords(NamedTuple):
     """How many records of a log have no transaction any more, and how far the log has come."""
+
+    records: int
+    place: str
+
+
+def _count_lost(log: DataFrame) -> _LostRecords:
     unreadable = F.col("_reason").isNotNull() & transactions.to_unit().isNull()
     streamed = F.when(F.col("_snapshot").isNull(), F.col("_sequence"))
-    row = log.agg(F.count_if(unreadable).alias("n"), F.max(streamed).alias("place")).first()
-    return (row["n"], row["place"] or "") if row else (0, "")
+    counts = F.count_if(unreadable), F.coalesce(F.max(streamed), F.lit(""))
+    return _LostRecords(*log.agg(*counts).collect()[0])
 
 
-def _is_lost(unit: Unit, lost: Mapping[str, tuple[int, str]]) -> bool:
+def _is_lost(unit: Unit, lost: Mapping[str, _LostRecords]) -> bool:
     """Whether what is missing can be records that could not be read."""
-    place = unit.place or ""
-    counts = {t: lost.get(t, (0, "")) for t in unit.missing}
-    return all(counts[t][0] >= n and counts[t][1] > place for t, n in unit.missing.items())
+    return all(
+        table in lost and lost[table].records >= n and lost[table].place > (unit.place or "")
+        for table, n in unit.missing.items()
+    )
 
 
 def _read_progress(
-    open_: Sequence[Unit], logs: Logs, ends: DataFrame, marked: bool
+    open_: Sequence[Unit], logs: Logs, of_group: Ends, members: Sequence[str]
 ) -> GroupProgress:
-    last = ends.agg(F.max(F.unix_micros("ended_at")).alias("at")).first()
-    ended = last["at"] if last else None
-    reached = _read_reached(logs) if any(_is_loose(unit, marked) for unit in open_) else {}
+    ended = of_group.rows.agg(F.max(F.unix_micros("ended_at"))).collect()[0][0]
+    has_topic = of_group.has_topic
+    reached = _read_newest_times(logs) if _need_later_change(open_, has_topic) else {}
     times = [*(unit.newest for unit in open_), ended, *reached.values()]
     latest = max((time for time in times if time is not None), default=None)
-    late = [unit for unit in open_ if transactions.may_be_overdue(unit, latest)]
-    snapshots = _read_snapshots(logs) if late or any(u.is_snapshot for u in open_) else {}
-    shown = {t: _newest_time(logs[t]) for t in {t for unit in late for t in unit.missing} & {*logs}}
-    return GroupProgress(snapshots, min(reached.values(), default=None), latest, ended, shown)
+    late = [u for u in open_ if u.is_snapshot or transactions.may_be_overdue(u, latest)]
+    snapshots = _read_snapshots(logs) if late else {}
+    shown = {table: _read_newest_time(logs[table]) for table in _list_lacking(late, logs)}
+    horizon = min(reached.values(), default=None)
+    return GroupProgress(members, has_topic, snapshots, horizon, latest, ended, shown)
 
 
-def _is_loose(unit: Unit, marked: bool) -> bool:
-    """Whether nothing but later changes shows that a transaction has ended."""
-    return not (unit.is_snapshot or unit.ended or (marked and unit.metadata))
+def _need_later_change(units: Sequence[Unit], has_topic: bool) -> bool:
+    """Whether nothing but later changes shows that some transaction has ended."""
+    return any(not (u.is_snapshot or u.ended or (has_topic and u.metadata)) for u in units)
 
 
-def _newest_time(log: DataFrame) -> int:
+def _read_newest_time(log: DataFrame) -> int:
     """The newest commit time that a log has shown of a streamed change, in µs; 0 for none."""
-    row = _select_streamed(log).agg(F.max(F.unix_micros("_source_time")).alias("at")).first()
-    return (row["at"] or 0) if row else 0
+    newest = _select_streamed(log).agg(F.max(F.unix_micros("_source_time")))
+    return newest.collect()[0][0] or 0
 
 
 def _select_streamed(log: DataFrame) -> DataFrame:
@@ -142,7 +154,7 @@ def _select_streamed(log: DataFrame) -> DataFrame:
     return log.where((F.col("_operation") != NONE) & F.col("_snapshot").isNull())
 
 
-def _read_reached(logs: Logs) -> dict[str, int]:
+def _read_newest_times(logs: Logs) -> dict[str, int]:
     """The newest commit time that each feed has shown of a streamed change, in µs."""
     times: dict[str, int] = {}
     for log in logs.values():
@@ -153,13 +165,13 @@ def _read_reached(logs: Logs) -> dict[str, int]:
     return times
 
 
-def _read_snapshots(logs: Logs) -> dict[str, tuple[str, dict[str, bool]]]:
-    snapshots: dict[str, tuple[str, dict[str, bool]]] = {}
+def _read_snapshots(logs: Logs) -> dict[str, SnapshotProgress]:
+    snapshots: dict[str, SnapshotProgress] = {}
     for table, log in logs.items():
         snapshot = F.expr(SNAPSHOT_ID).alias("_snapshot")
         shown = log.where("_snapshot IS NOT NULL").groupBy(snapshot)
         lasts = F.coalesce(F.bool_or("_snapshot_last"), F.lit(False))
-        for row in shown.agg(F.max("_sequence").alias("at"), lasts.alias("last")).collect():
-            place, previous = snapshots.get(row["_snapshot"], (row["at"] or "", {}))
-            snapshots[row["_snapshot"]] = (place, previous | {table: row["last"]})
+        for id, place, last in shown.agg(F.max("_sequence"), lasts).collect():
+            previous = snapshots.get(id, SnapshotProgress(place or "", {}))
+            snapshots[id] = previous._replace(lasts={**previous.lasts, table: last})
     return snapshots

@@ -34,8 +34,8 @@ from silver.contract import LOG_COLUMNS
 from silver.decode.protocols.snapshot_files import day_of_sequence
 from silver.decode.spark import decode_alone
 from silver.expectations.gate import gate_changes
-from silver.groups.group_repairs import NOT_APPLIED, held_from_replay, pin_now
-from silver.groups.transactions import held_back, let_through
+from silver.groups.group_repairs import NOT_APPLIED, find_waiting_transactions, pin_current
+from silver.groups.transactions import remove_waiting, select_waiting
 from silver.run import Progress, Run, SilverTable, be_silent
 from silver.snapshot_source.snapshot_run import apply_snapshot_files
 from silver.state import fingerprint
@@ -115,7 +115,7 @@ def replay_table(table: SilverTable, wanted: Column, run_id: str) -> Replayed:
         states = read_states(table.spark, table.target)
         state = states.get(table.name, TableState())
     fingerprint.check_configuration(table.config, state.built)
-    waits = held_from_replay(table.config, states)
+    waits = find_waiting_transactions(table.config, states)
     letters = _read_unresolved(table, waits).where(wanted)
     before = log.count_reasons(letters)
     if not before:
@@ -144,11 +144,11 @@ class _Replaying(NamedTuple):
         table, tried = self.table, sum(before.values())
         few = tried <= FEW
         again = _decode_again(table, letters, state, few)
-        if self.waits and not held_back(self.waits, again).isEmpty():
+        if self.waits and not select_waiting(self.waits, again).isEmpty():
             raise TableFailed(table.name, NOT_APPLIED)
         summary = summarize(again)
         good = again.where("_reason IS NULL")
-        earlier = let_through(self.waits, log.read_log(table)).join(
+        earlier = remove_waiting(self.waits, log.read_log(table)).join(
             to_all(good.select(*IDENTITY), few), IDENTITY, "left_anti"
         )
         rows = earlier.unionByName(good, allowMissingColumns=True)
@@ -158,7 +158,7 @@ class _Replaying(NamedTuple):
         _resolve_letters(table, again, self.run_id)
         if counts or moved:
             counts = moved | {name: n + moved.get(name, 0) for name, n in counts.items()}
-            self.record(pin_now(table, self.states, after), counts)
+            self.record(pin_current(table, self.states, after), counts)
         return Replayed(table.name, tried, summary.records - sum(summary.rejected.values()))
 
     def apply_good(
@@ -233,7 +233,7 @@ def _read_unresolved(table: SilverTable, waits: Sequence[WaitingTransaction]) ->
     dead_letters.ensure_letter_table(table)
     letters = table.dead_letters.read().where("resolved_at IS NULL")
     if waits:
-        held = held_back(waits, log.read_log(table))
+        held = select_waiting(waits, log.read_log(table))
         letters = letters.join(held.select(*IDENTITY), IDENTITY, "left_anti")
     return letters.withColumn("_reason", F.col("reason"))
 

@@ -172,6 +172,6 @@ def _record_swap(
     number = max(built.batch, live.batch)
     state = built.replace(batch=number, logged=max(built.logged, live.logged, number))
     if table is not None:
-        state = group_repairs.with_rebuilt(SilverTable.at(spark, target, table), states, state)
+        state = group_repairs.pin_rebuilt(SilverTable.at(spark, target, table), states, state)
     entry = ledger.make_entry(rebuild.id, "silver", rebuild.table, datetime.now(timezone.utc))
     ledger.append_entries(spark, target, [state.done(entry, counts)])

@@ -1,22 +1,25 @@
 """Compares the snapshot files of a date with the last state: their rows as rows of the change log.
 
-Of several rows of one key the one that arrived last counts, in whichever file; an equal one is a
-repeat without a change, a different one the dead letter `duplicate_key`. A key that has only dead
-letters is not missing: it keeps its last state.
+Letters: I is a new key, U one with other values, N one without a change, D one that the files lack.
+Of several valid rows of a key the newest counts, in whichever file; an equal one is a repeat
+without a change, a different one the dead letter `duplicate_key`. A key that has only dead letters
+is not missing: it keeps its last state.
 """
 
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
 from silver.contract import DELETE, NONE, UPSERT
 from silver.snapshot_source.row_digests import (
     DIGESTS,
     KEY_DIGEST,
-    REST_DIGEST,
+    OPERATIONAL_DIGEST,
     VALUE_DIGEST,
     with_digests,
 )
@@ -24,6 +27,7 @@ from silver.storage.layout import LETTER_COLUMN
 from silver.storage.row_columns import column, has_key
 
 DUPLICATE = "duplicate_key"
+_DEAD_LETTER = "dead letter"
 
 
 class SnapshotFiles(NamedTuple):
@@ -49,119 +53,125 @@ def add_digests(changes: DataFrame, table: Table) -> DataFrame:
     return rows.withColumn(KEY_DIGEST, F.when(has_usable_key, F.col(KEY_DIGEST)))
 
 
-def select_supplied(staged: DataFrame) -> DataFrame:
-    """One row per supplied key: digests of the row that counts, null where all are dead letters.
-
-    `_winner` is the arrival of that row.
-    """
-    sound = F.when(F.col("_reason").isNull(), F.struct("_arrival", VALUE_DIGEST, REST_DIGEST))
+def select_newest_rows(staged: DataFrame) -> DataFrame:
+    """Arrival and digests of each key's newest valid row, null where all are dead letters."""
+    content = F.struct("_arrival", VALUE_DIGEST, OPERATIONAL_DIGEST)
+    valid = F.when(F.col("_reason").isNull(), content)
     keyed = staged.where(F.col(KEY_DIGEST).isNotNull()).groupBy(KEY_DIGEST)
-    last = F.col("_last")
-    return keyed.agg(F.max(sound).alias("_last")).select(
+    newest = F.col("__newest")
+    return keyed.agg(F.max(valid).alias("__newest")).select(
         KEY_DIGEST,
-        last[VALUE_DIGEST].alias("__values"),
-        last[REST_DIGEST].alias("__rest"),
-        last["_arrival"].alias("_winner"),
+        newest[VALUE_DIGEST].alias("__newest_values"),
+        newest[OPERATIONAL_DIGEST].alias("__newest_operational"),
+        newest["_arrival"].alias("__newest_arrival"),
     )
 
 
-def is_equal() -> Column:
-    """Whether a row, joined to `select_supplied`, equals the row of its key that counts."""
-    rest = F.col(REST_DIGEST).eqNullSafe(F.col("__rest"))
-    return F.coalesce((F.col(VALUE_DIGEST) == F.col("__values")) & rest, F.lit(False))
+def equals_newest() -> Column:
+    """Whether a row, joined to `select_newest_rows`, equals the newest valid row of its key."""
+    same = F.col(OPERATIONAL_DIGEST).eqNullSafe(F.col("__newest_operational"))
+    return F.coalesce((F.col(VALUE_DIGEST) == F.col("__newest_values")) & same, F.lit(False))
 
 
 def compare_rows(
-    staged: DataFrame, state: DataFrame, table: Table, files: SnapshotFiles, once: bool
+    staged: DataFrame, state: DataFrame, table: Table, files: SnapshotFiles, unique_keys: bool
 ) -> DataFrame:
     """Snapshot rows as rows of the log with `_letter`, and deletes of the keys that they lack.
-
-    Unchanged rows keep their key only.
 
     Args:
         staged: decoded and gated rows of the snapshot files with digests.
         state: the state before them.
         table: the table's configuration.
         files: the snapshot files.
-        once: whether no two rows have the same key.
+        unique_keys: whether no two rows have the same key.
     """
-    was = state.select(*[column(c).alias(_name_before(c)) for c in state.columns])
+    before = state.select(*[column(c).alias(_name_before(c)) for c in state.columns])
+    same_key = F.col(KEY_DIGEST) == column(_name_before(KEY_DIGEST))
     how = "full_outer" if files.deletes else "left"
-    came = _mark_winners(staged, once)
-    met = came.join(was, F.col(KEY_DIGEST) == column(_name_before(KEY_DIGEST)), how)
-    rows = met.withColumn("__letter", _choose_letter()).withColumn("__as", _choose_operation())
-    as_change, twin = F.when(F.col("__as") != "dead", F.col("__as")), F.col("__twin")
-    settled = {
-        "_operation": as_change,
-        "_reason": F.when(twin, F.lit(DUPLICATE)).otherwise(F.col("_reason")),
-        "_message": F.when(twin, _twin_message(table)).otherwise(F.col("_message")),
-        "_warnings": F.when(as_change == UPSERT, F.col("_warnings")),
-    }
-    gone = _of_missing(files, column(_name_before(KEY_DIGEST)))
-    gone |= {key: column(_name_before(key)) for key in table.keys}
-    kept = [field for field in staged.schema.fields if field.name not in DIGESTS]
-    columns = {field.name: settled.get(field.name, column(field.name)) for field in kept}
-    values = [name for name in columns if not name.startswith("_") and name not in table.keys]
-    columns |= {c: F.when(F.col("__as").isin(UPSERT, "dead"), column(c)) for c in values}
-    shown = [
-        _one_of(columns[field.name], gone[field.name].cast(field.dataType))
-        if field.name in gone
-        else columns[field.name]
-        for field in kept
-    ]
-    named = [one.alias(field.name) for one, field in zip(shown, kept, strict=True)]
-    return rows.select(*named, F.col("__letter").alias(LETTER_COLUMN.name))
+    rows = _mark_newest(staged, unique_keys).join(before, same_key, how)
+    rows = rows.withColumn("__letter", _choose_letter()).withColumn("__as", _choose_operation())
+    fields = [field for field in staged.schema.fields if field.name not in DIGESTS]
+    supplied = _build_supplied([field.name for field in fields], table)
+    missing = _build_missing(files, table)
+    columns = [_choose_column(field, supplied, missing).alias(field.name) for field in fields]
+    return rows.select(*columns, F.col("__letter").alias(LETTER_COLUMN.name))
 
 
-def _mark_winners(staged: DataFrame, once: bool) -> DataFrame:
-    """Marks sound rows: `__counts` on the last one of a key, `__twin` on others.
+def _mark_newest(staged: DataFrame, unique_keys: bool) -> DataFrame:
+    """Marks valid rows: `__counts` on the newest of a key, `__duplicate` on different older ones.
 
-    An earlier row that is equal to the last one has no mark.
+    An older row that is equal to the newest has no mark.
     """
-    sound = F.col("_reason").isNull() & F.col(KEY_DIGEST).isNotNull()
-    if once:
-        return staged.withColumns({"__counts": sound, "__twin": F.lit(False)})
-    rows = staged.join(select_supplied(staged), KEY_DIGEST, "left")
-    wins = F.coalesce(F.col("_arrival") == F.col("_winner"), F.lit(False))
-    return rows.withColumns({"__counts": sound & wins, "__twin": sound & ~wins & ~is_equal()})
-
-
-def _twin_message(table: Table) -> Column:
-    hidden = any(map(table.is_sensitive, table.keys))
-    key = F.lit("not shown") if hidden else F.to_json(F.struct(*[column(k) for k in table.keys]))
-    said = ": found another row of the snapshot file that came later, expected one row per key"
-    return F.concat(F.lit("key "), key, F.lit(said))
-
-
-def _one_of(present: Column, gone: Column) -> Column:
-    """A column of a supplied row, or else of a missing key."""
-    return F.when(F.col("_arrival").isNotNull(), present).otherwise(gone)
+    valid = F.col("_reason").isNull() & F.col(KEY_DIGEST).isNotNull()
+    if unique_keys:
+        return staged.withColumns({"__counts": valid, "__duplicate": F.lit(False)})
+    rows = staged.join(select_newest_rows(staged), KEY_DIGEST, "left")
+    is_newest = F.coalesce(F.col("_arrival") == F.col("__newest_arrival"), F.lit(False))
+    duplicate = valid & ~is_newest & ~equals_newest()
+    return rows.withColumns({"__counts": valid & is_newest, "__duplicate": duplicate})
 
 
 def _choose_letter() -> Column:
     """The letter of a row that counts, or of a missing key; null for other rows."""
+    is_new = column(_name_before(KEY_DIGEST)).isNull()
     same = F.col(VALUE_DIGEST) == column(_name_before(VALUE_DIGEST))
-    said = F.when(column(_name_before(KEY_DIGEST)).isNull(), "I").when(same, "N").otherwise("U")
-    return F.when(F.col("_arrival").isNull(), "D").when(F.col("__counts"), said)
+    letter = F.when(is_new, "I").when(same, "N").otherwise("U")
+    return F.when(F.col("_arrival").isNull(), "D").when(F.col("__counts"), letter)
 
 
 def _choose_operation() -> Column:
-    letter, rejected = F.col("__letter"), F.col("_reason").isNotNull() | F.col("__twin")
-    refreshed = ~F.col(REST_DIGEST).eqNullSafe(column(_name_before(REST_DIGEST)))
-    became = F.when(letter == "D", DELETE).when(rejected, "dead")
-    return became.when((letter != "N") | (letter.isNotNull() & refreshed), UPSERT).otherwise(NONE)
+    """The operation of a row, or that it is a dead letter."""
+    letter, rejected = F.col("__letter"), F.col("_reason").isNotNull() | F.col("__duplicate")
+    before = column(_name_before(OPERATIONAL_DIGEST))
+    refreshed = letter.isNotNull() & ~F.col(OPERATIONAL_DIGEST).eqNullSafe(before)
+    operation = F.when(letter == "D", DELETE).when(rejected, _DEAD_LETTER)
+    return operation.when((letter != "N") | refreshed, UPSERT).otherwise(NONE)
 
 
 def _name_before(name: str) -> str:
-    return f"__was {name}"
+    """The name that a column of the state has beside the columns of the snapshot rows."""
+    return f"__before {name}"
 
 
-def _of_missing(files: SnapshotFiles, digest: Column) -> dict[str, Column]:
+def _choose_column(
+    field: T.StructField, supplied: Mapping[str, Column], missing: Mapping[str, Column]
+) -> Column:
+    """A column of the log: that of a supplied row, or else that of the delete of a missing key."""
+    if field.name not in missing:
+        return supplied[field.name]
+    is_supplied = F.col("_arrival").isNotNull()
+    otherwise = missing[field.name].cast(field.dataType)
+    return F.when(is_supplied, supplied[field.name]).otherwise(otherwise)
+
+
+def _build_supplied(names: Sequence[str], table: Table) -> dict[str, Column]:
+    """Columns of a supplied row; an unchanged one has no values but its key."""
+    operation = F.when(F.col("__as") != _DEAD_LETTER, F.col("__as"))
+    values = {name for name in names if not name.startswith("_")} - {*table.keys}
+    has_values, duplicate = F.col("__as").isin(UPSERT, _DEAD_LETTER), F.col("__duplicate")
+    columns = {n: F.when(has_values, column(n)) if n in values else column(n) for n in names}
+    return columns | {
+        "_operation": operation,
+        "_reason": F.when(duplicate, F.lit(DUPLICATE)).otherwise(F.col("_reason")),
+        "_message": F.when(duplicate, _duplicate_message(table)).otherwise(F.col("_message")),
+        "_warnings": F.when(operation == UPSERT, F.col("_warnings")),
+    }
+
+
+def _duplicate_message(table: Table) -> Column:
+    hidden = any(map(table.is_sensitive, table.keys))
+    key = F.lit("not shown") if hidden else F.to_json(F.struct(*[column(k) for k in table.keys]))
+    problem = ": found another row of the snapshot file that came later, expected one row per key"
+    return F.concat(F.lit("key "), key, F.lit(problem))
+
+
+def _build_missing(files: SnapshotFiles, table: Table) -> dict[str, Column]:
     """Columns of the delete of a missing key, which has no record of its own.
 
     `_arrival` is the last one of the snapshot files with the key's digest.
     """
     days = F.lit((files.day - date(1970, 1, 1)).days)
+    digest = column(_name_before(KEY_DIGEST))
     return {
         "_sequence": F.lit(files.sequence),
         "_source_time": F.timestamp_seconds(days.cast("bigint") * 86_400),
@@ -169,20 +179,21 @@ def _of_missing(files: SnapshotFiles, digest: Column) -> dict[str, Column]:
         "_position": F.lit(f"snapshot file of {files.day.isoformat()}"),
         "_feed": F.lit(files.feed),
         "_feed_batch": F.lit(files.feed_batch),
-    }
+    } | {key: column(_name_before(key)) for key in table.keys}
 
 
-def last_state(changes: DataFrame, table: Table) -> DataFrame:
+def select_live_keys(changes: DataFrame, table: Table) -> DataFrame:
     """The live keys after some upserts and deletes of the log: digests and key columns."""
-    newest = select_newest_changes(changes, table).where(~F.col("_gone"))
-    return newest.drop("_gone")
+    return select_newest_changes(changes, table).where(~F.col("_gone")).drop("_gone")
 
 
 def select_newest_changes(changes: DataFrame, table: Table) -> DataFrame:
     """Digests and key columns of the newest change of each key, `_gone` where it is a delete."""
     rows = add_digests(changes.where(F.col("_operation").isin(UPSERT, DELETE)), table)
-    place = F.struct("_sequence", "_arrival")
-    said = F.struct(VALUE_DIGEST, REST_DIGEST, (F.col("_operation") == DELETE).alias("_gone"))
+    is_delete = (F.col("_operation") == DELETE).alias("_gone")
+    newest = F.max_by(
+        F.struct(VALUE_DIGEST, OPERATIONAL_DIGEST, is_delete), F.struct("_sequence", "_arrival")
+    )
     keys = [F.first(column(key)).alias(key) for key in table.keys]
-    grouped = rows.groupBy(KEY_DIGEST).agg(F.max_by(said, place).alias("_said"), *keys)
-    return grouped.select(KEY_DIGEST, "_said.*", *[column(key) for key in table.keys])
+    grouped = rows.groupBy(KEY_DIGEST).agg(newest.alias("_newest"), *keys)
+    return grouped.select(KEY_DIGEST, "_newest.*", *[column(key) for key in table.keys])

@@ -5,57 +5,58 @@ enough. JSON objects may leave out nulls, so that files in JSON are not checked.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lakehouse.config.table import Table
+from silver.changelog import schema_changes
+from silver.changelog.decoded_batch import RawBatch
 from silver.decode.columns import is_published
 from silver.state.drift import ColumnDrift, drop_of, return_of
-from silver.state.table_state import TableState
 
-CARRIED = "columns of extracts"
+FILE_COLUMNS = "columns of extracts"
 """The fingerprint's entry with the columns of the newest date, in lower case, as JSON."""
 
 
-def follow_columns(
-    table: Table, state: TableState, types: Mapping[str, str], rows: DataFrame
-) -> tuple[list[ColumnDrift], dict[str, str]]:
-    """The columns that are gone since a date or are back, and new entries of the fingerprint.
+def follow_columns(batch: RawBatch) -> None:
+    """Records the columns that the files of a date lack, or have again.
 
-    Args:
-        table: the table's configuration.
-        state: the table's state.
-        types: the business columns of the change log with their types.
-        rows: the date's rows in bronze.
+    Raises:
+        SchemaChangeRefused: a column is gone, and the table does not allow that.
     """
-    if table.feeds[0].file_format == "json":
-        return [], {}
-    headers = _read_headers(rows)
+    config = batch.table.config
+    headers = {} if config.feeds[0].file_format == "json" else _read_headers(batch.raw)
     now = set.intersection(*headers.values()) if headers else set()
     if not now:
-        return [], {}
-    before = set(json.loads(state.built.get(CARRIED) or "[]"))
-    gone = {change.column: change.kind == "drop_column" for change in state.schema_changes}
-    kept = {name: type for name, type in types.items() if is_published(table, name)}
-    drifts: list[ColumnDrift] = []
-    for name, type in kept.items():
-        lower = name.lower()
-        if lower in before and lower not in now:
-            file = next(file for file, names in headers.items() if lower not in names)
-            drifts.append(drop_of(table, name, type, file))
-        elif lower in now and gone.get(name):
-            drifts.append(return_of(name, type))
-    return drifts, {} if now == before else {CARRIED: json.dumps(sorted(now))}
+        return
+    before = set(json.loads(batch.state.built.get(FILE_COLUMNS) or "[]"))
+    drifts = list(_compare_headers(batch, headers, before))
+    batch.drifts += drifts
+    schema_changes.refuse_changes(config, drifts)
+    if now != before:
+        batch.learned[FILE_COLUMNS] = json.dumps(sorted(now))
+
+
+def _compare_headers(
+    batch: RawBatch, headers: Mapping[str, set[str]], before: set[str]
+) -> Iterator[ColumnDrift]:
+    """The published columns that files lack since this date, or that all files have again."""
+    config, kinds = batch.table.config, {c.column: c.kind for c in batch.state.schema_changes}
+    for field in batch.table.log.business:
+        name, type = field.name, field.dataType.simpleString()
+        lacking = (file for file, names in headers.items() if name.lower() not in names)
+        file = next(lacking, None)
+        if not is_published(config, name):
+            continue
+        if file is not None and name.lower() in before:
+            yield drop_of(config, name, type, file)
+        elif file is None and kinds.get(name) == "drop_column":
+            yield return_of(name, type)
 
 
 def _read_headers(rows: DataFrame) -> dict[str, set[str]]:
     """The columns of each file by its first row, in lower case; not if that is broken."""
     first = rows.where("_line = 0").select("_file", F.col("_raw").cast("string").alias("raw"))
     named = first.select("_file", F.json_object_keys("raw").alias("names")).collect()
-    return {row["_file"]: _lower_names(row["names"]) for row in named if row["names"]}
-
-
-def _lower_names(names: Iterable[str]) -> set[str]:
-    return {name.lower() for name in names}
+    return {row["_file"]: {*map(str.lower, row["names"])} for row in named if row["names"]}

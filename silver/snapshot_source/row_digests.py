@@ -15,8 +15,8 @@ from pyspark.sql import types as T
 
 from lakehouse.storage.names import quote
 
-KEY_DIGEST, VALUE_DIGEST, REST_DIGEST = "_key_digest", "_value_digest", "_rest_digest"
-DIGESTS = (KEY_DIGEST, VALUE_DIGEST, REST_DIGEST)
+KEY_DIGEST, VALUE_DIGEST, OPERATIONAL_DIGEST = "_key_digest", "_value_digest", "_rest_digest"
+DIGESTS = (KEY_DIGEST, VALUE_DIGEST, OPERATIONAL_DIGEST)
 _ZEROS_AT_THE_END = r"\.?0+\z"
 _JSON = {
     "ignoreNullFields": "false",
@@ -33,17 +33,19 @@ def with_digests(
     32 bytes each; `_rest_digest` is that of the operational columns, null without any. Columns with
     an underscore in front are silver's own and are part of no digest.
     """
-    fields = [field for field in rows.schema if not field.name.startswith("_")]
-    values = [f for f in fields if f.name not in keys and f.name not in operational]
-    named = [field for field in fields if field.name in keys]
-    rest = [field for field in fields if field.name in operational]
-    aside = hash_fields(rest) if rest else F.lit(None).cast("binary")
-    return rows.withColumns(
-        {KEY_DIGEST: hash_fields(named), VALUE_DIGEST: hash_fields(values), REST_DIGEST: aside}
-    )
+    fields = {field.name: field for field in rows.schema if not field.name.startswith("_")}
+    columns = {
+        KEY_DIGEST: fields.keys() & {*keys},
+        VALUE_DIGEST: fields.keys() - {*keys, *operational},
+        OPERATIONAL_DIGEST: fields.keys() & {*operational},
+    }
+    digests = {name: _hash_fields([fields[c] for c in of]) for name, of in columns.items()}
+    if not columns[OPERATIONAL_DIGEST]:
+        digests[OPERATIONAL_DIGEST] = F.lit(None).cast("binary")
+    return rows.withColumns(digests)
 
 
-def hash_fields(fields: Collection[T.StructField]) -> Column:
+def _hash_fields(fields: Collection[T.StructField]) -> Column:
     """SHA-256 of the columns' values, the same for equal values in whatever order of columns."""
     parts = (_write_field(field) for field in sorted(fields, key=lambda field: field.name))
     return F.unhex(F.sha2(F.concat(F.lit(""), *parts), 256))

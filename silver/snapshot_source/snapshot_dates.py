@@ -4,7 +4,7 @@ Dates are compared in order. After one that arrives late, or gets more files, th
 compared again, so that the outcome is the same as if files had arrived in order.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
@@ -21,8 +21,8 @@ from silver.run import SilverTable
 from silver.state.table_state import SnapshotDay, TableState
 
 
-class Pending(NamedTuple):
-    """A date to compare: its newest ingest batch, and those that have its rows (None: any)."""
+class PendingDate(NamedTuple):
+    """A date to compare: its newest ingest batch, and the batches to read (None: all)."""
 
     day: date | None
     newest: int
@@ -42,7 +42,18 @@ def compared_since(days: Days, day: date) -> list[date]:
     return [at for at, entry in days.items() if entry.batch is not None and at and at >= day]
 
 
-def list_pending(table: SilverTable, days: Days, done: int, newest: int) -> list[Pending]:
+def find_last_batch(days: Iterable[SnapshotDay]) -> int:
+    """The newest batch of the log that compared one of these dates; 0 without any."""
+    return max((day.batch or 0 for day in days), default=0)
+
+
+def find_read_batch(days: Days, day: date | None) -> int:
+    """The newest ingest batch of a date that was compared; 0 without any."""
+    entry = days.get(day)
+    return 0 if entry is None or entry.batch is None else entry.feed_batch
+
+
+def list_pending(table: SilverTable, days: Days, done: int, newest: int) -> list[PendingDate]:
     """The dates to compare, in order; files of no date first.
 
     Args:
@@ -56,18 +67,19 @@ def list_pending(table: SilverTable, days: Days, done: int, newest: int) -> list
     grouped = rows.groupBy(day.alias("day")).agg(
         F.max("_batch").alias("newest"), F.collect_set("_batch").alias("batches")
     )
-    arrived = {row["day"]: Pending(*row) for row in grouped.collect()}
+    arrived = {row["day"]: PendingDate(*row) for row in grouped.collect()}
+    # A date that was compared before is read in full, from whichever ingest batches.
     new = [
-        _widen_to_all_batches(one, days)
-        for one in arrived.values()
-        if one.newest > _find_read_batch(days, one.day)
+        pending._replace(batches=None) if pending.day in days else pending
+        for pending in arrived.values()
+        if pending.newest > find_read_batch(days, pending.day)
     ]
     again = [
-        Pending(at, newest, None)
+        PendingDate(at, newest, None)
         for at, entry in days.items()
         if entry.batch is None and at not in arrived
     ]
-    return sorted([*new, *again], key=lambda one: one.day or date.min)
+    return sorted([*new, *again], key=lambda pending: pending.day or date.min)
 
 
 def effective_date(file: Column, table: Table) -> Column:
@@ -102,16 +114,6 @@ def refuse_unreadable(table: SilverTable, day: date | None) -> None:
         raise TableFailed(table.name, f"{message}; replace or remove them and run again")
 
 
-def _find_read_batch(days: Days, day: date | None) -> int:
-    entry = days.get(day)
-    return 0 if entry is None or entry.batch is None else entry.feed_batch
-
-
-def _widen_to_all_batches(one: Pending, days: Days) -> Pending:
-    """A date that was compared before is read in full, from whichever ingest batches."""
-    return one._replace(batches=None) if one.day in days else one
-
-
 class RowKind(NamedTuple):
     """Rows of one batch that are alike: how many, and their newest ingest batch."""
 
@@ -124,8 +126,8 @@ class RowKind(NamedTuple):
     feed_batch: int
 
 
-def row_kinds(table: SilverTable, applied: int) -> list[RowKind]:
-    """The kinds of log rows above a batch, in order of their batches, by one query.
+def read_row_kinds(table: SilverTable, applied: int) -> list[RowKind]:
+    """The kinds of log rows above the batch `applied`, in order of their batches, by one query.
 
     Grouped by columns of a few values each, which needs no sorting.
     """
@@ -137,12 +139,12 @@ def row_kinds(table: SilverTable, applied: int) -> list[RowKind]:
     return sorted((RowKind(*row) for row in counted.collect()), key=lambda kind: kind.batch)
 
 
-def count_kinds(kinds: Sequence[RowKind], days: Days, applied: int) -> dict[str, int]:
-    """The counts of a run that applied these kinds, above a batch."""
+def count_outcomes(kinds: Sequence[RowKind], days: Days, applied: int) -> dict[str, int]:
+    """The counts of a run that applied these kinds of rows, above the batch `applied`."""
     counts: dict[str, int] = {"records": 0}
-    for one in kinds:
-        kind = f"dead_letter:{one.reason}" if one.reason else str(one.letter or "duplicate")
-        counts[kind] = counts.get(kind, 0) + one.records
-        counts["records"] += 0 if one.letter == "D" else one.records
-    new = [day.not_supplied or 0 for day in days.values() if (day.batch or 0) > applied]
-    return counts | ({"X": sum(new)} if sum(new) else {})
+    for kind in kinds:
+        outcome = f"dead_letter:{kind.reason}" if kind.reason else str(kind.letter or "duplicate")
+        counts[outcome] = counts.get(outcome, 0) + kind.records
+        counts["records"] += 0 if kind.letter == "D" else kind.records
+    lacking = sum(day.not_supplied or 0 for day in days.values() if (day.batch or 0) > applied)
+    return counts | ({"X": lacking} if lacking else {})

@@ -5,6 +5,7 @@ the change log. That batch replaces everything there from its date on: usually n
 later dates where it arrives late or gets more files. These are compared again.
 """
 
+from datetime import date
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Observation
@@ -12,7 +13,6 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.errors import SchemaChangeRefused
-from silver.changelog import schema_changes
 from silver.changelog.decoded_batch import RawBatch, write_decoded
 from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
 from silver.decode.protocols.snapshot_files import sequence_of_day
@@ -23,16 +23,18 @@ from silver.snapshot_source.comparison import (
     SnapshotFiles,
     add_digests,
     compare_rows,
-    is_equal,
-    select_supplied,
+    equals_newest,
+    select_newest_rows,
 )
 from silver.snapshot_source.extract_columns import follow_columns
 from silver.snapshot_source.row_digests import KEY_DIGEST
 from silver.snapshot_source.snapshot_dates import (
-    Pending,
+    Days,
+    PendingDate,
     days_of,
     effective_date,
     feed_of,
+    find_read_batch,
     read_feed,
 )
 from silver.snapshot_source.snapshot_state import ComparedFiles
@@ -43,32 +45,33 @@ from silver.storage.layout import DIGEST_COLUMNS, LETTER_COLUMN
 from silver.storage.row_columns import column, hash_change, to_all
 
 # So many keys, or whole records, can be sent to every task.
-FEW, FEW_RECORDS = 100_000, 1_000
+FEW_KEYS, FEW_RECORDS = 100_000, 1_000
 STAGED = "_staged"
 """The suffix of the table that the snapshot rows are compared from."""
 
 
 class CountedRows(NamedTuple):
-    """Supplied keys, those with some sound row, rows with a key, and the sound ones among them.
+    """Counts of the staged rows; rows that are no dead letters are valid.
 
-    `arrival` is the last sound row's; None without any. `unread` are rows without a readable key.
+    `rows` and `valid` are those with a key, `unread` dead letters without a readable key. `arrival`
+    is that of the last valid row; None without any.
     """
 
     keys: int
-    believed: int
+    valid_keys: int
     rows: int
-    sound: int
+    valid: int
     arrival: str | None
     unread: int
 
     @property
-    def once(self) -> bool:
+    def unique_keys(self) -> bool:
         """Whether every key has one row."""
         return self.rows == self.keys
 
 
 def append_snapshot_files(
-    run: Run, table: SilverTable, pending: Pending, state: TableState
+    run: Run, table: SilverTable, pending: PendingDate, state: TableState
 ) -> tuple[TableState, ComparedFiles | None]:
     """Adds the files of one date to the log as its next batch.
 
@@ -83,62 +86,42 @@ def append_snapshot_files(
     """
     batch = RawBatch(table, state, _read_rows(table, pending))
     try:
-        _follow_columns(batch, pending)
+        if pending.day is not None:
+            follow_columns(batch)
         staged = _stage_rows(batch)
     except SchemaChangeRefused:
         run.noted[table.name] = batch.build_state_after(run.id)
         raise
-    came = _compare_rows(batch, staged, pending)
-    return batch.build_state_after(run.id).replace(logged=state.logged + 1), came
+    compared = _log_rows(batch, staged, pending)
+    return batch.build_state_after(run.id).replace(logged=state.logged + 1), compared
 
 
-def _follow_columns(batch: RawBatch, pending: Pending) -> None:
-    """Records the columns that the files of a date lack; nothing for files of no date.
-
-    Raises:
-        SchemaChangeRefused: a column is gone, and the table does not allow that.
-    """
-    if pending.day is None:
-        return
-    config = batch.table.config
-    types = {f.name: f.dataType.simpleString() for f in batch.table.log.business}
-    drifts, learned = follow_columns(config, batch.state, types, batch.raw)
-    batch.drifts += drifts
-    schema_changes.refuse_changes(config, drifts)
-    batch.learned |= learned
-
-
-def _compare_rows(batch: RawBatch, staged: DataFrame, pending: Pending) -> ComparedFiles | None:
+def _log_rows(batch: RawBatch, staged: DataFrame, pending: PendingDate) -> ComparedFiles | None:
     """Writes the staged rows to the log as what they change."""
     table, number, days = batch.table, batch.state.logged + 1, days_of(batch.state)
-    previous = days.get(pending.day)
-    read = previous.feed_batch if previous is not None and previous.batch is not None else 0
-    counts = _count_rows(staged)
-    waits = previous is not None and bool(previous.unread_lines)
-    if pending.day is None or not counts.believed or (not waits and _repeats_only(staged, read)):
-        new = staged.where(F.col("_feed_batch") > read)
-        _write_log(table, _to_unchanged_rows(new, table.config), number, None)
+    config, counts = table.config, _count_rows(staged)
+    if pending.day is None or not counts.valid_keys or _has_repeats_only(staged, days, pending.day):
+        new = staged.where(F.col("_feed_batch") > find_read_batch(days, pending.day))
+        _write_log(table, _to_unchanged_rows(new, config), number, None)
         return None
-    config, sequence = table.config, sequence_of_day(pending.day)
     is_full = config.feeds[0].mode == "full"
-    unread = UnreadLines(0, [])
-    if is_full and counts.unread:
-        unread = find_unread_lines(staged, config)
-    deletes, arrival = is_full and not unread.lines, str(counts.arrival)
-    feed = feed_of(config)
+    unread = find_unread_lines(staged, config) if is_full and counts.unread else UnreadLines(0, [])
+    sequence, feed = sequence_of_day(pending.day), feed_of(config)
+    arrival, deletes = str(counts.arrival), is_full and not unread.lines
     files = SnapshotFiles(pending.day, sequence, arrival, feed, pending.newest, deletes)
-    state = _state_before(table, batch.state, staged, files)
-    if not is_full and counts.rows <= FEW:
+    state = _read_state_before(table, days, pending.day, staged)
+    if not is_full and counts.rows <= FEW_KEYS:
         state = state.join(F.broadcast(staged.select(KEY_DIGEST)), KEY_DIGEST, "left_semi")
-    rows = compare_rows(staged, state, config, files, counts.once)
-    repeated = counts.sound - counts.believed
+    rows = compare_rows(staged, state, config, files, counts.unique_keys)
+    repeated = counts.valid - counts.valid_keys
     if repeated > 0:
         rows = _with_raw(rows, batch.raw, repeated <= FEW_RECORDS)
     _write_log(table, rows, number, sequence)
-    return ComparedFiles(number, staged, counts.once, counts.believed == counts.keys, unread)
+    has_all = counts.valid_keys == counts.keys
+    return ComparedFiles(number, staged, counts.unique_keys, has_all, unread)
 
 
-def _read_rows(table: SilverTable, pending: Pending) -> DataFrame:
+def _read_rows(table: SilverTable, pending: PendingDate) -> DataFrame:
     day = F.lit(pending.day.isoformat() if pending.day else None).cast("date")
     rows = read_feed(table).where(F.col("_batch") <= pending.newest)
     if pending.batches is not None:
@@ -179,49 +162,52 @@ class _Staged(NamedTuple):
         return int(self.seen.get["unlike"])
 
 
-def _repeats_only(staged: DataFrame, read: int) -> bool:
-    """Whether the rows above ingest batch `read` equal the rows that count among the others."""
-    if not read:
+def _has_repeats_only(staged: DataFrame, days: Days, day: date) -> bool:
+    """Whether the rows that came since the date was compared equal the newest ones before.
+
+    False as well while lines without a readable key keep back its deletes.
+    """
+    read = find_read_batch(days, day)
+    if not read or days[day].unread_lines:
         return False
-    old = select_supplied(staged.where(F.col("_feed_batch") <= read))
+    old = select_newest_rows(staged.where(F.col("_feed_batch") <= read))
     new = staged.where(F.col("_feed_batch") > read).join(old, KEY_DIGEST, "left")
-    return new.where(F.col("_reason").isNotNull() | ~is_equal()).isEmpty()
+    return new.where(F.col("_reason").isNotNull() | ~equals_newest()).isEmpty()
 
 
 def _count_rows(staged: DataFrame) -> CountedRows:
     """Counts the staged rows by their digests."""
-    sound, keyed = F.col("_reason").isNull(), staged.where(F.col(KEY_DIGEST).isNotNull())
-    by_key = keyed.groupBy(KEY_DIGEST).agg(
-        F.count(F.lit(1)).alias("rows"), F.count_if(sound).alias("sound")
+    valid, has_key = F.col("_reason").isNull(), F.col(KEY_DIGEST).isNotNull()
+    by_key = (
+        staged.where(has_key)
+        .groupBy(KEY_DIGEST)
+        .agg(F.count(F.lit(1)).alias("rows"), F.count_if(valid).alias("valid"))
     )
     counts = by_key.agg(
         F.count(F.lit(1)).alias("keys"),
-        F.count_if(F.col("sound") > 0).alias("believed"),
+        F.count_if(F.col("valid") > 0).alias("valid_keys"),
         F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
-        F.coalesce(F.sum("sound"), F.lit(0)).alias("sound"),
+        F.coalesce(F.sum("valid"), F.lit(0)).alias("valid"),
     )
-    has_key = F.col(KEY_DIGEST).isNotNull()
     last = staged.agg(
-        F.max(F.when(sound & has_key, F.col("_arrival"))).alias("arrival"),
-        F.count_if(~has_key & ~sound).alias("unread"),
+        F.max(F.when(valid & has_key, F.col("_arrival"))).alias("arrival"),
+        F.count_if(~has_key & ~valid).alias("unread"),
     )
     return CountedRows(*counts.crossJoin(last).collect()[0])
 
 
-def _state_before(
-    table: SilverTable, state: TableState, staged: DataFrame, files: SnapshotFiles
-) -> DataFrame:
+def _read_state_before(table: SilverTable, days: Days, day: date, staged: DataFrame) -> DataFrame:
     """The live keys before a date, with their digests; no rows before the first date."""
-    before = snapshot_state.read_state_before(table, days_of(state), files.day)
+    before = snapshot_state.read_state_before(table, days, day)
     columns = [*[c.name for c in DIGEST_COLUMNS], *table.config.keys]
     return staged.limit(0).select(*map(column, columns)) if before is None else before
 
 
 def _with_raw(rows: DataFrame, raw: DataFrame, few: bool) -> DataFrame:
     """Adds the raw record to dead letters that only the comparison found."""
-    twins = rows.where(F.col("_reason") == DUPLICATE).select("_arrival")
+    duplicates = rows.where(F.col("_reason") == DUPLICATE).select("_arrival")
     records = raw.select("_arrival", F.col("_raw").alias("__raw"))
-    matching = records.join(twins, "_arrival", "left_semi")
+    matching = records.join(duplicates, "_arrival", "left_semi")
     joined = rows.join(to_all(matching, few), "_arrival", "left")
     filled = joined.withColumn("_raw", F.coalesce("_raw", "__raw"))
     return filled.select(*[column(c) for c in rows.columns])
@@ -234,8 +220,8 @@ def _to_unchanged_rows(staged: DataFrame, table: Table) -> DataFrame:
         for c in staged.columns
         if not c.startswith("_")
     ]
-    sound = F.when(F.col("_reason").isNull(), NONE).alias("_operation")
-    layer = [sound if c.name == "_operation" else F.col(c.name) for c in GATED_COLUMNS]
+    operation = F.when(F.col("_reason").isNull(), NONE).alias("_operation")
+    layer = [operation if c.name == "_operation" else F.col(c.name) for c in GATED_COLUMNS]
     letter = F.lit(None).cast("string").alias(LETTER_COLUMN.name)
     return staged.select(*emptied, *layer, letter)
 

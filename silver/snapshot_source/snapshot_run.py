@@ -18,14 +18,15 @@ from silver.fold.order_key import make_order, order_literal
 from silver.run import Run, SilverTable
 from silver.snapshot_source import snapshot_state
 from silver.snapshot_source.snapshot_dates import (
-    Pending,
+    PendingDate,
     RowKind,
-    count_kinds,
+    count_outcomes,
     days_of,
     feed_of,
+    find_last_batch,
     list_pending,
+    read_row_kinds,
     refuse_unreadable,
-    row_kinds,
 )
 from silver.snapshot_source.snapshot_log import append_snapshot_files
 from silver.snapshot_source.snapshot_state import ComparedFiles
@@ -54,18 +55,18 @@ def apply_snapshot_files(
     fingerprint.check_types(table.config, table.log.business)
     feed = feed_of(table.config)
     done, reach = state.positions.get(feed, 0), newest.get(feed, 0)
-    settled = min(state.batch, max((day.batch or 0 for day in state.days), default=0))
-    state, counted = _apply_log(run, table, state, row_kinds(table, settled), None)
+    applied = min(state.batch, find_last_batch(state.days))
+    state, counted = _apply_log(run, table, state, read_row_kinds(table, applied), None)
     days = [replace(d, feed_batch=0) if d.effective_date in again else d for d in state.days]
     state = state.replace(days=days)
-    asked = [Pending(day, reach, None) for day in sorted(again)]
-    while left := asked or list_pending(table, days_of(state), done, reach):
-        asked = asked[1:]
-        refuse_unreadable(table, left[0].day)
-        state, came = append_snapshot_files(run, table, left[0], state)
-        state, new = _apply_log(run, table, state, row_kinds(table, state.batch), came)
-        if came is not None and came.unread.repaired:
-            dead_letters.resolve_files(table, came.unread.repaired, run.id)
+    requested = [PendingDate(day, reach, None) for day in sorted(again)]
+    while pending := requested or list_pending(table, days_of(state), done, reach):
+        requested = requested[1:]
+        refuse_unreadable(table, pending[0].day)
+        state, compared = append_snapshot_files(run, table, pending[0], state)
+        state, new = _apply_log(run, table, state, read_row_kinds(table, state.batch), compared)
+        if compared is not None and compared.unread.repaired:
+            dead_letters.resolve_files(table, compared.unread.repaired, run.id)
         counted = sum_counts(counted, new)
     return TableResult(state.at({feed: reach}), counted)
 
@@ -75,15 +76,19 @@ def _apply_log(
     table: SilverTable,
     state: TableState,
     kinds: Sequence[RowKind],
-    came: ComparedFiles | None,
+    compared: ComparedFiles | None,
 ) -> tuple[TableState, dict[str, int]]:
-    """Applies what the log holds above the batch of `state`.
+    """Applies what the log holds above the batch of `state`; records its dates before.
 
     The table is recomputed where it holds changes of the same date or a later one: the comparison
     with the state before may differ now.
     """
-    state = _settle_dates(run, table, state, kinds, came)
-    newest = max((day.batch or 0 for day in state.days), default=0)
+    days = snapshot_state.update_dates(table, days_of(state), kinds, compared)
+    newest = find_last_batch(days.values())
+    after = state.replace(days=[*days.values()], logged=max(state.logged, newest))
+    if after != state:
+        ledger.append_entries(table.spark, table.target, [after.begun(run.id, table.name)])
+        state = after
     if newest <= state.batch:
         return state, {}
     new = [kind for kind in kinds if state.batch < kind.batch <= newest]
@@ -91,24 +96,8 @@ def _apply_log(
     anew = oldest is not None and _reaches_back(table, oldest)
     batch = Batch.of_log(table, state, state.replace(logged=newest, waits=None))
     done = run_table(run, dataclasses.replace(batch, anew=anew))
-    counted = count_kinds(new, days_of(state), state.batch)
+    counted = count_outcomes(new, days_of(state), state.batch)
     return done.state.replace(logged=max(state.logged, newest)), counted
-
-
-def _settle_dates(
-    run: Run,
-    table: SilverTable,
-    state: TableState,
-    kinds: Sequence[RowKind],
-    came: ComparedFiles | None,
-) -> TableState:
-    """The state with the dates that the log holds, which is recorded for the next date."""
-    days = snapshot_state.settle_dates(table, days_of(state), kinds, came)
-    logged = max([state.logged, *(day.batch or 0 for day in days.values())])
-    settled = state.replace(days=[*days.values()], logged=logged)
-    if settled != state:
-        ledger.append_entries(table.spark, table.target, [settled.begun(run.id, table.name)])
-    return settled
 
 
 def _reaches_back(table: SilverTable, oldest: str) -> bool:

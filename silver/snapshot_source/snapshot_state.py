@@ -19,9 +19,9 @@ from silver.changelog import log
 from silver.contract import DELETE, UPSERT
 from silver.decode.protocols.snapshot_files import day_of_sequence, sequence_of_day
 from silver.run import SilverTable
-from silver.snapshot_source.comparison import add_digests, last_state, select_newest_changes
-from silver.snapshot_source.row_digests import DIGESTS, KEY_DIGEST, REST_DIGEST, VALUE_DIGEST
-from silver.snapshot_source.snapshot_dates import Days, RowKind, compared_since
+from silver.snapshot_source.comparison import add_digests, select_live_keys, select_newest_changes
+from silver.snapshot_source.row_digests import DIGESTS, KEY_DIGEST, OPERATIONAL_DIGEST, VALUE_DIGEST
+from silver.snapshot_source.snapshot_dates import Days, RowKind, compared_since, find_last_batch
 from silver.snapshot_source.unread_lines import UnreadLines, find_unread_lines
 from silver.state.table_state import SnapshotDay
 from silver.storage import layout
@@ -35,14 +35,14 @@ MUCH = 0.2
 class ComparedFiles(NamedTuple):
     """The snapshot rows that a batch of the log was made of, with their digests.
 
-    `once`: no two rows have the same key. `whole`: every key has a sound row. `unread` are lines
-    without a readable key: as long as there are some, nothing is deleted.
+    `unique_keys`: no two rows have the same key. `all_valid`: every key has a valid row. `unread`
+    are lines without a readable key: as long as there are some, nothing is deleted.
     """
 
     batch: int
     rows: DataFrame
-    once: bool
-    whole: bool
+    unique_keys: bool
+    all_valid: bool
     unread: UnreadLines
 
 
@@ -56,14 +56,14 @@ def read_state_before(table: SilverTable, days: Days, day: date) -> DataFrame | 
     if not compared_since(days, day):
         return table.digests.read()
     earlier = log.read_log(table).where(F.col("_sequence") < sequence_of_day(day))
-    return last_state(earlier, table.config)
+    return select_live_keys(earlier, table.config)
 
 
-def settle_dates(
+def update_dates(
     table: SilverTable,
     days: Mapping[date | None, SnapshotDay],
     kinds: Sequence[RowKind],
-    came: ComparedFiles | None = None,
+    compared: ComparedFiles | None,
 ) -> Mapping[date | None, SnapshotDay]:
     """Brings the digests and the list of dates up to the log; returns that list.
 
@@ -73,45 +73,42 @@ def settle_dates(
         table: the table.
         days: the dates of the table's state.
         kinds: what the log holds, at least above those dates' batches.
-        came: the rows of its newest batch, where this run has written it.
+        compared: the rows of its newest batch, where this run has written it.
     """
-    settled = max((day.batch or 0 for day in days.values()), default=0)
-    new = [kind for kind in kinds if kind.batch > settled]
+    newest = find_last_batch(days.values())
+    new = [kind for kind in kinds if kind.batch > newest]
     if not new:
         return days
-    sequence = max((kind.sequence for kind in new if kind.sequence), default=None)
-    at = None if sequence is None else day_of_sequence(sequence)
-    mode, read = str(table.config.feeds[0].mode), max(kind.feed_batch for kind in new)
-    previous = days.get(at, SnapshotDay(at, mode, None, 0))
-    day = structs.replace(previous, mode=mode, batch=new[-1].batch, feed_batch=read)
-    if at is not None and any(kind.letter for kind in new):
-        not_supplied = _bring_up(table, days, at, new, came)
-        day = structs.replace(day, not_supplied=not_supplied, unread_lines=None)
+    day = _build_day(days, new, str(table.config.feeds[0].mode))
+    at = day.effective_date
+    if at is None:
+        return {**days, at: day}
+    if any(kind.letter for kind in new):
+        rows = log.read_log(table).where(F.col("_batch") > newest)
+        _update_digests(table, rows, new, compared, anew=bool(compared_since(days, at)))
+        day = structs.replace(day, not_supplied=_count_missing(table, rows), unread_lines=None)
         days = {**days, **_to_compare_anew(days, at)}
-    if at is not None and mode == "full" and any(kind.reason for kind in new):
-        day = structs.replace(day, unread_lines=_count_unread(table, at, came))
+    if day.mode == "full" and any(kind.reason for kind in new):
+        day = structs.replace(day, unread_lines=_count_unread(table, at, compared))
     return {**days, at: day}
 
 
-def _bring_up(
-    table: SilverTable, days: Days, day: date, new: Sequence[RowKind], came: ComparedFiles | None
-) -> int | None:
-    """Brings the digests up to the newest batch; returns how many live keys a delta lacks."""
-    settled = max((each.batch or 0 for each in days.values()), default=0)
-    rows = log.read_log(table).where(F.col("_batch") > settled)
-    changes = sum(kind.records for kind in new if kind.operation in (UPSERT, DELETE))
-    if compared_since(days, day):
-        _ensure_digests(table, rows)
-        _recompute_digests(table)
-    else:
-        _refresh_digests(table, rows, came, changes)
+def _build_day(days: Days, new: Sequence[RowKind], mode: str) -> SnapshotDay:
+    """The entry of the date whose rows are the newest of the log."""
+    sequence = max(kind.sequence or "" for kind in new)
+    at = day_of_sequence(sequence) if sequence else None
+    read = max(kind.feed_batch for kind in new)
+    previous = days.get(at, SnapshotDay(at, mode, None, 0))
+    return structs.replace(previous, mode=mode, batch=new[-1].batch, feed_batch=read)
+
+
+def _count_missing(table: SilverTable, rows: DataFrame) -> int | None:
+    """How many live keys are not among the log rows of a delta; None for a full snapshot."""
     if table.config.feeds[0].mode != "delta":
         return None
-    carried = add_digests(
-        rows.select("_reason", *[column(key) for key in table.config.keys]), table.config
-    )
-    live = table.digests.read().join(carried.select(KEY_DIGEST), KEY_DIGEST, "left_anti")
-    return live.count()
+    keys = [column(key) for key in table.config.keys]
+    supplied = add_digests(rows.select("_reason", *keys), table.config).select(KEY_DIGEST)
+    return table.digests.read().join(supplied, KEY_DIGEST, "left_anti").count()
 
 
 def _to_compare_anew(days: Days, day: date) -> dict[date | None, SnapshotDay]:
@@ -120,9 +117,9 @@ def _to_compare_anew(days: Days, day: date) -> dict[date | None, SnapshotDay]:
     return {at: structs.replace(days[at], batch=None, feed_batch=0) for at in later}
 
 
-def _count_unread(table: SilverTable, day: date, came: ComparedFiles | None) -> int | None:
-    if came is not None:
-        return came.unread.lines or None
+def _count_unread(table: SilverTable, day: date, compared: ComparedFiles | None) -> int | None:
+    if compared is not None:
+        return compared.unread.lines or None
     of_day = log.read_log(table).where(F.col("_sequence") == F.lit(sequence_of_day(day)))
     return find_unread_lines(of_day, table.config).lines or None
 
@@ -134,52 +131,53 @@ def _ensure_digests(table: SilverTable, rows: DataFrame) -> bool:
     return layout.ensure_table(table.digests, keys, DIGEST_COLUMNS)
 
 
-def _recompute_digests(table: SilverTable) -> None:
-    """Writes the digests anew from the whole log."""
-    layout.load_rows(table.digests, last_state(log.read_log(table), table.config), anew=True)
-
-
-def _refresh_digests(
-    table: SilverTable, rows: DataFrame, came: ComparedFiles | None, changes: int
+def _update_digests(
+    table: SilverTable,
+    rows: DataFrame,
+    new: Sequence[RowKind],
+    compared: ComparedFiles | None,
+    anew: bool,
 ) -> None:
-    """Brings the digests up to `rows`, the newest batch of the log."""
-    created, config = _ensure_digests(table, rows), table.config
-    held = table.digests.read()
-    if created and (came is None or came.batch > 1):
-        _recompute_digests(table)
-    elif came is not None and (created or changes >= MUCH * held.count()):
-        layout.load_rows(table.digests, build_state_after(held, came, config), anew=True)
+    """Brings the digests up to `rows`, the newest batch of the log, or computes them `anew`."""
+    config, created = table.config, _ensure_digests(table, rows)
+    before = table.digests.read()
+    changes = sum(kind.records for kind in new if kind.operation in (UPSERT, DELETE))
+    if anew or (created and (compared is None or compared.batch > 1)):
+        layout.load_rows(table.digests, select_live_keys(log.read_log(table), config), anew=True)
+    elif compared is not None and (created or changes >= MUCH * before.count()):
+        after = _build_digests_after(before, compared, config)
+        layout.load_rows(table.digests, after, anew=True)
     else:
         source = to_all(select_newest_changes(rows, config), changes <= FEW)
-        execute_with_rows(table.spark, merge_sql(table.digests.name, config.keys), source)
+        execute_with_rows(table.spark, _render_merge(table.digests.name, config.keys), source)
 
 
-def build_state_after(held: DataFrame, came: ComparedFiles, table: Table) -> DataFrame:
-    """The state after the rows `came`; `held` is the one before.
+def _build_digests_after(before: DataFrame, compared: ComparedFiles, table: Table) -> DataFrame:
+    """The digests after a date is compared; `before` are those before.
 
     A delta adds and replaces keys, and so does a full snapshot with lines without a readable key;
-    other full ones replace everything. A supplied key without a sound row keeps its old digests.
+    other full ones replace everything. A supplied key without a valid row keeps its old digests.
     """
-    supplied = _select_valid_rows(came, table).select(*held.columns)
-    if table.feeds[0].mode == "delta" or came.unread.lines:
-        return supplied.unionByName(held.join(supplied, KEY_DIGEST, "left_anti"))
-    if came.whole:
+    supplied = _select_newest_rows(compared, table).select(*before.columns)
+    not_replaced = before.join(supplied, KEY_DIGEST, "left_anti")
+    if table.feeds[0].mode == "delta" or compared.unread.lines:
+        return supplied.unionByName(not_replaced)
+    if compared.all_valid:
         return supplied
-    kept = held.join(came.rows, KEY_DIGEST, "left_semi").join(supplied, KEY_DIGEST, "left_anti")
-    return supplied.unionByName(kept)
+    return supplied.unionByName(not_replaced.join(compared.rows, KEY_DIGEST, "left_semi"))
 
 
-def _select_valid_rows(came: ComparedFiles, table: Table) -> DataFrame:
-    """Digests and key columns of the row that counts, for each key with a sound row."""
-    sound = came.rows.where(F.col("_reason").isNull() & F.col(KEY_DIGEST).isNotNull())
-    if came.once:
-        return sound
-    said = F.struct(VALUE_DIGEST, REST_DIGEST, *[column(key) for key in table.keys])
-    last = sound.groupBy(KEY_DIGEST).agg(F.max_by(said, "_arrival").alias("_said"))
-    return last.select(KEY_DIGEST, "_said.*")
+def _select_newest_rows(compared: ComparedFiles, table: Table) -> DataFrame:
+    """Digests and key columns of each key's newest valid row."""
+    valid = compared.rows.where(F.col("_reason").isNull() & F.col(KEY_DIGEST).isNotNull())
+    if compared.unique_keys:
+        return valid
+    content = F.struct(VALUE_DIGEST, OPERATIONAL_DIGEST, *[column(key) for key in table.keys])
+    newest = F.max_by(content, "_arrival").alias("_newest")
+    return valid.groupBy(KEY_DIGEST).agg(newest).select(KEY_DIGEST, "_newest.*")
 
 
-def merge_sql(name: str, keys: list[str]) -> str:
+def _render_merge(name: str, keys: list[str]) -> str:
     """The MERGE INTO text; the source is the placeholder `{rows}`."""
     values = [digest for digest in DIGESTS if digest != KEY_DIGEST]
     return (

@@ -18,7 +18,7 @@ from lakehouse.config.table import Table
 from silver.storage.row_columns import column, has_key
 
 _AROUND_NAMES = r'^[\s"\x{feff}]+|[\s"]+$'
-_FILE = 14
+_FILE_DIGITS = 14
 """How many digits of an `_arrival` are the batch and the file (`bronze.files.batches`)."""
 
 
@@ -38,7 +38,7 @@ def find_unread_lines(rows: DataFrame, table: Table) -> UnreadLines:
     """
     placed = rows.withColumns(
         {
-            "__file": F.substring("_arrival", 1, _FILE),
+            "__file": F.substring("_arrival", 1, _FILE_DIGITS),
             "__path": F.regexp_extract("_position", r"^(.*):[^:]*$", 1),
             "__unread": F.col("_reason").isNotNull() & ~has_key(table) & ~_is_header(rows, table),
         }
@@ -67,18 +67,21 @@ def _is_header(rows: DataFrame, table: Table) -> Column:
 
 
 def _is_repaired(broken: Row, files: Sequence[Row], rows: DataFrame, table: Table) -> bool:
-    whole = [f for f in files if f["__file"] > broken["__file"] and not f["unread"]]
-    if any(file["__path"] == broken["__path"] for file in whole):
+    """Whether a later file of the date, without such lines, replaces a broken one."""
+    later = [f for f in files if f["__file"] > broken["__file"] and not f["unread"]]
+    if any(file["__path"] == broken["__path"] for file in later):
         return True
     readable = broken["rows"] - broken["unread"]
     return any(
         file["rows"] >= max(readable, 1) and _has_all_keys(file, broken, rows, table)
-        for file in whole
+        for file in later
     )
 
 
 def _has_all_keys(file: Row, broken: Row, rows: DataFrame, table: Table) -> bool:
     keys = F.to_json(F.struct(*[column(k) for k in table.keys])).alias("key")
-    sound = rows.where(~F.col("__unread"))
-    of_both = [sound.where(F.col("__file") == f["__file"]).select(keys) for f in (broken, file)]
-    return of_both[0].join(of_both[1], "key", "left_anti").isEmpty()
+    readable = rows.where(~F.col("__unread"))
+    before, after = (
+        readable.where(F.col("__file") == each["__file"]).select(keys) for each in (broken, file)
+    )
+    return before.join(after, "key", "left_anti").isEmpty()

@@ -15,7 +15,7 @@ import pytest
 from psycopg import sql
 from pyspark.sql import SparkSession
 
-from gold.source_check.digests import BUCKETS
+from gold.source_check.plan import BUCKETS
 from gold.source_check.postgres import PARTS, position_text
 from gold.source_check.rows import bucket_of, digest_texts
 from gold.source_check.verdict import SourceDatabase, Verdict, compare_with_source
@@ -171,7 +171,7 @@ def test_a_comparison_that_was_broken_off_goes_on_after_the_parts_that_were_equa
 
 def part_of(sku: str) -> int:
     """The part of the keys that a product is compared in."""
-    return bucket_of(digest_texts([sku]), BUCKETS) * PARTS // BUCKETS
+    return bucket_of(digest_texts([sku])) * PARTS // BUCKETS
 
 
 def position(connection: psycopg.Connection[tuple[int]]) -> int:

@@ -215,11 +215,11 @@ def _from_database(
             for name, of in wanted.items()
         ]
     )
-    for note in drafts.partitioned_notes(wanted):
+    for note in drafts.describe_partitioned(wanted):
         print(note)
     file = chosen.conf / "connector.json"
     if not file.exists():
-        file.write_text(drafts.connector_text(list(wanted.values()), connector), encoding="utf-8")
+        file.write_text(drafts.render_connector(list(wanted.values()), connector), encoding="utf-8")
         print(f"wrote {_shorten_path(file)}, for Debezium in Kafka Connect")
         print("the worker needs: config.providers=env, and the variable DATABASE_PASSWORD")
     for line in drafts.list_preparations(list(wanted.values()), url):

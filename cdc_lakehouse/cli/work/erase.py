@@ -160,7 +160,7 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         return True
     silver_table, states = SilverTable(Lake(spark, target), table), read_states(spark, target)
     state = states.get(table.table, TableState()).replaces_rows()
-    group_repairs.refuse_what_waits(silver_table, state, hits.arrivals)
+    group_repairs.refuse_waiting_records(silver_table, state, hits.arrivals)
     _print_hits(wanted, hits, tables)
     dropped = _find_dropped_files(target, wanted, hits.values) if wanted.landing else []
     if dropped and not wanted.agrees([str(file) for file in dropped]):
@@ -171,7 +171,7 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     _delete_files(
         target, wanted, [str(file) for file in dropped if file in present and file.is_file()]
     )
-    state = group_repairs.pin_now(silver_table, states, state)
+    state = group_repairs.pin_current(silver_table, states, state)
     _record_erasure(spark, target, wanted, hits.records, state)
     _publish_gold(spark, target, wanted, together, tables)
     return verify_erasure(spark, target, wanted, hits.values)

@@ -94,9 +94,9 @@ def test_equal_rows_have_equal_digests_on_both_sides(spark: SparkSession, target
     with connect_to_source(hold(Path(str(target.root)), ROWS), "things") as connection:
         source = find_table(connection, table(), None)
         plan = plan_comparison(table(), source.name, source.types, rows.columns)
-        (part,) = bucket_parts(source.side.PARTS)
+        (part,) = bucket_parts(source.reader.PARTS)
         found = compare_buckets(
-            digest_gold(rows, plan, [part]), connection, source.side, plan, part
+            digest_gold(rows, plan, [part]), connection, source.reader, plan, part
         )
     assert found == (4, 4, [])
     assert plan.left_out == ()

@@ -16,7 +16,7 @@ from lakehouse.storage import names
 from silver import job
 from silver.changelog import log
 from silver.run import SilverTable
-from silver.snapshot_source.comparison import last_state
+from silver.snapshot_source.comparison import select_live_keys
 from tests.helpers import extract_lake, lake
 
 pytestmark = pytest.mark.slow
@@ -171,7 +171,7 @@ def test_the_state_after_the_days_is_that_of_the_log_however_it_is_written(
     extract_lake.ingest(spark, target, config, 1, *files)
     extract_lake.apply(spark, target, config)
     held = spark.table(names.table_name(target, "silver", "t_digests"))
-    logged = last_state(log.read_log(SilverTable.at(spark, target, config)), config).select(
+    logged = select_live_keys(log.read_log(SilverTable.at(spark, target, config)), config).select(
         *held.columns
     )
     assert sorted(map(str, held.collect())) == sorted(map(str, logged.collect()))

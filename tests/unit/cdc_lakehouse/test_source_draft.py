@@ -14,12 +14,12 @@ from cdc_lakehouse.drafts.first_draft import to_scalar
 from cdc_lakehouse.drafts.source_draft import (
     ConnectorDraft,
     DatabaseTable,
-    column_kind,
-    connector_text,
+    describe_partitioned,
     list_preparations,
     name_tables,
-    partitioned_notes,
+    render_connector,
     source_draft,
+    to_spark_type,
 )
 from lakehouse.config.unpacking import unpack_table
 
@@ -74,7 +74,7 @@ CLICKS = DatabaseTable("public", "clicks", None, [], {"url": ("string", None)})
 def test_a_source_type_becomes_the_type_of_debeziums_records(
     kind: "types.TypeEngine[Any]", spark: str
 ) -> None:
-    assert column_kind(kind) == spark
+    assert to_spark_type(kind) == spark
 
 
 def test_a_draft_is_sound_and_keeps_comments() -> None:
@@ -124,7 +124,7 @@ def test_a_topic_is_named_as_the_connector_names_it() -> None:
 
 @pytest.mark.parametrize("url", [POSTGRES, MYSQL, MARIADB], ids=lambda url: url.drivername)
 def test_the_connector_captures_the_tables_and_holds_no_password(url: Any) -> None:
-    text = connector_text([ORDERS, CLICKS], ConnectorDraft(url, "shop"))
+    text = render_connector([ORDERS, CLICKS], ConnectorDraft(url, "shop"))
     config = json.loads(text)["config"]
     assert config["table.include.list"] == "public.Orders,public.clicks,public.dbz_signal"
     assert config["signal.data.collection"] == "public.dbz_signal"
@@ -138,8 +138,8 @@ def test_the_connector_captures_the_tables_and_holds_no_password(url: Any) -> No
 def test_a_connector_of_a_binlog_is_the_server_s_own_and_keeps_shapes_and_unsigned_numbers(
     url: Any, named: str
 ) -> None:
-    config = json.loads(connector_text([ORDERS], ConnectorDraft(url, "shop")))["config"]
-    with_brokers = json.loads(connector_text([ORDERS], ConnectorDraft(url, "shop", "b:1")))[
+    config = json.loads(render_connector([ORDERS], ConnectorDraft(url, "shop")))["config"]
+    with_brokers = json.loads(render_connector([ORDERS], ConnectorDraft(url, "shop", "b:1")))[
         "config"
     ]
     assert config["connector.class"] == f"io.debezium.connector.{named}"
@@ -170,15 +170,15 @@ def test_tables_of_one_name_in_two_schemas_get_two_names() -> None:
 def test_a_partitioned_table_is_one_table_for_the_connector_too() -> None:
     parts = [("public", "log_1"), ("old", "log_0")]
     log = CLICKS._replace(name="log", partitions=parts)
-    config = json.loads(connector_text([ORDERS, log], ConnectorDraft(POSTGRES, "shop")))["config"]
+    config = json.loads(render_connector([ORDERS, log], ConnectorDraft(POSTGRES, "shop")))["config"]
     assert config["table.include.list"] == "public.Orders,public.log,public.dbz_signal"
     assert config["publish.via.partition.root"] == "true"
     told = list_preparations([ORDERS, log], POSTGRES)
     assert 'ALTER TABLE "old"."log_0" REPLICA IDENTITY FULL;' in told
     assert "publish_via_partition_root = true" in told[-2]
-    assert partitioned_notes({"orders": ORDERS, "log": log}) == [
+    assert describe_partitioned({"orders": ORDERS, "log": log}) == [
         "log is a partitioned table: its 2 partitions are read as one table"
     ]
-    plain = json.loads(connector_text([ORDERS], ConnectorDraft(POSTGRES, "shop")))["config"]
+    plain = json.loads(render_connector([ORDERS], ConnectorDraft(POSTGRES, "shop")))["config"]
     assert "publish.via.partition.root" not in plain
     assert len(list_preparations([ORDERS], POSTGRES)) == 2

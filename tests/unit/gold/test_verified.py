@@ -24,7 +24,7 @@ def target(tmp_path: Path) -> Target:
 
 def test_what_is_kept_is_read_again_and_shown(target: Target) -> None:
     going = Unfinished("a", 3, 26).with_part(2, 10, 11).with_part(0, 1, 1)
-    write_verified(target, "orders", PROVED.with_open(going))
+    write_verified(target, "orders", PROVED.with_unfinished(going))
     kept = read_verified(target, "orders")
     assert kept.unfinished == Unfinished("a", 3, 26, (2, 0), 11, 12)
     assert list_verified(target, ["orders", "new"]) == {
@@ -42,7 +42,7 @@ def test_a_file_that_is_damaged_tells_nothing(target: Target) -> None:
 
 def test_only_a_comparison_of_the_same_goes_on() -> None:
     going = Unfinished("a", 3, 26).with_part(0, 1, 1)
-    kept = PROVED.with_open(going)
+    kept = PROVED.with_unfinished(going)
     assert kept.resume(Unfinished("a", 4, 30)) == going
     assert kept.resume(Unfinished("b", 4, 30)) == Unfinished("b", 4, 30)
     assert PROVED.resume(Unfinished("a", 4, 30)) == Unfinished("a", 4, 30)
