@@ -5,6 +5,7 @@ Nothing here knows of a lake: changes and stored rows are DataFrames, and so is 
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -102,13 +103,8 @@ def fold(
     keys = [_column_of(k) for k in plan.keys]
     by_key = rows.repartition(partitions, *keys) if partitions else rows.repartition(*keys)
     ordered = by_key.sortWithinPartitions(*keys, *_sort_columns(plan.history, stored is not None))
-    filled = ordered.select(
-        *[
-            column
-            for field in ordered.schema.fields
-            for column in without_null_lists(_column_of(field.name), field.dataType, field.name)
-        ]
-    )
+    columns = [without_null_lists(_column_of(f.name), f.dataType, f.name) for f in ordered.schema]
+    filled = ordered.select(*chain(*columns))
     # `mapInArrow` looks up its columns by name and takes no name with a backtick.
     numbered = filled.toDF(*[f"_{at}" for at in range(len(filled.columns))])
     function = partial(_fold_batches, plan, tuple(filled.columns))
@@ -120,8 +116,8 @@ def _unite_rows(
 ) -> DataFrame:
     if not plan.history:
         stored = stored.withColumn("_facts", F.to_json("_facts"))
-    marks = {"_new": F.lit(False), "_stored": F.lit(True)}
     rows = _select_columns(changes, fields, {"_stored": F.lit(False)})
+    marks = {"_new": F.lit(False), "_stored": F.lit(True)}
     return rows.union(_select_columns(stored, fields, marks))
 
 

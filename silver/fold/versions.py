@@ -39,11 +39,11 @@ class HistoryRow(NamedTuple):
     taken: frozenset[str] = _NO_COLUMNS
 
 
-class _PlacedRow:
-    """A change in its place, until the changes after it are known.
+class _HeldRow:
+    """A row that is held until the changes after it are known.
 
-    `is_first` says that no change stands between it and the newest delete or cut-off before it.
-    With `rewritten` the values of the stored row may differ.
+    `is_first` says that no change stands between it and the newest delete or cut-off before it;
+    `rewritten` that its values may differ from those of the stored row.
     """
 
     __slots__ = (
@@ -83,8 +83,8 @@ class HistoryFold(KeyFold):
         self._has_begun = self._life_has_rows = self._next_may_differ = False
         self._life = b""
         self._time: int | None = None
-        self._version: _PlacedRow | None = None
-        self._last: _PlacedRow | None = None
+        self._version: _HeldRow | None = None
+        self._last: _HeldRow | None = None
         self._stored_row: tuple[bytes, VersionFacts] | None = None
         self.rows: list[HistoryRow] = []
 
@@ -150,7 +150,7 @@ class HistoryFold(KeyFold):
             self._life, self._life_has_rows = newest, False
 
     def _apply(self, changes: Changes, at: int) -> None:
-        row = _PlacedRow(changes, at, self._stored_facts(changes, at))
+        row = _HeldRow(changes, at, self._stored_facts(changes, at))
         if (last := self._last) is not None:
             last.next_order = row.order
             (self._emit_lost_tie if len(self._digests) > 1 else self._take_row)(last)
@@ -175,7 +175,7 @@ class HistoryFold(KeyFold):
             return changes.stored.get(at)
         return self._stored_row[1] if self._stored_row[0] == changes.order[at] else None
 
-    def _begin(self, row: _PlacedRow, time: int | None) -> tuple[int | None, bool]:
+    def _begin(self, row: _HeldRow, time: int | None) -> tuple[int | None, bool]:
         """Begins with the first row; its time, and whether it is a stored one with right values.
 
         A delete has values where it keeps those of the deleted row.
@@ -189,7 +189,7 @@ class HistoryFold(KeyFold):
         row.from_time, row.from_order = stored.valid_from, stored.from_order
         return stored.time, row.upsert or bool(stored.kept)
 
-    def _enter_life(self, row: _PlacedRow, time: int | None) -> None:
+    def _enter_life(self, row: _HeldRow, time: int | None) -> None:
         """Places the row after the newest delete or cut-off, and in time."""
         if self._time is None or (time is not None and time > self._time):
             self._time = time
@@ -197,7 +197,7 @@ class HistoryFold(KeyFold):
         self._life_has_rows = True
         self._next_may_differ |= row.stored is not None and row.stored.life != row.life
 
-    def _set_values(self, row: _PlacedRow) -> None:
+    def _set_values(self, row: _HeldRow) -> None:
         """Gives the row its values; finds whether those of a stored row may differ now.
 
         They may if an older change is new, unless the row's change carries all columns.
@@ -210,7 +210,7 @@ class HistoryFold(KeyFold):
             row.content, row.rewritten = self.content(), rewritten
         self._next_may_differ = row.stored is None or rewritten
 
-    def _take_row(self, row: _PlacedRow) -> None:
+    def _take_row(self, row: _HeldRow) -> None:
         """Takes the last row at a sequence into a version, as the next change is known."""
         before = self._version
         if not row.upsert:
@@ -230,7 +230,7 @@ class HistoryFold(KeyFold):
                 self._end_version(before, row)
         self._version = row
 
-    def _emit_lost_tie(self, row: _PlacedRow) -> None:
+    def _emit_lost_tie(self, row: _HeldRow) -> None:
         """Emits a row after which another one came at its sequence."""
         if not row.upsert:
             self._emit_delete(row)
@@ -240,18 +240,18 @@ class HistoryFold(KeyFold):
         row.from_time = row.from_order = None
         self._emit(row)
 
-    def _emit_delete(self, row: _PlacedRow) -> None:
+    def _emit_delete(self, row: _HeldRow) -> None:
         self._count_applied(row)
         row.from_time = row.from_order = None
         self._emit(row)
 
-    def _end_version(self, row: _PlacedRow, end: _PlacedRow | None) -> None:
-        """Emits a version's newest row; `end` is the next change, unless a cut-off comes first."""
-        cutoff = self._find_ending(row, end)
+    def _end_version(self, row: _HeldRow, following: _HeldRow | None) -> None:
+        """Emits a version's newest row; a cut-off or else the following row ends the version."""
+        cutoff = self._find_ending(row, following)
         if cutoff is not None:
             order, time = cutoff.order, cutoff.time
-        elif end is not None:
-            order, time = end.order, end.time
+        elif following is not None:
+            order, time = following.order, following.time
         else:
             self._emit(row, shown=True)
             return
@@ -260,17 +260,14 @@ class HistoryFold(KeyFold):
         self._emit(row, True, order, time)
 
     def _emit(
-        self,
-        row: _PlacedRow,
-        shown: bool = False,
-        to_order: bytes | None = None,
-        valid_to: int | None = None,
+        self, row: _HeldRow, shown: bool = False, end: bytes | None = None, time: int | None = None
     ) -> None:
+        """Adds a row that is new or differs; a shown one whose version ends at `end` and `time`."""
         may_keep = self._rules.keeps_deleted and not row.upsert
         kept = row.content.source != NO_SOURCE if may_keep else None
         facts = VersionFacts(
-            row.next_order, shown, shown and to_order is None, row.time, row.from_time, valid_to,
-            row.from_order, to_order, row.life, kept,
+            row.next_order, shown, shown and end is None, row.time, row.from_time, time,
+            row.from_order, end, row.life, kept,
         )  # fmt: skip
         if row.stored is None or row.rewritten or facts != row.stored:
             taken = _NO_COLUMNS
@@ -279,7 +276,7 @@ class HistoryFold(KeyFold):
                 taken = frozenset(c for c, (order, _, _) in parts if order == row.order)
             self.rows.append(HistoryRow(row.source, row.content, facts, taken))
 
-    def _count_applied(self, row: _PlacedRow) -> None:
+    def _count_applied(self, row: _HeldRow) -> None:
         if not row.new:
             return
         if row.order < self._rules.newest_cutoff:
@@ -300,7 +297,7 @@ class HistoryFold(KeyFold):
             late = {source: "late" for source, name in self.notes.items() if name in _APPLIED}
             self.notes |= late
 
-    def _continues(self, row: _PlacedRow, following: _PlacedRow) -> bool:
+    def _continues(self, row: _HeldRow, following: _HeldRow) -> bool:
         """Whether only cut-offs that end no version stand between a row and the following one."""
         if row.life == following.life:
             return True
@@ -308,7 +305,7 @@ class HistoryFold(KeyFold):
         begins_at_cutoff = passed > 0 and self._cutoffs[passed - 1] == following.life
         return begins_at_cutoff and self._find_ending(row, following) is None
 
-    def _find_ending(self, row: _PlacedRow, following: _PlacedRow | None) -> Cutoff | None:
+    def _find_ending(self, row: _HeldRow, following: _HeldRow | None) -> Cutoff | None:
         """The first cut-off before the following change that ends the row's version."""
         if row.order > self._rules.newest_cutoff:
             return None

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from silver.changelog.schema_changes import Noticed
 from silver.decode.columns import Shape, is_published
-from silver.state.drift import drop_of, return_of
+from silver.state.drift import build_drop, build_return
 from silver.state.table_state import TableState
 
 CARRIED = "columns of extracts"
@@ -45,9 +45,9 @@ def follow_columns(
         lower = name.lower()
         if lower in before and lower not in now:
             file = next(file for file, names in headers.items() if lower not in names)
-            noticed.append((drop_of(table, name, type, Shape({}, first_position=file)), file))
+            noticed.append((build_drop(table, name, type, Shape({}, first_position=file)), file))
         elif lower in now and gone.get(name):
-            noticed.append((return_of(name, type), None))
+            noticed.append((build_return(name, type), None))
     return noticed, {} if now == before else {CARRIED: json.dumps(sorted(now))}
 
 

@@ -67,7 +67,7 @@ def apply_snapshot_files(
         if came is not None and came.unread.repaired:
             dead_letters.resolve_files(table, came.unread.repaired, run.id)
         counted = sum_counts(counted, new)
-    return TableResult(state.at({feed: reach}), counted)
+    return TableResult(state.with_positions({feed: reach}), counted)
 
 
 def _apply_log(

@@ -33,13 +33,13 @@ def check_configuration(table: Table, remembered: Remembered) -> None:
         raise ConfigurationDrift(table.table, differences)
 
 
-def check_types(table: Table, held: list[StructField]) -> None:
+def check_types(table: Table, logged: list[StructField]) -> None:
     """Refuses declared types that do not fit the business columns of the table's change log.
 
     Raises:
         ConfigurationDrift: a declared type is neither the log's type nor a wider one.
     """
-    differences = list(_list_retyped_columns(table, held))
+    differences = list(_list_retyped_columns(table, logged))
     if differences:
         raise ConfigurationDrift(table.table, differences)
 
@@ -89,34 +89,33 @@ def list_differences(table: Table, remembered: Remembered) -> Iterator[str]:
         before = remembered.get(aspect, now)
         if aspect == RENAMED:
             continue
-        if aspect == "source.format":
-            same = bool(set(before.split(", ")) & set(now.split(", ")))
-        else:
-            same = before == now
-        if not same:
+        shares_format = aspect == "source.format" and {*before.split(", ")} & {*now.split(", ")}
+        if before != now and not shares_format:
             yield f"{aspect} was {before}, is {now}"
     yield from _list_renaming_differences(table, remembered)
 
 
 def new_names(table: Table, remembered: Remembered) -> list[str]:
     """The columns that got new names, as phrases; empty where other settings differ too."""
-    differences, renamed = list(list_differences(table, remembered)), _renamed_before(remembered)
-    return differences if differences == [*_renamed_since(table, renamed)] else []
+    differences = list(list_differences(table, remembered))
+    return (
+        differences if differences == [*_list_new_names(table, _read_renames(remembered))] else []
+    )
 
 
 def _list_renaming_differences(table: Table, remembered: Remembered) -> Iterator[str]:
     """How the renaming of columns differs from when the table was built."""
     if not remembered:
         return
-    held = _renamed_before(remembered)
-    yield from _renamed_since(table, held)
-    for old in held.keys() - _map_renames(table).keys():
-        yield f"renamed_from of column {held[old]} was {old}, is gone"
+    before = _read_renames(remembered)
+    yield from _list_new_names(table, before)
+    for old in before.keys() - _map_renames(table).keys():
+        yield f"renamed_from of column {before[old]} was {old}, is gone"
 
 
-def _renamed_since(table: Table, held: Mapping[str, str]) -> Iterator[str]:
+def _list_new_names(table: Table, before: Mapping[str, str]) -> Iterator[str]:
     for old, name in _map_renames(table).items():
-        if held.get(old) != name:
+        if before.get(old) != name:
             yield f"column {old} is renamed to {name}"
 
 
@@ -125,14 +124,14 @@ def _map_renames(table: Table) -> dict[str, str]:
     return {old: name for name, column in columns for old in column.renamed_from}
 
 
-def _renamed_before(remembered: Remembered) -> Mapping[str, str]:
-    renamed: Mapping[str, str] = json.loads(remembered.get(RENAMED) or "{}")
-    return renamed
+def _read_renames(remembered: Remembered) -> Mapping[str, str]:
+    renames: Mapping[str, str] = json.loads(remembered.get(RENAMED) or "{}")
+    return renames
 
 
-def _list_retyped_columns(table: Table, held: list[StructField]) -> Iterator[str]:
-    """Declared columns whose type is neither the one that the log holds nor a wider one."""
-    for field in held:
+def _list_retyped_columns(table: Table, logged: list[StructField]) -> Iterator[str]:
+    """Declared columns whose type is neither the one that the log has nor a wider one."""
+    for field in logged:
         if declares_type(table, field.name):
             now = parse_type(table.columns[field.name].type)
             before, after = field.dataType.simpleString(), now.simpleString()
