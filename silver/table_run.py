@@ -93,7 +93,7 @@ def _merge_batch(run: Run, batch: Batch) -> TableResult:
         pending_view.hide_pending(table)
     recorded = dead_letters.keep_dead_letters(run, batch, batch.after)
     if batch.cutoff_is_new or before.applied_at is None:
-        recorded = recorded.replaces_rows()
+        recorded = recorded.with_replaced()
     outcomes = reconciliation.count_outcomes(table.name, summary, counts, before)
     if table.config.max_staleness is not None:
         outcomes["bytes"] = size_of(table)
@@ -111,7 +111,7 @@ def _merge_batch(run: Run, batch: Batch) -> TableResult:
         applied_at=int(began.timestamp() * 1_000_000),
         took=(datetime.now(timezone.utc) - began).total_seconds(),
         size=(before.size or 0) + outcomes.get("inserted", 0),
-        highest=None if batch.recomputes else before.with_merged(summary),
+        highest=None if batch.recomputes else before.find_highest_after(summary),
     )
     return TableResult(state, outcomes)
 

@@ -21,7 +21,8 @@ from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import agree_on
 from lakehouse.storage.statements import execute_with_rows, render_insert
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, UPSERT
-from silver.fold.arrow import CURRENT_FACTS, HISTORY_CHANGE, HISTORY_FACTS
+from silver.fold.arrow import CURRENT_FACTS
+from silver.fold.arrow_history import CHANGE_COLUMNS, HISTORY_FACTS
 from silver.fold.order_key import order_literal, sequence_sql
 from silver.fold.spark import Counts, Observed
 from silver.merge.counted import correct_counts
@@ -180,7 +181,7 @@ class FlowState:
     def _read_rows(self) -> DataFrame:
         """All rows, with the columns that the fold takes."""
         history, held = self.definition.keeps_history, self.table.read()
-        facts = (*HISTORY_FACTS, *HISTORY_CHANGE) if history else CURRENT_FACTS
+        facts = (*HISTORY_FACTS, *CHANGE_COLUMNS) if history else CURRENT_FACTS
         state_columns = dict.fromkeys(["_batch", *(name for name, _ in facts)])
         late = layout.find_late_columns(held.schema)
         if late:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from silver.contract import UPSERT
 from silver.fold.current import CurrentFold, RowFacts
 from silver.fold.order_key import sequence_of
-from silver.fold.rules import NOWHERE, Changes, Cutoff, FoldRules, VersionFacts
+from silver.fold.rules import NO_SOURCE, Changes, Cutoff, FoldRules, VersionFacts
 from silver.fold.versions import HistoryFold
 
 
@@ -82,7 +82,7 @@ class _CurrentRow:
     ) -> dict[int, Done]:
         key = CurrentFold(rules, traces=True)
         if self._facts is not None:
-            key.begin(self._facts, NOWHERE)
+            key.begin(self._facts, NO_SOURCE)
         key.fold(_build_changes(rules, changes, batch, set(batch)), 0, len(batch))
         key.finish()
         key.count()

@@ -53,7 +53,7 @@ def extend_log(
         state = _adopt_unrecorded_batches(run, table, state, logged)
     newest = bronze_rows.find_newest_batches(table.config, feeds)
     if not bronze_rows.has_new(table.config, state.positions, feeds):
-        return state.at(newest)
+        return state.with_positions(newest)
     return _append_new(run, table, state, newest)
 
 
@@ -82,7 +82,7 @@ def _append_new(
     run.memory.note_size(table.name, written.records() > FIRST_RECORDS)
     marked = late_changes.reject_late_changes(table, state)
     summary = None if marked else written.summary()
-    after = batch.build_state_after(run.id).at(newest).logs_batch(number, summary)
+    after = batch.build_state_after(run.id).with_positions(newest).with_logged(number, summary)
     return follow_source(run, table, after, written.source_log())
 
 
@@ -106,5 +106,5 @@ def _adopt_unrecorded_batches(
         state = batch.build_state_after(run.id)
     late_changes.reject_late_changes(table, state)
     left = log.read_log(table).where((F.col("_batch") > state.logged) & (F.col("_batch") <= logged))
-    after = state.at(log.find_feed_batches(left)).logs_batch(logged, None)
+    after = state.with_positions(log.find_feed_batches(left)).with_logged(logged, None)
     return follow_source(run, table, after, log.read_source_log(left))

@@ -8,7 +8,7 @@ Input are rows of whole keys: the key columns, the columns of `FoldRules.columns
   those that came to the table after the row was written. May be missing.
 - `_group_sequences` (map<string,string>): only where columns have an order of their own.
 - `_moved_from` and `_belongs_to` (bigint), both only where rows moved to other keys: the key that
-  the row of a change moved from, and the key of a change that is there to give such a row values.
+  the row of a change moved from, and the old key of a change that gives values to such a row.
 - `_new` (boolean): true on a change of this batch; false on stored rows and earlier changes.
 - `_stored` (boolean): true on rows of the stored table, which also have `_deleted` and `_facts`
   as JSON text (current tables) or the columns `HISTORY_FACTS`. May be missing where there are none.
@@ -16,12 +16,12 @@ Input are rows of whole keys: the key columns, the columns of `FoldRules.columns
 They are sorted. Current tables: by the keys, stored rows first, then `_order`. Histories: by the
 keys, `_order`, stored rows first, then `_new` last. A key may cross record batches.
 
-Output: the key columns, the columns, and those of `FoldPlan.output`: the stored columns, and
+Output: the key columns, the columns of `FoldRules.columns`, the stored columns, and
 
 - `_write`: whether the row is new or differs from the stored one. Other rows carry counts only.
 - `_keeps_values` (current tables): all values are those of the stored row: a MERGE may leave them.
-- an int column `_n_NAME` for each of `OUTCOMES`, and `_n_ties`: what became of the new changes of
-  the row's key. The outcomes of all rows add up to the new changes; ties are a note beside them.
+- an int column `_n_NAME` for each of `OUTCOMES`, and `_n_ties`: how many new changes of the row's
+  key have the outcome. The outcomes of all rows add up to the new changes; ties are not outcomes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,10 +30,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from silver.fold.arrow_current import CurrentFolder
-from silver.fold.arrow_history import HistoryFolder
+from silver.fold.arrow_history import CHANGE_COLUMNS, HISTORY_FACTS, HistoryFolder
 from silver.fold.arrow_values import Window
-from silver.fold.rules import OUTCOMES as OUTCOMES
-from silver.fold.rules import FoldRules
+from silver.fold.rules import OUTCOMES, FoldRules
 
 FACTS = "struct<upsert:binary,removed:binary,columns:map<string,binary>,changes:array<binary>>"
 CURRENT_FACTS = (
@@ -48,26 +47,6 @@ STORED_FACTS = (*CURRENT_FACTS[:-1], ("_facts", "string"))
 
 Spark's Arrow writer is slow with nested columns (see `silver.fold.nested`), and few rows have any.
 """
-HISTORY_FACTS = (
-    ("_next_order", "binary"),
-    ("_shown", "boolean"),
-    ("_is_current", "boolean"),
-    ("_time", "timestamp"),
-    ("_valid_from", "timestamp"),
-    ("_valid_to", "timestamp"),
-    ("_from_order", "binary"),
-    ("_to_order", "binary"),
-    ("_life", "binary"),
-    ("_kept", "boolean"),
-)
-HISTORY_CHANGE = (
-    ("_order", "binary"),
-    ("_operation", "string"),
-    ("_absent", "array<string>"),
-    ("_group_sequences", "map<string,string>"),
-    ("_digest", "bigint"),
-    ("_source_time", "timestamp"),
-)
 OLD_KEYS = (("_moved_from", "bigint"), ("_belongs_to", "bigint"))
 COUNTS = tuple((f"_n_{name}", "int") for name in (*OUTCOMES, "ties"))
 
@@ -84,7 +63,7 @@ class FoldPlan:
     def output(self) -> tuple[tuple[str, str], ...]:
         """Names and Spark SQL types of the output columns after the keys and `rules.columns`."""
         if self.history:
-            return (*HISTORY_CHANGE, *HISTORY_FACTS, ("_write", "boolean"), *COUNTS)
+            return (*CHANGE_COLUMNS, *HISTORY_FACTS, ("_write", "boolean"), *COUNTS)
         marks = (("_write", "boolean"), ("_keeps_values", "boolean"))
         return (*CURRENT_FACTS, *marks, *COUNTS)
 
@@ -104,13 +83,13 @@ def fold_batches(plan: FoldPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[
             continue
         window = Window(carried, batch)
         folder.fold(window)
-        yield from _build_batches(plan, folder.take_rows())
-        carried, moved = window.keep(folder.sources() | {window.size - 1})
-        folder.move_sources(moved)
+        yield from _build_batches(plan, folder.take_output())
+        carried, numbers = window.keep_rows(folder.sources() | {window.size - 1})
+        folder.renumber_sources(numbers)
     if carried is not None:
-        folder.look_at(Window(carried, None))
+        folder.set_window(Window(carried, None))
         folder.end_key()
-        yield from _build_batches(plan, folder.take_rows())
+        yield from _build_batches(plan, folder.take_output())
 
 
 def _build_batches(plan: FoldPlan, arrays: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:

@@ -13,14 +13,14 @@ from silver.fold.arrow_values import (
     Folder,
     Ints,
     Window,
-    changes_of,
-    counts_of_keys,
+    count_keys,
+    find_stored_rows,
     index_of,
-    stored_rows,
+    read_changes,
 )
 from silver.fold.current import CurrentFold, RowFacts
 from silver.fold.plain_keys import PlainKeys, find_plain_keys
-from silver.fold.rules import NOWHERE, Changes, FoldRules
+from silver.fold.rules import NO_SOURCE, Changes, FoldRules
 
 _FACTS = pa.struct(
     [
@@ -50,20 +50,20 @@ class CurrentFolder(Folder[CurrentFold]):
     def __init__(self, rules: FoldRules, keys: Sequence[str]) -> None:
         super().__init__(rules, keys)
         self._closed: list[CurrentFold] = []
-        self._some_row: list[int] = []
+        self._key_rows: list[int] = []
         self._plain = PlainKeys.none()
 
-    def find_done(self, begins: Ints) -> Bools:
-        """Which of the keys that lie in the window as a whole need no loop; they are done here."""
+    def find_plain(self, begins: Ints) -> Bools:
+        """Which of the keys that end in the window are plain: the loop leaves them out."""
         plain, self._plain = find_plain_keys(self.window, begins, self.rules)
         return plain
 
-    def read(self, rows: Ints) -> Changes:
-        """The rows that go through the loop, as it takes them."""
+    def read_rows(self, rows: Ints) -> Changes:
+        """The rows that the loop folds, as the law takes them."""
         self._stored = _stored_facts(self.window, rows)
-        return changes_of(self.window, rows, self.rules.grouped)
+        return read_changes(self.window, rows, self.rules.grouped)
 
-    def new_key(self) -> CurrentFold:
+    def begin_key(self) -> CurrentFold:
         """Begins a key."""
         return CurrentFold(self.rules)
 
@@ -76,24 +76,24 @@ class CurrentFolder(Folder[CurrentFold]):
             begin += 1
         key.fold(changes, begin, end)
 
-    def close(self, key: CurrentFold, last: int) -> None:
-        """Ends a key; where none of its changes counts, its last row stands for it."""
+    def close_key(self, key: CurrentFold, last: int) -> None:
+        """Ends a key; its last row gives the key's columns where none of its changes counts."""
         key.finish()
         self._closed.append(key)
-        self._some_row.append(last if key.newest[1] == NOWHERE else key.newest[1])
+        self._key_rows.append(last if key.newest[1] == NO_SOURCE else key.newest[1])
 
-    def take_rows(self) -> dict[str, pa.Array]:
+    def take_output(self) -> dict[str, pa.Array]:
         """The rows of the keys that were closed, one for each, in order, as columns."""
         plain, self._plain = self._plain, PlainKeys.none()
         keys, self._closed = self._closed, []
-        of_keys, self._some_row = self._some_row, []
-        rows = _InOrder(plain, np.argsort([*plain.last, *of_keys], kind="stable"))
+        key_rows, self._key_rows = self._key_rows, []
+        rows = _InOrder(plain, np.argsort([*plain.last, *key_rows], kind="stable"))
         facts = [key.facts() for key in keys]
         newest = rows.sources(key.newest[1] for key in keys)
-        times, some = self.window.take("_source_time", newest), rows.sources(of_keys)
+        times, key_index = self.window.take("_source_time", newest), rows.sources(key_rows)
         deleted = rows.bools(False, (key.deleted for key in keys))
-        columns = {key: self.window.take(key, some) for key in self.keys}
-        columns |= self.values([key.content() for key in keys], rows.sources)
+        columns = {key: self.window.take(key, key_index) for key in self.keys}
+        columns |= self.take_values([key.content() for key in keys], rows.sources)
         columns |= {
             "_order": self.window.take("_order", newest),
             "_deleted": deleted,
@@ -107,41 +107,42 @@ class CurrentFolder(Folder[CurrentFold]):
 
 
 class _InOrder(NamedTuple):
-    """Plain keys and, after them, keys that were folded; and the order in which they come out."""
+    """Plain keys and, after them, keys that were folded; `order` is the order of the output."""
 
     plain: PlainKeys
     order: Ints
 
-    def sources(self, others: Iterable[int]) -> pa.Array:
+    def sources(self, folded: Iterable[int]) -> pa.Array:
         return index_of(
-            np.concatenate([self.plain.last, np.fromiter(others, np.int64)])[self.order]
+            np.concatenate([self.plain.last, np.fromiter(folded, np.int64)])[self.order]
         )
 
-    def bools(self, of_plain: bool, others: Iterable[bool]) -> pa.Array:
-        whole = np.full(len(self.order), of_plain, np.bool_)
-        whole[len(self.plain.last) :] = np.fromiter(others, np.bool_)
-        return pa.array(whole[self.order])
+    def bools(self, of_plain: bool, folded: Iterable[bool]) -> pa.Array:
+        bools = np.full(len(self.order), of_plain, np.bool_)
+        bools[len(self.plain.last) :] = np.fromiter(folded, np.bool_)
+        return pa.array(bools[self.order])
 
-    def after_nulls(self, others: pa.Array) -> pa.Array:
-        nulls = pa.nulls(len(self.plain.last), others.type)
-        return pa.concat_arrays([nulls, others]).take(pa.array(self.order))
+    def after_nulls(self, folded: pa.Array) -> pa.Array:
+        nulls = pa.nulls(len(self.plain.last), folded.type)
+        return pa.concat_arrays([nulls, folded]).take(pa.array(self.order))
 
 
 def _stored_facts(window: Window, rows: Ints) -> dict[int, RowFacts]:
-    """What the stored ones of some rows say, by their place among these."""
-    places = stored_rows(window, rows)
-    index = pa.array(rows[places])
-    columns = ("_order", "_deleted", "_digest", "_facts") if len(places) else ()
+    """The facts of the stored ones of some rows, by their index among these."""
+    stored = find_stored_rows(window, rows)
+    if not len(stored):
+        return {}
+    columns, index = ("_order", "_deleted", "_digest", "_facts"), pa.array(rows[stored])
     lists = [window.take(name, index).to_pylist() for name in columns]
-    return dict(zip(places.tolist(), map(_build_facts, *lists), strict=True)) if lists else {}
+    return dict(zip(stored.tolist(), map(_build_facts, *lists), strict=True))
 
 
 def _build_facts(order: bytes, deleted: bool, digest: int, text: str | None) -> RowFacts:
     if text is None:
         return RowFacts(order, deleted, digest)
-    more = _parse_facts(text)
-    columns, changes = more.columns or None, tuple(more.changes) if more.changes else None
-    return RowFacts(order, deleted, digest, more.upsert, more.removed, columns, changes)
+    facts = _parse_facts(text)
+    columns, changes = facts.columns or None, tuple(facts.changes) if facts.changes else None
+    return RowFacts(order, deleted, digest, facts.upsert, facts.removed, columns, changes)
 
 
 def _facts_column(rows: Sequence[RowFacts]) -> pa.Array:
@@ -163,8 +164,8 @@ def _count_outcomes(rows: _InOrder, keys: Sequence[CurrentFold]) -> dict[str, pa
     size = len(plain.last)
     for key in keys:
         key.count()
-    counts = counts_of_keys(len(rows.order), enumerate(keys, start=size))
+    counts = count_keys(len(rows.order), enumerate(keys, start=size))
     counts["inserted"][:size] = ~plain.stored
     counts["updated"][:size] = plain.stored
-    counts["superseded"][:size] = plain.changes - 1
+    counts["superseded"][:size] = plain.change_counts - 1
     return {f"_n_{name}": pa.array(n[rows.order], pa.int32()) for name, n in counts.items()}

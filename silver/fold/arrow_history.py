@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from silver.fold.arrow_values import (
@@ -9,35 +10,44 @@ from silver.fold.arrow_values import (
     Folder,
     Ints,
     Window,
-    changes_of,
-    counts_of_keys,
+    count_keys,
+    find_stored_rows,
     index_of,
-    stored_rows,
+    read_changes,
     to_micros,
 )
-from silver.fold.law import EMPTY
+from silver.fold.law import NO_VALUES
 from silver.fold.rules import Changes, FoldRules, VersionFacts
 from silver.fold.versions import HistoryFold, HistoryRow
 
-_CHANGE = ("_order", "_operation", "_absent", "_group_sequences", "_digest", "_source_time")
-_MISSING = {
+CHANGE_COLUMNS = (
+    ("_order", "binary"),
+    ("_operation", "string"),
+    ("_absent", "array<string>"),
+    ("_group_sequences", "map<string,string>"),
+    ("_digest", "bigint"),
+    ("_source_time", "timestamp"),
+)
+HISTORY_FACTS = (
+    ("_next_order", "binary"),
+    ("_shown", "boolean"),
+    ("_is_current", "boolean"),
+    ("_time", "timestamp"),
+    ("_valid_from", "timestamp"),
+    ("_valid_to", "timestamp"),
+    ("_from_order", "binary"),
+    ("_to_order", "binary"),
+    ("_life", "binary"),
+    ("_kept", "boolean"),
+)
+"""The columns of `VersionFacts`, in its order."""
+
+_OPTIONAL = {
     "_absent": pa.list_(pa.string()),
     "_group_sequences": pa.map_(pa.string(), pa.string()),
 }
-_TIMES = ("_time", "_valid_from", "_valid_to")
-_TYPES = {
-    "_next_order": pa.binary(),
-    "_shown": pa.bool_(),
-    "_is_current": pa.bool_(),
-    "_time": pa.int64(),
-    "_valid_from": pa.int64(),
-    "_valid_to": pa.int64(),
-    "_from_order": pa.binary(),
-    "_to_order": pa.binary(),
-    "_life": pa.binary(),
-    "_kept": pa.bool_(),
-}
-_NOTHING = VersionFacts(None, False, False, None, None, None, None, None, b"", None)
+_FACT_TYPES = {"binary": pa.binary(), "boolean": pa.bool_(), "timestamp": pa.int64()}
+_NO_FACTS = VersionFacts(None, False, False, None, None, None, None, None, b"", None)
 
 
 class HistoryFolder(Folder[HistoryFold]):
@@ -48,20 +58,20 @@ class HistoryFolder(Folder[HistoryFold]):
         self._comparison = ContentComparison(rules.tracked)
         self._rows: list[HistoryRow] = []
         self._counted: list[tuple[int, HistoryFold]] = []
-        self._carries: list[int] = []
+        self._counts_only: list[int] = []
 
-    def look_at(self, window: Window) -> Window:
-        """Goes on to another window."""
-        self._comparison.look_at(window)
-        return super().look_at(window)
+    def set_window(self, window: Window) -> None:
+        """Goes on to the next window."""
+        self._comparison.set_window(window)
+        super().set_window(window)
 
-    def read(self, rows: Ints) -> Changes:
-        """The rows that go through the loop, as it takes them."""
-        changes = changes_of(self.window, rows, self.rules.grouped)
+    def read_rows(self, rows: Ints) -> Changes:
+        """The rows that the loop folds, as the law takes them."""
+        changes = read_changes(self.window, rows, self.rules.grouped)
         times = to_micros(self.window.take("_source_time", pa.array(rows)))
         return changes._replace(time=times, stored=_stored_facts(self.window, rows))
 
-    def new_key(self) -> HistoryFold:
+    def begin_key(self) -> HistoryFold:
         """Begins a key."""
         return HistoryFold(self.rules, self._comparison.agree)
 
@@ -69,17 +79,17 @@ class HistoryFolder(Folder[HistoryFold]):
         """Folds rows that were read."""
         key.fold(self.changes, begin, end)
 
-    def close(self, key: HistoryFold, last: int) -> None:
+    def close_key(self, key: HistoryFold, last: int) -> None:
         """Ends a key; its last row carries its counts."""
         newest = key.finish()
         self._rows += key.rows
         if key.outcomes:
             if not key.rows:
-                self._rows.append(HistoryRow(newest, EMPTY, _NOTHING))
-                self._carries.append(len(self._rows) - 1)
+                self._counts_only.append(len(self._rows))
+                self._rows.append(HistoryRow(newest, NO_VALUES, _NO_FACTS))
             self._counted.append((len(self._rows) - 1, key))
 
-    def take_rows(self) -> dict[str, pa.Array]:
+    def take_output(self) -> dict[str, pa.Array]:
         """The rows that are new or differ, and rows that carry counts only, as columns."""
         if self.key is not None:
             self._rows += self.key.rows
@@ -87,35 +97,34 @@ class HistoryFolder(Folder[HistoryFold]):
         rows, self._rows = self._rows, []
         index = index_of([row.source for row in rows])
         columns = {key: self.window.take(key, index) for key in self.keys}
-        columns |= self.values([row.content for row in rows], index_of)
-        for name in _CHANGE:
-            given = name in self.window.names
-            columns[name] = (
-                self.window.take(name, index) if given else pa.nulls(len(rows), _MISSING[name])
-            )
+        columns |= self.take_values([row.content for row in rows], index_of)
+        for name, _ in CHANGE_COLUMNS:
+            if name in self.window.names:
+                columns[name] = self.window.take(name, index)
+            else:
+                columns[name] = pa.nulls(len(rows), _OPTIONAL[name])
         columns["_absent"] = _without_taken(columns["_absent"], rows)
         columns |= self._facts_columns(rows)
-        write = [True] * len(rows)
-        for at in self._carries:
-            write[at] = False
-        columns["_write"] = pa.array(write, pa.bool_())
-        counts = counts_of_keys(len(rows), self._counted)
-        self._counted, self._carries = [], []
+        write = np.ones(len(rows), np.bool_)
+        write[self._counts_only] = False
+        columns["_write"] = pa.array(write)
+        counts = count_keys(len(rows), self._counted)
+        self._counted, self._counts_only = [], []
         return columns | {f"_n_{name}": pa.array(n, pa.int32()) for name, n in counts.items()}
 
     def _facts_columns(self, rows: Sequence[HistoryRow]) -> dict[str, pa.Array]:
-        time = self.window.column("_source_time").type
-        moment = pa.timestamp("us", time.tz)
+        stored_type = self.window.column("_source_time").type
+        micros = pa.timestamp("us", stored_type.tz)
         columns = {}
-        lists = zip(*(row.facts for row in rows), strict=True) if rows else [()] * len(_TYPES)
-        for (name, type), values in zip(_TYPES.items(), lists, strict=True):
-            column = pa.array(values, type)
-            columns[name] = column.cast(moment).cast(time) if name in _TIMES else column
+        lists = zip(*(r.facts for r in rows), strict=True) if rows else [()] * len(HISTORY_FACTS)
+        for (name, type), values in zip(HISTORY_FACTS, lists, strict=True):
+            column = pa.array(values, _FACT_TYPES[type])
+            columns[name] = column.cast(micros).cast(stored_type) if type == "timestamp" else column
         return columns
 
 
 def _without_taken(absent: pa.Array, rows: Sequence[HistoryRow]) -> pa.Array:
-    """The columns that changes lack, but for values that came with a row from another key."""
+    """The absent columns of changes, without those whose values came from another key."""
     if not any(row.taken for row in rows):
         return absent
     lists = zip(absent.to_pylist(), rows, strict=True)
@@ -124,13 +133,12 @@ def _without_taken(absent: pa.Array, rows: Sequence[HistoryRow]) -> pa.Array:
 
 
 def _stored_facts(window: Window, rows: Ints) -> dict[int, VersionFacts]:
-    """What the stored ones of some rows say, by their place among these."""
-    places = stored_rows(window, rows)
-    if not len(places):
+    """The facts of the stored ones of some rows, by their index among these."""
+    stored = find_stored_rows(window, rows)
+    if not len(stored):
         return {}
-    columns = [window.take(name, pa.array(rows[places])) for name in _TYPES]
-    lists = [
-        to_micros(column) if name in _TIMES else column.to_pylist()
-        for name, column in zip(_TYPES, columns, strict=True)
-    ]
-    return {at: VersionFacts(*said) for at, *said in zip(places.tolist(), *lists, strict=True)}
+    index, lists = pa.array(rows[stored]), []
+    for name, type in HISTORY_FACTS:
+        column = window.take(name, index)
+        lists.append(to_micros(column) if type == "timestamp" else column.to_pylist())
+    return {at: VersionFacts(*facts) for at, *facts in zip(stored.tolist(), *lists, strict=True)}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from silver.fold.law import Content, KeyFold
-from silver.fold.rules import NOWHERE, OUTCOMES, Changes, FoldRules
+from silver.fold.rules import NO_SOURCE, OUTCOMES, Changes, FoldRules
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -27,7 +27,7 @@ class Window:
         parts = [] if carried is None else [carried]
         if batch is not None:
             parts.append(pa.Table.from_batches([batch]))
-        self.begin = 0 if carried is None else carried.num_rows
+        self.carried_size = 0 if carried is None else carried.num_rows
         self._rows = pa.concat_tables(parts)
         self._columns: dict[str, pa.Array] = {}
         self.size = self._rows.num_rows
@@ -36,36 +36,36 @@ class Window:
     def column(self, name: str) -> pa.Array:
         """A column as one array."""
         if name not in self._columns:
-            chunks = self._rows.column(name).combine_chunks()
-            whole = isinstance(chunks, pa.ChunkedArray)
-            self._columns[name] = pa.concat_arrays(chunks.chunks) if whole else chunks
+            column = self._rows.column(name).combine_chunks()
+            is_chunked = isinstance(column, pa.ChunkedArray)
+            self._columns[name] = pa.concat_arrays(column.chunks) if is_chunked else column
         return self._columns[name]
 
-    def has_any(self, name: str) -> bool:
-        """Whether the column is there with any value."""
+    def has_values(self, name: str) -> bool:
+        """Whether there is a column of this name with a value that is not null."""
         return name in self.names and self.column(name).null_count < self.size
 
     def take(self, name: str, index: pa.Array) -> pa.Array:
         """The values of a column at an index (see `index_of`); null for null."""
         return self.column(name).take(index)
 
-    def keep(self, sources: Iterable[int]) -> tuple[pa.Table, dict[int, int]]:
-        """The rows of some sources, to be carried on, and the new source of each."""
-        kept = sorted({*sources} - {NOWHERE})
-        moved = {source: at for at, source in enumerate(kept)} | {NOWHERE: NOWHERE}
-        return self._rows.take(pa.array(kept, pa.int64())).combine_chunks(), moved
+    def keep_rows(self, sources: Iterable[int]) -> tuple[pa.Table, dict[int, int]]:
+        """The rows that the next window carries, and by source their numbers in that window."""
+        kept = sorted({*sources} - {NO_SOURCE})
+        numbers = {source: at for at, source in enumerate(kept)} | {NO_SOURCE: NO_SOURCE}
+        return self._rows.take(pa.array(kept, pa.int64())).combine_chunks(), numbers
 
-    def begins(self, keys: Sequence[str]) -> Ints:
-        """The rows after the carried ones at which another key begins than the row before has."""
+    def find_begins(self, keys: Sequence[str]) -> Ints:
+        """The rows of the record batch at which another key begins."""
         differs = ~equals_previous([to_comparable(self.column(key)) for key in keys])
-        differs[: self.begin] = False
+        differs[: self.carried_size] = False
         return np.flatnonzero(differs)
 
 
 def index_of(sources: Sequence[int] | Ints) -> pa.Array:
-    """Sources as an index of rows: null for NOWHERE."""
+    """Sources as an index of rows: null for NO_SOURCE."""
     index = np.asarray(sources, np.int64)
-    return pa.array(index, mask=index == NOWHERE)
+    return pa.array(index, mask=index == NO_SOURCE)
 
 
 class Folder(ABC, Generic[Key]):
@@ -77,77 +77,74 @@ class Folder(ABC, Generic[Key]):
     def __init__(self, rules: FoldRules, keys: Sequence[str]) -> None:
         self.rules, self.keys = rules, keys
         self.key: Key | None = None
-        self._last = NOWHERE
+        self._last = NO_SOURCE
 
     def fold(self, window: Window) -> None:
         """Folds the rows of a window; ends the keys that end in it."""
-        begins = self.look_at(window).begins(self.keys)
-        done = self.find_done(begins)
-        rows = _rows_to_fold(window, begins, done)
-        self.changes = self.read(rows)
-        ends = np.searchsorted(rows, begins).tolist()
-        begin = ends[0] if ends else len(rows)
-        if begin:
-            self._fold_rows(0, begin)
-        bounds = zip(ends, [*ends[1:], len(rows)], [*done.tolist(), False], strict=False)
-        for begin, end, is_done in bounds:
+        self.set_window(window)
+        begins = window.find_begins(self.keys)
+        plain = self.find_plain(begins)
+        rows = _list_rows_to_fold(window, begins, plain)
+        self.changes = self.read_rows(rows)
+        bounds = [*np.searchsorted(rows, begins).tolist(), len(rows)]
+        if bounds[0]:
+            self._fold_rows(0, bounds[0])
+        for begin, end, is_plain in zip(bounds, bounds[1:], [*plain.tolist(), False], strict=False):
             self.end_key()
-            if not is_done:
-                self.key = self.new_key()
+            if not is_plain:
+                self.key = self.begin_key()
                 self._fold_rows(begin, end)
 
     def end_key(self) -> None:
         """Ends the open key, if there is one."""
         key, self.key = self.key, None
         if key is not None:
-            self.close(key, self._last)
+            self.close_key(key, self._last)
 
     def _fold_rows(self, begin: int, end: int) -> None:
         self._last = self.changes.source[end - 1]
         if self.key is not None:
             self.fold_rows(self.key, begin, end)
 
-    def look_at(self, window: Window) -> Window:
-        """Goes on to another window."""
+    def set_window(self, window: Window) -> None:
+        """Goes on to the next window."""
         self.window = window
-        return window
 
     def sources(self) -> set[int]:
         """The rows that the open key still needs."""
         return {self._last} | (self.key.sources() if self.key is not None else set())
 
-    def move_sources(self, moved: Mapping[int, int]) -> None:
-        """Renumbers the rows that the open key needs."""
-        self._last = moved.get(self._last, NOWHERE)
+    def renumber_sources(self, numbers: Mapping[int, int]) -> None:
+        """Gives each row that the open key needs its new number."""
+        self._last = numbers.get(self._last, NO_SOURCE)
         if self.key is not None:
-            self.key.move_sources(moved)
+            self.key.renumber_sources(numbers)
 
-    def values(
+    def take_values(
         self, contents: Sequence[Content], index: Callable[[Sequence[int]], pa.Array]
     ) -> dict[str, pa.Array]:
-        """Every column by its source; `index` makes one of a source for each of the contents."""
-        whole = [content.source for content in contents]
+        """The values of rows by column; `index` makes an index of one source for each row."""
+        row_sources = [content.source for content in contents]
         by_column: dict[str, list[int]] = {}
         for at, content in enumerate(contents):
             for column in content.parts:
                 if column not in by_column:
-                    by_column[column] = list(whole)
+                    by_column[column] = list(row_sources)
                 by_column[column][at] = content.source_of(column)
-        everywhere = index(whole)
+        default = index(row_sources)
         special = {column: index(sources) for column, sources in by_column.items()}
-        columns = self.rules.columns
-        return {c: self.window.take(c, special.get(c, everywhere)) for c in columns}
+        return {c: self.window.take(c, special.get(c, default)) for c in self.rules.columns}
 
-    def find_done(self, begins: Ints) -> Bools:
-        """Which of the keys that lie in the window as a whole need no loop; they are done here."""
+    def find_plain(self, begins: Ints) -> Bools:
+        """Which of the keys that end in the window are plain: the loop leaves them out."""
         return np.zeros(max(len(begins) - 1, 0), np.bool_)
 
     @abstractmethod
-    def read(self, rows: Ints) -> Changes:
-        """The rows that go through the loop, as it takes them."""
+    def read_rows(self, rows: Ints) -> Changes:
+        """The rows that the loop folds, as the law takes them."""
 
     @abstractmethod
-    def new_key(self) -> Key:
+    def begin_key(self) -> Key:
         """Begins a key."""
 
     @abstractmethod
@@ -155,26 +152,26 @@ class Folder(ABC, Generic[Key]):
         """Folds rows that were read."""
 
     @abstractmethod
-    def close(self, key: Key, last: int) -> None:
+    def close_key(self, key: Key, last: int) -> None:
         """Ends a key whose last row is `last`."""
 
     @abstractmethod
-    def take_rows(self) -> dict[str, pa.Array]:
-        """The rows that are done, as columns."""
+    def take_output(self) -> dict[str, pa.Array]:
+        """The rows of the closed keys, as columns."""
 
 
-def _rows_to_fold(window: Window, begins: Ints, done: Bools) -> Ints:
-    """The rows after the carried ones but for those of keys that are done."""
+def _list_rows_to_fold(window: Window, begins: Ints, plain: Bools) -> Ints:
+    """The rows of the record batch but for those of plain keys."""
     change = np.zeros(window.size + 1, np.int8)
-    change[begins[:-1][done]] += 1
-    change[begins[1:][done]] -= 1
+    change[begins[:-1][plain]] += 1
+    change[begins[1:][plain]] -= 1
     left = np.cumsum(change[:-1], dtype=np.int8) == 0
-    left[: window.begin] = False
+    left[: window.carried_size] = False
     return np.flatnonzero(left)
 
 
-def counts_of_keys(size: int, keys: Iterable[tuple[int, KeyFold]]) -> dict[str, Ints]:
-    """The outcomes, and ties, of keys by outcome; each key comes with its row's place."""
+def count_keys(size: int, keys: Iterable[tuple[int, KeyFold]]) -> dict[str, Ints]:
+    """The counts of outcomes, and of ties, by output row; each key comes with its row."""
     counts = {name: np.zeros(size, np.int64) for name in (*OUTCOMES, "ties")}
     for at, key in keys:
         counts["ties"][at] = key.ties
@@ -192,25 +189,25 @@ class ContentComparison:
         self._values: dict[str, list[object]] = {}
         self._same: list[bool] | None = None
 
-    def look_at(self, window: Window) -> None:
-        """Goes on to another window."""
+    def set_window(self, window: Window) -> None:
+        """Goes on to the next window."""
         self._compared = {c: to_comparable(window.column(c)) for c in self._columns}
         self._values, self._same = {}, None
 
-    def agree(self, one: Content, other: Content) -> bool:
+    def agree(self, row: Content, later: Content) -> bool:
         """Compares the rows column by column; neighbours in the window are compared all at once."""
-        if not one.parts and not other.parts and other.source == one.source + 1:
+        if not row.parts and not later.parts and later.source == row.source + 1:
             if self._same is None:
                 self._same = equals_previous(list(self._compared.values())).tolist()
-            return not self._columns or self._same[other.source]
+            return not self._columns or self._same[later.source]
         return all(
-            self._find_value(column, one.source_of(column))
-            == self._find_value(column, other.source_of(column))
+            self._find_value(column, row.source_of(column))
+            == self._find_value(column, later.source_of(column))
             for column in self._columns
         )
 
     def _find_value(self, column: str, source: int) -> object:
-        if source == NOWHERE:
+        if source == NO_SOURCE:
             return None
         if column not in self._values:
             values = self._compared[column]
@@ -224,10 +221,8 @@ def to_comparable(values: pa.Array) -> pa.Array | list[str | None]:
     Nested values become text.
     """
     if pa.types.is_floating(values.type):
-        wide = values.cast(pa.float64())
-        whole = pc.add(wide, 0.0)
-        unified = pc.if_else(pc.is_nan(whole), float("nan"), whole)
-        return unified.view(pa.int64())
+        doubles = pc.add(values.cast(pa.float64()), 0.0)
+        return pc.if_else(pc.is_nan(doubles), float("nan"), doubles).view(pa.int64())
     if pa.types.is_nested(values.type):
         return [None if value is None else repr(value) for value in values.to_pylist()]
     return values
@@ -261,33 +256,33 @@ def _equals_previous(values: pa.Array | list[str | None]) -> pa.Array:
     return pc.or_(pc.fill_null(same, False), both_null)
 
 
-def changes_of(window: Window, rows: Ints, grouped: Sequence[str]) -> Changes:
+def read_changes(window: Window, rows: Ints, grouped: Sequence[str]) -> Changes:
     """Rows of a window as the law takes them."""
-    whole, index = len(rows) == window.size, pa.array(rows)
+    has_all, index = len(rows) == window.size, pa.array(rows)
 
     def column(name: str) -> pa.Array:
-        return window.column(name) if whole else window.take(name, index)
+        return window.column(name) if has_all else window.take(name, index)
 
-    def given(name: str) -> list[Any] | None:
-        return column(name).to_pylist() if window.has_any(name) else None
+    def optional(name: str) -> list[Any] | None:
+        return column(name).to_pylist() if window.has_values(name) else None
 
-    maps = given("_group_sequences") if grouped else None
+    maps = optional("_group_sequences") if grouped else None
     return Changes(
         rows.tolist(),
         column("_order").to_pylist(),
         to_bools(pc.equal(column("_operation"), "upsert")).tolist(),
         column("_digest").to_pylist(),
         to_bools(column("_new")).tolist(),
-        given("_absent"),
+        optional("_absent"),
         maps and [dict(entry) if entry else None for entry in maps],
-        given("_moved_from"),
-        given("_belongs_to"),
+        optional("_moved_from"),
+        optional("_belongs_to"),
     )
 
 
-def stored_rows(window: Window, rows: Ints) -> Ints:
-    """The places among some rows at which those of the stored table are."""
-    if not window.has_any("_stored"):
+def find_stored_rows(window: Window, rows: Ints) -> Ints:
+    """Which of some rows are stored ones, by their index among these."""
+    if not window.has_values("_stored"):
         return np.zeros(0, np.int64)
     return np.flatnonzero(to_bools(window.column("_stored"))[rows])
 

@@ -2,33 +2,32 @@
 
 The stored row of a key stands for a few changes: a delete, upserts of single columns, an upsert of
 all others, and on a tombstone one more delete. For this it keeps the order keys of its columns
-where they differ, and the digests of all changes at the sequences it names (`RowFacts`).
+where they differ, and the digests of all changes at the sequences of these keys (`RowFacts`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from silver.fold.law import EMPTY, Content, Digests, KeyFold
+from silver.fold.law import NO_VALUES, Content, Digests, KeyFold
 from silver.fold.order_key import sequence_of
-from silver.fold.rules import NOWHERE, Changes, FoldRules
+from silver.fold.rules import NO_SOURCE, Changes, FoldRules
 
 DIGEST_BYTES = 8
 
 
 class RowFacts(NamedTuple):
-    """What a stored row of a current table says beside its values.
+    """The columns of a current table's row beside its values.
 
     Attributes:
         order: order key of the newest change.
         deleted: whether that is a delete; then the row is a tombstone.
         digest: digest of the newest change.
-        upsert: order key of the newest upsert, where it is not `order`: of a tombstone whose row
-            was seen.
+        upsert: order key of the newest upsert; only of a tombstone whose row was known.
         removed: order key of the newest delete before that upsert.
         columns: order key of each column that the newest upsert does not give; empty where no
             change has carried the column since the delete.
-        changes: per sequence that the row names, the sequence and the digests (8 bytes each, in
-            order) of the changes that came there, but for `digest`.
+        changes: for each sequence of these order keys, the sequence and the digests (8 bytes each,
+            sorted) of the changes that have it, without `digest`.
     """
 
     order: bytes
@@ -41,7 +40,7 @@ class RowFacts(NamedTuple):
 
     @property
     def newest_upsert(self) -> bytes:
-        """Order key of the newest upsert; empty where none was seen."""
+        """Order key of the newest upsert; empty where none is known."""
         return (self.upsert or b"") if self.deleted else self.order
 
 
@@ -53,34 +52,34 @@ class CurrentFold(KeyFold):
 
     Attributes:
         digest: digest of the newest change.
-        stored: what the stored row says.
+        stored: the facts of the stored row.
     """
 
     __slots__ = (
-        "_came", "_is_new", "_received", "_stored_changes", "_stored_taken", "_was_live", "digest",
-        "stored",
+        "_has_new_upsert", "_is_new", "_next_stored", "_received", "_stored_changes", "_was_live",
+        "digest", "stored",
     )  # fmt: skip
 
     def __init__(self, rules: FoldRules, traces: bool = False) -> None:
         super().__init__(rules, rules.newest_cutoff, traces=traces)
-        self.digest = self._received = self._stored_taken = 0
-        self._came = self._is_new = self._was_live = False
+        self.digest = self._received = self._next_stored = 0
+        self._has_new_upsert = self._is_new = self._was_live = False
         self.stored: RowFacts | None = None
         self._stored_changes: Changes | None = None
 
     def begin(self, stored: RowFacts, source: int, absent: Sequence[str] = ()) -> None:
-        """Begins with the stored row; a table folded from its log has it for comparison only.
+        """Begins with the stored row; only `differs` uses it in a table folded from its log.
 
         `absent` names columns that came to the table after the row was written.
         """
         columns = {c: b"" for c in absent} | dict(stored.columns or {})
         self.stored = stored._replace(columns=columns) if absent else stored
         if not self._rules.from_log:
-            self._stored_changes = _changes_of(self.stored, source)
-            self._known = _known_digests(stored)
+            self._stored_changes = _expand_row(self.stored, source)
+            self._stored_digests = _read_digests(stored)
 
     def fold(self, changes: Changes, begin: int, end: int) -> None:
-        """Folds changes and, in its turn, what the stored row stands for."""
+        """Folds changes and, each in its turn, the changes that the stored row stands for."""
         self._received += sum(changes.new[begin:end])
         while self._stored_changes is not None and begin < end:
             self._take_stored(changes.order[begin])
@@ -93,43 +92,43 @@ class CurrentFold(KeyFold):
         """Ends the key."""
         self._take_stored(None)
 
-    def _take_stored(self, upto: bytes | None) -> None:
-        """Takes the stored changes up to an order key, or all that are left."""
+    def _take_stored(self, limit: bytes | None) -> None:
+        """Applies the stored changes up to an order key, or all that are left."""
         stored = self._stored_changes
         if stored is None:
             return
-        for at in range(self._stored_taken, len(stored.order)):
+        for at in range(self._next_stored, len(stored.order)):
             order = stored.order[at]
-            if upto is not None and order > upto:
-                self._stored_taken = at
+            if limit is not None and order > limit:
+                self._next_stored = at
                 return
             if order >= self._floor:
                 if not order.startswith(self._sequence):
                     self._begin_sequence(order)
-                self._place(stored, at)
+                self._apply(stored, at)
         self._stored_changes = None
 
-    def _place(self, changes: Changes, at: int) -> None:
+    def _apply(self, changes: Changes, at: int) -> None:
         upsert, self._is_new, self.digest = changes.upsert[at], changes.new[at], changes.digest[at]
         if upsert:
             self._upsert(changes, at, changes.absent[at] if changes.absent is not None else None)
         else:
             self._delete(changes, at)
         if self._is_new:
-            self._came = self._came or upsert
+            self._has_new_upsert = self._has_new_upsert or upsert
         else:
-            self._was_live, self._came = upsert, False
+            self._was_live, self._has_new_upsert = upsert, False
 
     def facts(self) -> RowFacts:
-        """What the stored row of the key says beside its values."""
+        """The facts of the key's row, to be stored."""
         order, _, digests = self.newest
         plain = not (self.deleted or self.removed[0] or self.parts)
         if plain and len(digests) < 2 and self.digest in digests:
             return RowFacts(order, False, self.digest)
-        upsert = self.row[0] if self.deleted else b""
+        upsert = self.newest_upsert[0] if self.deleted else b""
         return RowFacts(
             order, self.deleted, self.digest, upsert or None, self.removed[0] or None,
-            self._columns_apart() or None, tuple(self._named_changes()) or None,
+            self._find_column_orders(), tuple(self._list_known_changes()) or None,
         )  # fmt: skip
 
     def differs(self, facts: RowFacts) -> bool:
@@ -139,61 +138,65 @@ class CurrentFold(KeyFold):
     def keeps_values(self) -> bool:
         """Whether all values are those of the stored row."""
         stored = self.stored
-        if stored is None or self.row[0] != stored.newest_upsert:
+        if stored is None or self.newest_upsert[0] != stored.newest_upsert:
             return False
-        return self._columns_apart() == (stored.columns or {})
+        return self._find_column_orders() == stored.columns
 
     def content(self) -> Content:
         """Where the row's values come from; nowhere while no upsert is known."""
-        return super().content() if self.row[0] else EMPTY
+        return super().content() if self.newest_upsert[0] else NO_VALUES
 
     def count(self) -> Mapping[str, int]:
-        """What became of the changes of this batch; they are counted where they were folded."""
-        left = self._received - self.outcomes.get("duplicate", 0)
-        applied = self._applied_outcome() if left else None
+        """The outcomes of the new changes, of which `fold` has counted the duplicates only."""
+        unique = self._received - self.outcomes.get("duplicate", 0)
+        applied = self._find_applied_outcome() if unique else None
         if applied is not None:
             self.outcomes[applied] = 1
-        if left > (applied is not None):
-            self.outcomes["superseded"] = left - (applied is not None)
-        if self.notes is not None and self._is_new and applied is not None:
-            self.notes[self.newest[1]] = applied
+            unique -= 1
+            if self.notes is not None and self._is_new:
+                self.notes[self.newest[1]] = applied
+        if unique:
+            self.outcomes["superseded"] = unique
         return self.outcomes
 
-    def _applied_outcome(self) -> str | None:
+    def _find_applied_outcome(self) -> str | None:
         if self._is_new:
             if self.deleted:
-                return "deleted" if self._was_live or self._came else "delete_unknown"
+                return "deleted" if self._was_live or self._has_new_upsert else "delete_unknown"
             return "updated" if self._was_live else "inserted"
-        return "late" if self.row[0] and not (self.deleted or self.keeps_values()) else None
+        is_empty = self.deleted or not self.newest_upsert[0]
+        return None if is_empty or self.keeps_values() else "late"
 
     def sources(self) -> set[int]:
         """The sources that the row may still need."""
         stored = self._stored_changes
         return super().sources() | ({stored.source[-1]} if stored is not None else set())
 
-    def move_sources(self, moved: Mapping[int, int]) -> None:
-        """Renumbers the sources."""
-        super().move_sources(moved)
+    def renumber_sources(self, numbers: Mapping[int, int]) -> None:
+        """Gives each source its new number."""
+        super().renumber_sources(numbers)
         if (stored := self._stored_changes) is not None:
-            sources = [moved[stored.source[-1]]] * len(stored.source)
+            sources = [numbers[stored.source[-1]]] * len(stored.source)
             self._stored_changes = stored._replace(source=sources)
 
-    def _columns_apart(self) -> dict[str, bytes]:
-        newest = self.row[0]
-        return {c: order for c, (order, _, _) in self.parts.items() if order != newest}
+    def _find_column_orders(self) -> dict[str, bytes] | None:
+        """`RowFacts.columns`."""
+        newest = self.newest_upsert[0]
+        return {c: order for c, (order, _, _) in self.parts.items() if order != newest} or None
 
-    def _named_changes(self) -> Iterator[bytes]:
-        named = (self.newest, self.row, self.removed, *self.parts.values())
-        by_sequence = {sequence_of(order): digests for order, _, digests in named if order}
+    def _list_known_changes(self) -> Iterator[bytes]:
+        """The entries of `RowFacts.changes`."""
+        changes = (self.newest, self.newest_upsert, self.removed, *self.parts.values())
+        by_sequence = {sequence_of(order): digests for order, _, digests in changes if order}
         newest = sequence_of(self.newest[0]) if self.newest[0] else b""
-        for sequence, held in sorted(by_sequence.items()):
-            digests = held.keys() - ({self.digest} if sequence == newest else set())
-            if digests:
-                packed = (d.to_bytes(DIGEST_BYTES, "big", signed=True) for d in sorted(digests))
+        for sequence, digests in sorted(by_sequence.items()):
+            others = digests.keys() - ({self.digest} if sequence == newest else set())
+            if others:
+                packed = (d.to_bytes(DIGEST_BYTES, "big", signed=True) for d in sorted(others))
                 yield sequence + b"".join(packed)
 
 
-def _changes_of(stored: RowFacts, source: int) -> Changes:
+def _expand_row(stored: RowFacts, source: int) -> Changes:
     """The changes that a stored row stands for, in order."""
     upsert, columns = stored.newest_upsert, stored.columns or {}
     changes: list[tuple[bytes, bool, list[str] | None]] = []
@@ -210,13 +213,13 @@ def _changes_of(stored: RowFacts, source: int) -> Changes:
     return Changes([source] * size, orders, upserts, digests, [False] * size, absent)
 
 
-def _known_digests(stored: RowFacts) -> dict[bytes, Digests]:
-    """The digests of the changes that came at the sequences that a stored row names."""
+def _read_digests(stored: RowFacts) -> dict[bytes, Digests]:
+    """The digests of the changes that a stored row knows, by sequence."""
     by_sequence: dict[bytes, Digests] = {}
     for entry in stored.changes or ():
         sequence = sequence_of(entry)
         ends = range(len(sequence) + DIGEST_BYTES, len(entry) + 1, DIGEST_BYTES)
         digests = (int.from_bytes(entry[at - DIGEST_BYTES : at], "big", signed=True) for at in ends)
-        by_sequence[sequence] = dict.fromkeys(digests, NOWHERE)
-    by_sequence.setdefault(sequence_of(stored.order), {})[stored.digest] = NOWHERE
+        by_sequence[sequence] = dict.fromkeys(digests, NO_SOURCE)
+    by_sequence.setdefault(sequence_of(stored.order), {})[stored.digest] = NO_SOURCE
     return by_sequence

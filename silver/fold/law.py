@@ -13,10 +13,10 @@ one sequence (a tie) the one whose first delivery came later is the newer one: a
 the order key.
 
 A row that moves to another key may lack values that only the old key's changes carry. Those changes
-are among the changes of the new key, marked with their own key. They are folded apart, into the
-row of the old key, and the change that moved the row takes the values from there.
+are among the changes of the new key, marked with the old key. A fold of their own makes the row of
+the old key from them, and the change that moved the row takes the values from there.
 
-Values are not looked at: a row of the input is a number (its source), and what comes out says which
+Values are not read: the number of an input row is its source, and the result of a fold says which
 source gives which columns.
 """
 
@@ -25,28 +25,31 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from silver.fold.order_key import sequence_of
-from silver.fold.rules import NOWHERE, Changes, FoldRules
+from silver.fold.rules import NO_SOURCE, Changes, FoldRules
 
 Digests = dict[int, int]
-"""The digests of the changes at one sequence: the source of a new change, NOWHERE of others."""
+"""The changes at one sequence by digest: the source of a new change, NO_SOURCE for others."""
 
-Given = tuple[bytes, int, Digests]
-"""What gives values: order key and source of a change, and the digests at its sequence."""
+ChangeRef = tuple[bytes, int, Digests]
+"""A change that was applied: its order key, its source, and the digests at its sequence."""
 
-NOTHING: Given = (b"", NOWHERE, {})
-_NEVER = b"\xff"
+Parts = Mapping[str, ChangeRef]
+"""By column, the change that gives its value."""
+
+NO_CHANGE: ChangeRef = (b"", NO_SOURCE, {})
+_ABOVE_ALL = b"\xff"
 """Higher than every order key, and the prefix of none."""
 
 
 class Content(NamedTuple):
-    """Where the values of a row come from: one source, and others for some columns."""
+    """Where the values of a row come from: one source, but for the columns in `parts`."""
 
     source: int
-    parts: Mapping[str, Given]
+    parts: Parts
 
-    def moved(self, moved: Mapping[int, int]) -> "Content":
-        """The content with renumbered sources."""
-        return Content(moved[self.source], _renumber_parts(self.parts, moved))
+    def renumber_sources(self, numbers: Mapping[int, int]) -> "Content":
+        """The content with the new number of each source."""
+        return Content(numbers[self.source], _renumber_parts(self.parts, numbers))
 
     def sources(self) -> set[int]:
         """All sources of the row's values."""
@@ -58,7 +61,7 @@ class Content(NamedTuple):
         return self.source if part is None else part[1]
 
 
-EMPTY = Content(NOWHERE, {})
+NO_VALUES = Content(NO_SOURCE, {})
 
 
 class KeyFold:
@@ -66,39 +69,40 @@ class KeyFold:
 
     Attributes:
         newest: the newest change.
-        row: the newest upsert, which gives every column but those in `parts`. A deleted row keeps
-            its values until the next upsert.
-        parts: what gives each column that the newest upsert does not give; never changed in place.
+        newest_upsert: gives every column but those in `parts`. A deleted row keeps its values until
+            the next upsert.
+        parts: what gives the other columns; never changed in place.
         removed: the newest delete before that upsert.
-        outcomes: the new changes so far by outcome, where that is final.
-        notes: the outcome of each new change by its source, where `traces` asks for it.
+        outcomes: how many new changes have an outcome, where that is final.
+        ties: how many new changes came at a sequence that has another change.
+        notes: the outcome of each new change by its source, with `traces` only.
     """
 
     __slots__ = (
-        "_ahead", "_columns", "_cutoffs", "_digests", "_floor", "_grouped", "_known", "_others",
-        "_own", "_rules", "_sequence", "deleted", "newest", "notes", "outcomes", "parts", "removed",
-        "row", "ties",
+        "_columns", "_cutoffs", "_digests", "_floor", "_group_sequences", "_grouped",
+        "_next_cutoff", "_old_keys", "_rules", "_sequence", "_stored_digests", "deleted", "newest",
+        "newest_upsert", "notes", "outcomes", "parts", "removed", "ties",
     )  # fmt: skip
 
     def __init__(
         self,
         rules: FoldRules,
         floor: bytes = b"",
-        others: "dict[int, KeyFold] | None" = None,
+        old_keys: "dict[int, KeyFold] | None" = None,
         traces: bool = False,
     ) -> None:
-        """Begins a key: changes below `floor` do not count; `others` are keys it came from."""
+        """Begins a key: changes below `floor` do not count; its row may come from `old_keys`."""
         self._rules, self._floor = rules, floor
         self._columns, self._grouped = rules.column_set, rules.grouped
         self._cutoffs: Sequence[bytes] = () if floor else rules.cutoff_orders
-        self._ahead = self._cutoffs[0] if self._cutoffs else _NEVER
-        self._others: dict[int, KeyFold] = {} if others is None else others
-        self._sequence = _NEVER
+        self._next_cutoff = self._cutoffs[0] if self._cutoffs else _ABOVE_ALL
+        self._old_keys: dict[int, KeyFold] = {} if old_keys is None else old_keys
+        self._sequence = _ABOVE_ALL
         self._digests: Digests = {}
-        self._known: dict[bytes, Digests] = {}
-        self._own: dict[str, str] = {}
-        self.newest = self.row = self.removed = NOTHING
-        self.parts: Mapping[str, Given] = {}
+        self._stored_digests: dict[bytes, Digests] = {}
+        self._group_sequences: dict[str, str] = {}
+        self.newest = self.newest_upsert = self.removed = NO_CHANGE
+        self.parts: Parts = {}
         self.deleted = False
         self.outcomes: dict[str, int] = {}
         self.ties = 0
@@ -108,11 +112,11 @@ class KeyFold:
         """Folds the changes `begin` to `end` (exclusive), which are in order, into the row."""
         belongs_to = changes.belongs_to
         for at in range(begin, end):
-            other = None if belongs_to is None else belongs_to[at]
-            if other is None:
+            old_key = None if belongs_to is None else belongs_to[at]
+            if old_key is None:
                 self.take(changes, at)
             else:
-                self._fold_of(other).take(changes, at)
+                self._find_old_key(old_key).take(changes, at)
 
     def take(self, changes: Changes, at: int) -> None:
         """Takes the next change of the key."""
@@ -122,75 +126,76 @@ class KeyFold:
         if not order.startswith(self._sequence):
             self._begin_sequence(order)
         if self._digests:
-            if self._came_before(changes, at):
+            if self._is_redelivery(changes, at):
                 return
         else:
             new = changes.new[at]
-            self._digests[changes.digest[at]] = changes.source[at] if new else NOWHERE
-        if order > self._ahead:
+            self._digests[changes.digest[at]] = changes.source[at] if new else NO_SOURCE
+        if order > self._next_cutoff:
             self._pass_cutoffs(order)
-        self._place(changes, at)
+        self._apply(changes, at)
 
     def content(self) -> Content:
         """Where the row's values come from."""
-        return Content(self.row[1], self.parts)
+        return Content(self.newest_upsert[1], self.parts)
 
     def sources(self) -> set[int]:
         """The sources that the row may still need."""
-        needed = {NOWHERE, self.newest[1], *self.content().sources()}
-        for other in self._others.values():
-            needed |= other.content().sources()
+        needed = {NO_SOURCE, self.newest[1], *self.content().sources()}
+        for old_key in self._old_keys.values():
+            needed |= old_key.content().sources()
         return needed
 
-    def move_sources(self, moved: Mapping[int, int]) -> None:
-        """Renumbers the sources."""
-        for each in (self, *self._others.values()):
-            each.row, each.parts = _renumber(each.row, moved), _renumber_parts(each.parts, moved)
-            if each is self:
-                each.newest = _renumber(each.newest, moved)
+    def renumber_sources(self, numbers: Mapping[int, int]) -> None:
+        """Gives each source its new number."""
+        self.newest = _renumber(self.newest, numbers)
+        for fold in (self, *self._old_keys.values()):
+            fold.newest_upsert = _renumber(fold.newest_upsert, numbers)
+            fold.parts = _renumber_parts(fold.parts, numbers)
 
-    def _fold_of(self, key: int) -> "KeyFold":
-        if key not in self._others:
-            self._others[key] = KeyFold(self._rules, self._floor, self._others)
-        return self._others[key]
+    def _find_old_key(self, key: int) -> "KeyFold":
+        if key not in self._old_keys:
+            self._old_keys[key] = KeyFold(self._rules, self._floor, self._old_keys)
+        return self._old_keys[key]
 
     def _begin_sequence(self, order: bytes) -> None:
         self._sequence = sequence_of(order)
-        self._digests = self._known.pop(self._sequence, {}) if self._known else {}
+        self._digests = self._stored_digests.pop(self._sequence, {}) if self._stored_digests else {}
 
-    def _came_before(self, changes: Changes, at: int) -> bool:
-        """Whether a change at a known sequence is a redelivery; counts it, or the tie.
+    def _is_redelivery(self, changes: Changes, at: int) -> bool:
+        """Whether a change repeats another one at its sequence; counts it, or the tie.
 
         A dead letter that was replayed may stand before its earlier delivery in order. Then the
         earlier delivery counts, at its own place, and the new one is the duplicate.
         """
-        digest, new, here = changes.digest[at], changes.new[at], self._digests
-        first = here.get(digest)
+        digest, new, digests = changes.digest[at], changes.new[at], self._digests
+        first = digests.get(digest)
         if first is None:
-            self.ties += new or NOWHERE not in here.values()
+            # A stored change makes a tie of this batch where all others at its sequence are new.
+            self.ties += new or NO_SOURCE not in digests.values()
         elif new:
             self._count("duplicate", changes.source[at])
             return True
-        elif first == NOWHERE or self._replaces(changes, at, first):
+        elif first == NO_SOURCE or self._take_earlier_delivery(changes, at, first):
             return True
-        here[digest] = changes.source[at] if new else NOWHERE
+        digests[digest] = changes.source[at] if new else NO_SOURCE
         return False
 
-    def _replaces(self, _changes: Changes, _at: int, first: int) -> bool:
-        """Takes an earlier delivery after the new one; whether nothing is left to do."""
+    def _take_earlier_delivery(self, _changes: Changes, _at: int, first: int) -> bool:
+        """Takes the earlier delivery of the new change `first`; whether it is applied with that."""
         self._count("duplicate", first)
         return False
 
     def _pass_cutoffs(self, order: bytes) -> None:
-        """What a row knows from before a cut-off is gone."""
+        """Forgets what changes below a cut-off gave, at the first change above it."""
         at = bisect_left(self._cutoffs, order)
-        self._ahead = self._cutoffs[at] if at < len(self._cutoffs) else _NEVER
+        self._next_cutoff = self._cutoffs[at] if at < len(self._cutoffs) else _ABOVE_ALL
         self._forget()
 
     def _forget(self) -> None:
-        self.row, self.parts, self._own = NOTHING, {}, {}
+        self.newest_upsert, self.parts, self._group_sequences = NO_CHANGE, {}, {}
 
-    def _place(self, changes: Changes, at: int) -> None:
+    def _apply(self, changes: Changes, at: int) -> None:
         if changes.upsert[at]:
             self._upsert(changes, at, changes.absent[at] if changes.absent is not None else None)
         else:
@@ -201,59 +206,53 @@ class KeyFold:
         self.deleted = True
 
     def _upsert(self, changes: Changes, at: int, absent: Collection[str] | None) -> None:
-        """Makes an upsert the row; the columns it lacks stay as they are.
-
-        A row that was deleted starts from an empty one.
-        """
-        given = (changes.order[at], changes.source[at], self._digests)
+        """Applies an upsert; the columns it lacks keep their values, unless the row was deleted."""
+        change = (changes.order[at], changes.source[at], self._digests)
         if self.deleted:
             self.removed, self.deleted = self.newest, False
             self._forget()
         if self._grouped or changes.moved_from is not None:
-            self.parts = self._special_parts(changes, at, absent or ())
+            self.parts = self._find_parts(changes, at, absent or ())
         elif absent:
-            parts, before = self.parts, self.row
+            parts, before = self.parts, self.newest_upsert
             self.parts = {c: parts.get(c, before) for c in absent if c in self._columns}
         elif self.parts:
             self.parts = {}
-        self.row = self.newest = given
+        self.newest_upsert = self.newest = change
 
-    def _special_parts(
-        self, changes: Changes, at: int, absent: Collection[str]
-    ) -> Mapping[str, Given]:
-        """What gives the columns that an upsert lacks, of a moved row or with columns' own orders.
-
-        A value from the old key stands at the order of the change that moved the row.
-        """
-        taken = self._find_taken(changes, at, absent)
-        lacks = [c for c in absent if c not in taken]
+    def _find_parts(self, changes: Changes, at: int, absent: Collection[str]) -> Parts:
+        """The changes that give columns in place of an upsert: of a moved row, or with groups."""
+        taken = self._take_from_old_key(changes, at, absent)
+        kept = [c for c in absent if c not in taken]
         if self._grouped:
-            sequences = changes.own_sequences[at] if changes.own_sequences is not None else None
-            lacks += self._find_outranked(lacks, sequences or {})
-        parts, before = self.parts, self.row
-        return taken | {c: parts.get(c, before) for c in lacks if c in self._columns}
+            sequences = changes.group_sequences[at] if changes.group_sequences is not None else None
+            kept += self._find_outranked(kept, sequences or {})
+        parts, before = self.parts, self.newest_upsert
+        return taken | {c: parts.get(c, before) for c in kept if c in self._columns}
 
-    def _find_taken(self, changes: Changes, at: int, absent: Collection[str]) -> dict[str, Given]:
-        """What gives the absent columns of a change that moved a row here, where that is known."""
-        old = changes.moved_from[at] if changes.moved_from is not None else None
-        other = None if old is None else self._others.get(old)
-        if other is None or not other.row[0]:
+    def _take_from_old_key(
+        self, changes: Changes, at: int, absent: Collection[str]
+    ) -> dict[str, ChangeRef]:
+        """The absent columns that the old key's row gives, at the order of the change itself."""
+        moved_from = changes.moved_from[at] if changes.moved_from is not None else None
+        old_key = None if moved_from is None else self._old_keys.get(moved_from)
+        if old_key is None or not old_key.newest_upsert[0]:
             return {}
-        order, content, here = changes.order[at], other.content(), self._digests
-        return {c: (order, content.source_of(c), here) for c in absent if c in self._columns}
+        order, content, digests = changes.order[at], old_key.content(), self._digests
+        return {c: (order, content.source_of(c), digests) for c in absent if c in self._columns}
 
     def _find_outranked(self, absent: Collection[str], sequences: Mapping[str, str]) -> list[str]:
-        """The carried columns of which a change with a higher sequence of their own is known."""
-        lost = []
+        """The carried columns for which a change with a higher sequence of the group came."""
+        outranked = []
         for column in self._grouped:
             if column in absent:
                 continue
-            mine = sequences.get(column) or ""
-            if mine < self._own.get(column, ""):
-                lost.append(column)
+            sequence = sequences.get(column) or ""
+            if sequence < self._group_sequences.get(column, ""):
+                outranked.append(column)
             else:
-                self._own[column] = mine
-        return lost
+                self._group_sequences[column] = sequence
+        return outranked
 
     def _count(self, outcome: str, source: int) -> None:
         """Counts the outcome of a new change."""
@@ -262,9 +261,9 @@ class KeyFold:
             self.notes[source] = outcome
 
 
-def _renumber(given: Given, moved: Mapping[int, int]) -> Given:
-    return given[0], moved[given[1]], given[2]
+def _renumber(change: ChangeRef, numbers: Mapping[int, int]) -> ChangeRef:
+    return change[0], numbers[change[1]], change[2]
 
 
-def _renumber_parts(parts: Mapping[str, Given], moved: Mapping[int, int]) -> Mapping[str, Given]:
-    return {column: _renumber(given, moved) for column, given in parts.items()}
+def _renumber_parts(parts: Parts, numbers: Mapping[int, int]) -> Parts:
+    return {column: _renumber(change, numbers) for column, change in parts.items()}

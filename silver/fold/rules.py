@@ -6,8 +6,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-NOWHERE = -1
-"""The source of a null that no change carried."""
+NO_SOURCE = -1
+"""In place of a source, the number of an input row: the value is null, as no row gives it."""
 
 OUTCOMES: Mapping[str, str] = {
     "inserted": "The change made a row.",
@@ -40,7 +40,7 @@ class Cutoff(NamedTuple):
     until: bytes = b""
 
     def spares(self, order: bytes, time: int | None) -> bool:
-        """Whether a version can go on to this row: the snapshot's, or put back at that time."""
+        """Whether a row may go on with an older version: as part of the snapshot, or put back."""
         return order < self.until or (time is not None and time == self.time)
 
 
@@ -50,12 +50,12 @@ class FoldRules:
 
     Attributes:
         columns: the business columns but the keys.
-        grouped: those of `columns` that a sequence group orders, by `_group_sequences`; a table
-            with any is folded `from_log`.
+        grouped: those of `columns` that a sequence group orders; a table with any is folded
+            `from_log`.
         tracked: those of `columns` whose change opens a version; histories only.
         cutoffs: the truncate points and snapshot cut-offs in force, oldest first.
-        from_log: the input holds all changes of each key, earlier ones too; stored rows are there
-            for comparison only.
+        from_log: the input holds all changes of each key, earlier ones too; stored rows only show
+            which rows to write.
         keeps_deleted: a deleted row keeps its values in the history (`on_delete: flag`).
     """
 
@@ -83,7 +83,7 @@ class FoldRules:
 
 
 class VersionFacts(NamedTuple):
-    """What a row of a history says beside its change and its values; times in µs since 1970.
+    """The columns of a history row beside its change and its values; times in µs since 1970.
 
     Attributes:
         next_order: order key of the key's next change; None on the newest.
@@ -95,7 +95,7 @@ class VersionFacts(NamedTuple):
         from_order: order key of the version's first change.
         to_order: order key of the change or cut-off that ended the version.
         life: order key of the newest delete or cut-off before the row; empty without one.
-        kept: of a delete, with `keeps_deleted`: whether it has the row's last values.
+        kept: whether a delete has the row's last values; None without `keeps_deleted`.
     """
 
     next_order: bytes | None
@@ -114,15 +114,15 @@ class Changes(NamedTuple):
     """Changes of one key or of many, as parallel lists; keys are hashes.
 
     Attributes:
-        source: the number of the row that has the change's values.
+        source: the number of the input row that has the change's values.
         new: whether the change belongs to this batch.
         absent: columns that a change does not carry; None where every change carries all.
-        own_sequences: by grouped column, its own sequence in a change.
+        group_sequences: by grouped column, the sequence of its group in a change.
         moved_from: the key whose row a change moved to this key.
-        belongs_to: the old key that a change is of, which is here as its row moved to this key;
-            None for the key's own changes.
+        belongs_to: the key of a change that is here as its row moved on to this key; None for the
+            key's own changes.
         time: commit times in µs since 1970; histories only.
-        stored: what each stored row of a history says, by index.
+        stored: the facts of each stored row of a history, by index.
     """
 
     source: Sequence[int]
@@ -131,7 +131,7 @@ class Changes(NamedTuple):
     digest: Sequence[int]
     new: Sequence[bool]
     absent: Sequence[Sequence[str] | None] | None = None
-    own_sequences: Sequence[Mapping[str, str] | None] | None = None
+    group_sequences: Sequence[Mapping[str, str] | None] | None = None
     moved_from: Sequence[int | None] | None = None
     belongs_to: Sequence[int | None] | None = None
     time: Sequence[int | None] = ()

@@ -5,6 +5,7 @@ Nothing here knows of a lake: changes and stored rows are DataFrames, and so is 
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -16,13 +17,12 @@ from lakehouse.storage.names import quote
 from silver.fold.arrow import (
     COUNTS,
     CURRENT_FACTS,
-    HISTORY_CHANGE,
-    HISTORY_FACTS,
     OLD_KEYS,
     STORED_FACTS,
     FoldPlan,
     fold_batches,
 )
+from silver.fold.arrow_history import CHANGE_COLUMNS, HISTORY_FACTS
 from silver.fold.nested import with_null_lists, without_null_lists
 from silver.fold.rules import OUTCOMES
 
@@ -54,12 +54,12 @@ class Counts(NamedTuple):
     """
 
     outcomes: dict[str, int]
-    ties: int
-    rows: int
+    ties: int = 0
+    rows: int = 0
     left: int = 0
 
     def divided(self, by: int) -> "Counts":
-        """The counts of one of so many equal evaluations."""
+        """The counts of one of `by` equal evaluations."""
         outcomes = {name: n // by for name, n in self.outcomes.items()}
         return Counts(outcomes, self.ties // by, self.rows // by, self.left // by)
 
@@ -75,7 +75,7 @@ class Observed(NamedTuple):
 
     @property
     def counts(self) -> Counts:
-        """The counts; waits for the write."""
+        """The counts; waits for the write where they are observed in it."""
         return counts_of(self.seen.get if isinstance(self.seen, Observation) else self.seen)
 
 
@@ -95,27 +95,30 @@ def fold(
         Keys, columns, stored columns, `_write`, and the counts, as `silver.fold.arrow` has them.
     """
     values = [changes.schema[name] for name in (*plan.keys, *plan.rules.columns)]
-    fields = {field.name: field.dataType for field in values} | _of_changes(changes, plan)
+    fields = {field.name: field.dataType for field in values} | _list_change_columns(changes, plan)
     if stored is None:
         rows = _select_columns(changes, fields, {})
     else:
-        fields |= _of_stored(stored, plan)
-        rows = _select_columns(changes, fields, {"_stored": F.lit(False)})
-        marks = {"_new": F.lit(False), "_stored": F.lit(True)}
-        if not plan.history:
-            stored = stored.withColumn("_facts", F.to_json("_facts"))
-        rows = rows.union(_select_columns(stored, fields, marks))
+        rows = _unite_rows(changes, stored, fields | _list_stored_columns(stored, plan), plan)
     keys = [_column_of(k) for k in plan.keys]
     by_key = rows.repartition(partitions, *keys) if partitions else rows.repartition(*keys)
     ordered = by_key.sortWithinPartitions(*keys, *_sort_columns(plan.history, stored is not None))
-    types = {field.name: field.dataType for field in ordered.schema.fields}
-    filled = ordered.select(
-        *[one for name in types for one in without_null_lists(_column_of(name), types[name], name)]
-    )
+    columns = [without_null_lists(_column_of(f.name), f.dataType, f.name) for f in ordered.schema]
+    filled = ordered.select(*chain(*columns))
     # `mapInArrow` looks up its columns by name and takes no name with a backtick.
     numbered = filled.toDF(*[f"_{at}" for at in range(len(filled.columns))])
     function = partial(_fold_batches, plan, tuple(filled.columns))
     return numbered.mapInArrow(function, _output_schema(values, plan.output))
+
+
+def _unite_rows(
+    changes: DataFrame, stored: DataFrame, fields: Mapping[str, T.DataType], plan: FoldPlan
+) -> DataFrame:
+    if not plan.history:
+        stored = stored.withColumn("_facts", F.to_json("_facts"))
+    rows = _select_columns(changes, fields, {"_stored": F.lit(False)})
+    marks = {"_new": F.lit(False), "_stored": F.lit(True)}
+    return rows.union(_select_columns(stored, fields, marks))
 
 
 def observe(folded: DataFrame, left: Column | None = None) -> Observed:
@@ -123,31 +126,29 @@ def observe(folded: DataFrame, left: Column | None = None) -> Observed:
 
     The counts are taken while the rows are written.
     """
-    seen = Observation()
-    other = F.lit(False) if left is None else F.coalesce(left, F.lit(False))
-    return Observed(_select_written(folded.observe(seen, *_sum_counts(other)), other), seen)
+    seen, is_left = Observation(), F.lit(False) if left is None else F.coalesce(left, F.lit(False))
+    return Observed(_select_written(folded.observe(seen, *_sum_counts(is_left)), is_left), seen)
 
 
 def count(folded: DataFrame) -> Observed:
-    """The same, with the counts taken at once, by a query of their own.
+    """The folded rows that are to be written, and the counts, which a query of their own takes.
 
     For writes of which Spark sends the client no counts: a MERGE through Spark Connect.
     """
-    other = F.lit(False)
-    (seen,) = folded.agg(*_sum_counts(other)).collect()
-    return Observed(_select_written(folded, other), seen.asDict())
+    (sums,) = folded.agg(*_sum_counts(F.lit(False))).collect()
+    return Observed(_select_written(folded, F.lit(False)), sums.asDict())
 
 
-def _sum_counts(other: Column) -> list[Column]:
+def _sum_counts(is_left: Column) -> list[Column]:
     write = F.col("_write")
-    row_counts = {"rows": F.count_if(write & ~other), "left": F.count_if(write & other)}
+    row_counts = {"rows": F.count_if(write & ~is_left), "left": F.count_if(write & is_left)}
     sums = row_counts | {name: F.sum(name) for name, _ in COUNTS}
     return [sum.alias(name) for name, sum in sums.items()]
 
 
-def _select_written(folded: DataFrame, other: Column) -> DataFrame:
+def _select_written(folded: DataFrame, is_left: Column) -> DataFrame:
     marks = [c for c in ("_write", "_keeps_values") if c in folded.columns]
-    return folded.where(F.col("_write") & ~other).drop(*marks, *[name for name, _ in COUNTS])
+    return folded.where(F.col("_write") & ~is_left).drop(*marks, *[name for name, _ in COUNTS])
 
 
 def counts_of(seen: Mapping[str, Any]) -> Counts:
@@ -158,17 +159,17 @@ def counts_of(seen: Mapping[str, Any]) -> Counts:
     return Counts(outcomes, ties, int(seen["rows"] or 0), int(seen["left"] or 0))
 
 
-def _of_changes(changes: DataFrame, plan: FoldPlan) -> dict[str, T.DataType]:
+def _list_change_columns(changes: DataFrame, plan: FoldPlan) -> dict[str, T.DataType]:
     """The columns that the fold takes of changes beside keys and values, with their types."""
     left_out = {"_absent"} - {*changes.columns}
     if not plan.rules.grouped:
         left_out.add("_group_sequences")
-    given = ((name, type) for name, type in HISTORY_CHANGE if name not in left_out)
-    moved = ((name, type) for name, type in OLD_KEYS if name in changes.columns)
-    return _to_types([*given, *moved, ("_new", "boolean")])
+    always = ((name, type) for name, type in CHANGE_COLUMNS if name not in left_out)
+    old_keys = ((name, type) for name, type in OLD_KEYS if name in changes.columns)
+    return _to_types([*always, *old_keys, ("_new", "boolean")])
 
 
-def _of_stored(stored: DataFrame, plan: FoldPlan) -> dict[str, T.DataType]:
+def _list_stored_columns(stored: DataFrame, plan: FoldPlan) -> dict[str, T.DataType]:
     """The columns that the fold takes of stored rows, with their types."""
     facts = HISTORY_FACTS if plan.history else STORED_FACTS
     absent = [("_absent", "array<string>")] if "_absent" in stored.columns else []
@@ -183,9 +184,9 @@ def _select_columns(
     rows: DataFrame, fields: Mapping[str, T.DataType], marks: Mapping[str, Column]
 ) -> DataFrame:
     """Rows with exactly these columns; one that they lack is null."""
-    there = {*rows.columns}
+    present = {*rows.columns}
     columns = {
-        name: _column_of(name) if name in there else F.lit(None).cast(type)
+        name: _column_of(name) if name in present else F.lit(None).cast(type)
         for name, type in fields.items()
     }
     return rows.select(*[column.alias(name) for name, column in (columns | dict(marks)).items()])

@@ -115,7 +115,7 @@ def purge_tombstones(
 
     A run that is killed in between loses nothing.
     """
-    state = read_state(spark, target, table.table).replaces_rows().replace(horizon=purged.horizon)
+    state = read_state(spark, target, table.table).with_replaced().replace(horizon=purged.horizon)
     ledger.append_entries(spark, target, [state.begun(run_id, table.table)])
     spark.sql(
         f"DELETE FROM {names.table_name(target, 'silver', table.table)} WHERE _deleted"

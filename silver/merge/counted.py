@@ -8,7 +8,7 @@ computes its rows once.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -17,6 +17,9 @@ from lakehouse.storage.lake import LakeTable
 from lakehouse.storage.statements import execute_with_rows
 from silver.changelog.batch import Batch
 from silver.contract import LayerColumn
+from silver.decode.expressions.names import grouped_columns
+from silver.fold.arrow import FoldPlan
+from silver.fold.rules import FoldRules
 from silver.fold.spark import Counts, Observed
 from silver.run import SilverTable
 from silver.storage import layout
@@ -24,7 +27,23 @@ from silver.storage.row_columns import to_all
 
 FOLDED = "_folded"
 """The suffix of the table that folded rows are written to before a MERGE."""
-_MANY = 200_000
+_LARGE_BATCH = 200_000
+
+
+def build_plan(
+    batch: Batch, values: Sequence[str], tracked: Sequence[str] = (), history: bool = False
+) -> FoldPlan:
+    """How a batch is folded into a table with these value columns."""
+    table = batch.table.config
+    rules = FoldRules(
+        columns=tuple(values),
+        grouped=tuple(c for c in grouped_columns(table) if c in values),
+        tracked=tuple(tracked),
+        cutoffs=tuple(batch.cutoffs),
+        from_log=batch.of_whole_keys,
+        keeps_deleted=table.on_delete == "flag",
+    )
+    return FoldPlan(rules, tuple(table.keys), history)
 
 
 def merge_and_count(
@@ -47,7 +66,7 @@ def merge_and_count(
 
 
 def correct_counts(counts: Counts, result: Mapping[str, Any]) -> Counts:
-    """The counts for a source that is computed once, by the numbers that the MERGE returned."""
+    """The counts for one evaluation of the source; `result` is the row that the MERGE returned."""
     rows = int(result["num_updated_rows"]) + int(result["num_inserted_rows"])
     times = counts.rows // rows if rows else 1
     return counts.divided(times) if times > 1 and times * rows == counts.rows else counts
@@ -58,7 +77,7 @@ def choose_file_count(batch: Batch) -> int | None:
 
     A later MERGE into a large table is faster where the table has several files per core.
     """
-    if batch.table.target.kind != "local" or batch.size < _MANY:
+    if batch.table.target.kind != "local" or batch.size < _LARGE_BATCH:
         return None
     return 2 * (os.cpu_count() or 1)
 

@@ -14,10 +14,8 @@ from lakehouse.storage import names
 from lakehouse.storage.statements import execute_with_rows, render_insert, render_update
 from silver.changelog.batch import Batch
 from silver.contract import CURRENT_COLUMNS, UPSERT
-from silver.decode.expressions.names import grouped_columns
-from silver.fold.arrow import CURRENT_FACTS, FoldPlan
+from silver.fold.arrow import CURRENT_FACTS
 from silver.fold.order_key import order_literal
-from silver.fold.rules import FoldRules
 from silver.fold.spark import Counts, fold, observe
 from silver.merge import counted
 from silver.storage import layout
@@ -32,7 +30,7 @@ def write_current(batch: Batch) -> Counts:
     empty = layout.ensure_table(kept, batch.fields, CURRENT_COLUMNS, of=table)
     values = layout.list_value_columns(kept.schema, table.keys)
     if not (batch.recomputes or batch.size or (batch.cutoff_is_new and not empty)):
-        return Counts({}, 0, 0)
+        return Counts({})
     if batch.recomputes or empty:
         rows = observe(first_rows(batch, values, counted.choose_file_count(batch)))
         layout.load_rows(kept, rows.rows, batch.recomputes, table)
@@ -46,45 +44,46 @@ def write_current(batch: Batch) -> Counts:
     left = _changes_facts_only() if narrow else None
     counts = counted.merge_and_count(batch, CURRENT_COLUMNS, text, observe(folded, left))
     if counts.left:
-        again = folded_rows(kept.read(), batch, values, narrow).where("_write")
-        again = again.where(_changes_facts_only())
-        execute_with_rows(batch.table.spark, facts_sql(kept.name, on), again)
+        folded = folded_rows(kept.read(), batch, values, narrow).where("_write")
+        facts_only = folded.where(_changes_facts_only())
+        execute_with_rows(batch.table.spark, facts_sql(kept.name, on), facts_only)
     return counts
 
 
 def first_rows(batch: Batch, values: list[str], partitions: int | None = None) -> DataFrame:
     """The batch folded on its own."""
-    folded = fold(batch.to_fold, None, _build_plan(batch, values), partitions)
+    folded = fold(batch.to_fold, None, counted.build_plan(batch, values), partitions)
     return _to_table_rows(folded, batch, values)
 
 
 def is_narrow(batch: Batch) -> bool:
     """Whether the batch's rows can be written without values that the table holds."""
-    whole = not (batch.partial or batch.seen_partial or batch.of_whole_keys)
-    return whole and batch.table.config.on_delete != "flag"
+    needs_stored = batch.partial or batch.seen_partial or batch.of_whole_keys
+    return not needs_stored and batch.table.config.on_delete != "flag"
 
 
-def folded_rows(held: DataFrame, batch: Batch, values: list[str], narrow: bool) -> DataFrame:
-    """The batch folded with what the table holds of its keys.
+def folded_rows(kept: DataFrame, batch: Batch, values: list[str], narrow: bool) -> DataFrame:
+    """The batch folded with the table's rows of its keys.
 
     Args:
-        held: all rows of the table.
+        kept: all rows of the table.
         batch: the batch.
         values: the columns but the keys.
         narrow: whether stored values are not read. Rows that keep their stored values are then
             returned with wrong ones.
     """
     table = batch.table.config
-    chosen = [] if narrow or batch.of_whole_keys else values
-    wanted = held.select(*map(column, (*table.keys, *chosen)), *_FACTS, "_batch")
-    near = batch.key_range()
-    stored = of_keys(wanted if near is None else wanted.where(near), batch.keys, table)
+    read_values = [] if narrow or batch.of_whole_keys else values
+    rows = kept.select(*map(column, (*table.keys, *read_values)), *_FACTS, "_batch")
+    key_range = batch.key_range()
+    stored = of_keys(rows if key_range is None else rows.where(key_range), batch.keys, table)
     if batch.cutoff_is_new and batch.seen_partial:
-        split = F.col("_facts.columns").isNotNull()
-        stored = wanted.where(split).unionByName(stored.where(~split))
+        has_orders = F.col("_facts.columns").isNotNull()
+        stored = rows.where(has_orders).unionByName(stored.where(~has_orders))
     if batch.late:
         stored = stored.withColumn("_absent", absent_before(batch.late, F.lit(UPSERT), F.lit(None)))
-    return _to_table_rows(fold(batch.to_fold, stored, _build_plan(batch, values)), batch, values)
+    folded = fold(batch.to_fold, stored, counted.build_plan(batch, values))
+    return _to_table_rows(folded, batch, values)
 
 
 def merge_sql(
@@ -96,7 +95,7 @@ def merge_sql(
         target: SQL name of the table.
         on: the condition that a row of the table `t` and one of the source `s` have the same key.
         columns: the keys, and the values.
-        cutoff: of a truncate or snapshot that takes effect with them: older rows are deleted.
+        cutoff: the new truncate point or snapshot cut-off, if any: older rows are deleted.
     """
     keys, values = columns
     others = (*values, *(c.name for c in CURRENT_COLUMNS))
@@ -116,18 +115,6 @@ def facts_sql(target: str, on: str) -> str:
     stored = [c.name for c in CURRENT_COLUMNS if c.name != "_batch"]
     matched = f"WHEN MATCHED THEN {render_update(stored)}"
     return f"MERGE INTO {target} t USING {{rows}} s ON {on} {matched}"
-
-
-def _build_plan(batch: Batch, values: list[str]) -> FoldPlan:
-    table = batch.table.config
-    rules = FoldRules(
-        columns=tuple(values),
-        grouped=tuple(c for c in grouped_columns(table) if c in values),
-        cutoffs=tuple(batch.cutoffs),
-        from_log=batch.of_whole_keys,
-        keeps_deleted=table.on_delete == "flag",
-    )
-    return FoldPlan(rules, tuple(table.keys))
 
 
 def _changes_facts_only() -> Column:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-PAUSE = 1_000_000
+_LONGEST_PAUSE = 1_000_000
 """Microseconds between two records of one delivery, at most."""
 
 
@@ -43,7 +43,7 @@ def count_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     """Called by `mapInArrow`: each row has the `places` of the records with one log position.
 
     Yields:
-        `_row`, a content of which there are several rows, and `_rows`, how many.
+        `_row`, a content of which there are several rows, and `_rows`, their number.
     """
     for batch in batches:
         lists = batch["places"].to_pylist()
@@ -67,18 +67,17 @@ class _Delivery(NamedTuple):
 
 def count_equal(places: Iterable[Place]) -> dict[str, int]:
     """How many rows there are of each content, of records with one log position."""
-    ended: dict[tuple[str, int], list[_Delivery]] = {}
-    most: Counter[str] = Counter()
+    by_end: dict[tuple[str, int], list[_Delivery]] = {}
+    largest: Counter[str] = Counter()
     runs = _split_deliveries(places)
     for run in sorted(runs, key=lambda run: (run.places[0].log, run.places[0].offset)):
         first, last = run.places[0], run.places[-1]
-        before = [
-            b.counts for b in ended.get((first.log, first.offset - 1), ()) if _goes_on(b, run)
-        ]
-        counts = reduce(or_, before, Counter[str]()) + run.counts
-        ended.setdefault((last.log, last.offset), []).append(_Delivery(run.places, counts))
-        most |= counts
-    return dict(most)
+        earlier = by_end.get((first.log, first.offset - 1), ())
+        continued = [delivery.counts for delivery in earlier if _is_continued(delivery, run)]
+        counts = reduce(or_, continued, Counter[str]()) + run.counts
+        by_end.setdefault((last.log, last.offset), []).append(_Delivery(run.places, counts))
+        largest |= counts
+    return dict(largest)
 
 
 def _split_deliveries(places: Iterable[Place]) -> Iterator[_Delivery]:
@@ -92,14 +91,14 @@ def _split_deliveries(places: Iterable[Place]) -> Iterator[_Delivery]:
         yield _Delivery(run, Counter(p.content for p in run))
 
 
-def _is_next_place(one: Place, other: Place) -> bool:
-    at = one.handled_at, other.handled_at
-    soon = at[0] is None or at[1] is None or abs(at[1] - at[0]) <= PAUSE
-    return one.log == other.log and other.offset - one.offset <= 1 and soon
+def _is_next_place(place: Place, following: Place) -> bool:
+    times = place.handled_at, following.handled_at
+    is_soon = times[0] is None or times[1] is None or abs(times[1] - times[0]) <= _LONGEST_PAUSE
+    return place.log == following.log and following.offset - place.offset <= 1 and is_soon
 
 
-def _goes_on(one: _Delivery, other: _Delivery) -> bool:
+def _is_continued(delivery: _Delivery, run: _Delivery) -> bool:
     """Whether a run of the next file continues a delivery, and does not repeat it."""
-    if one.places[0].file == other.places[0].file or one.contents == other.contents:
+    if delivery.places[0].file == run.places[0].file or delivery.contents == run.contents:
         return False
-    return _is_next_place(one.places[-1], other.places[0])
+    return _is_next_place(delivery.places[-1], run.places[0])

@@ -14,10 +14,8 @@ from lakehouse.storage import names
 from lakehouse.storage.statements import render_insert, render_update
 from silver.changelog.batch import Batch
 from silver.contract import HISTORY_COLUMNS
-from silver.decode.expressions.names import grouped_columns
 from silver.fold.arrow import FoldPlan
 from silver.fold.order_key import order_literal, sequence_of
-from silver.fold.rules import FoldRules
 from silver.fold.spark import Counts, fold, observe
 from silver.merge import counted
 from silver.storage import layout
@@ -30,7 +28,7 @@ def write_history(batch: Batch) -> Counts:
     empty = layout.ensure_table(kept, batch.fields, HISTORY_COLUMNS, of=table)
     values = layout.list_value_columns(kept.schema, table.keys)
     if not (batch.recomputes or batch.size or (batch.cutoff_is_new and not empty)):
-        return Counts({}, 0, 0)
+        return Counts({})
     if batch.recomputes or empty:
         rows = observe(first_versions(batch, values, counted.choose_file_count(batch)))
         layout.load_rows(kept, rows.rows, batch.recomputes, table)
@@ -66,36 +64,36 @@ def merge_sql(target: str, on: str, keys: list[str], values: list[str]) -> str:
     )
 
 
-def list_tracked_columns(table: Table, values: list[str]) -> list[str]:
+def _list_tracked_columns(table: Table, values: list[str]) -> list[str]:
     """The columns whose change opens a version; operational columns never do."""
     if table.track_history_column_list is not None:
-        chosen = [v for v in values if v in table.track_history_column_list]
+        left_out = {*values} - {*table.track_history_column_list}
     else:
-        chosen = [v for v in values if v not in (table.track_history_except_column_list or [])]
-    return [v for v in chosen if not (v in table.columns and table.columns[v].operational)]
+        left_out = {*(table.track_history_except_column_list or [])}
+    left_out |= {name for name, column in table.columns.items() if column.operational}
+    return [value for value in values if value not in left_out]
 
 
-def _read_touched_rows(held: DataFrame, batch: Batch) -> DataFrame:
+def _read_touched_rows(kept: DataFrame, batch: Batch) -> DataFrame:
     """Per key: the stored rows from its first new change on, and the row before.
 
     All rows where a cut-off takes effect: it may end versions of any key.
     """
     if batch.late:
-        given = absent_before(batch.late, F.col("_operation"), F.col("_absent"))
-        held = held.withColumn("_absent", given)
+        absent = absent_before(batch.late, F.col("_operation"), F.col("_absent"))
+        kept = kept.withColumn("_absent", absent)
     if batch.cutoff_is_new:
-        return held
+        return kept
     table = batch.table.config
     if batch.of_whole_keys:
-        return of_keys(held, batch.keys, table)
+        return of_keys(kept, batch.keys, table)
     first = batch.first_order or _find_first_order(batch)
     if first is None:
-        return held.limit(0)
-    begins = F.expr(order_literal(sequence_of(first)))
-    near = batch.key_range()
-    held = held if near is None else held.where(near)
-    suffix = held.where(F.col("_next_order").isNull() | (F.col("_next_order") >= begins))
-    return of_keys(suffix, batch.keys, table)
+        return kept.limit(0)
+    key_range = batch.key_range()
+    rows = kept if key_range is None else kept.where(key_range)
+    is_touched = F.col("_next_order") >= F.expr(order_literal(sequence_of(first)))
+    return of_keys(rows.where(F.col("_next_order").isNull() | is_touched), batch.keys, table)
 
 
 def _find_first_order(batch: Batch) -> bytes | None:
@@ -105,13 +103,5 @@ def _find_first_order(batch: Batch) -> bytes | None:
 
 
 def _build_plan(batch: Batch, values: list[str]) -> FoldPlan:
-    table = batch.table.config
-    rules = FoldRules(
-        columns=tuple(values),
-        grouped=tuple(c for c in grouped_columns(table) if c in values),
-        tracked=tuple(list_tracked_columns(table, values)),
-        cutoffs=tuple(batch.cutoffs),
-        from_log=batch.of_whole_keys,
-        keeps_deleted=table.on_delete == "flag",
-    )
-    return FoldPlan(rules, tuple(table.keys), history=True)
+    tracked = _list_tracked_columns(batch.table.config, values)
+    return counted.build_plan(batch, values, tracked, history=True)

@@ -29,20 +29,20 @@ from silver.storage.row_columns import column
 _OUTCOMES = ("inserted", "updated", "deleted")
 _KIND = "_kind"
 
-_FILE, _SPLIT = 14, 24
-"""How many digits of a dropped record's `_arrival` are its file, and its split of the file.
+_FILE_DIGITS, _SPLIT_DIGITS = 14, 24
+"""How many digits of a dropped record's `_arrival` name its file, and the file with its split.
 
 The eight after these are the row in the split (`bronze.files.batches`).
 """
 
 
 def write_keyless(batch: Batch) -> Counts:
-    """Adds a batch to `silver.T`; changes that it holds already are not added again."""
+    """Adds a batch to `silver.T`; changes that the table has are not added again."""
     kept = batch.table.kept
     empty = layout.ensure_table(kept, batch.fields, KEYLESS_COLUMNS)
-    held = None if empty or batch.recomputes else kept.read()
-    rows = new_rows(batch, held, layout.list_value_columns(kept.schema, []))
-    if held is not None and batch.cutoff is not None and batch.cutoff_is_new:
+    stored = None if empty or batch.recomputes else kept.read()
+    rows = new_rows(batch, stored, layout.list_value_columns(kept.schema, []))
+    if stored is not None and batch.cutoff is not None and batch.cutoff_is_new:
         kinds = rows.where("_new").groupBy(_KIND).count().collect()
         _merge_rows(batch.table.spark, kept.name, rows.drop(_KIND, "_new"), batch.cutoff)
         return _build_counts({row[_KIND]: row["count"] for row in kinds}, batch)
@@ -52,13 +52,13 @@ def write_keyless(batch: Batch) -> Counts:
     return _build_counts({kind: int(n) for kind, n in seen.get.items()}, batch)
 
 
-def new_rows(batch: Batch, held: DataFrame | None, values: list[str]) -> DataFrame:
-    """The rows of a batch that the table does not hold, with `_kind`: the outcome to count."""
-    above = batch.changes
+def new_rows(batch: Batch, stored: DataFrame | None, values: list[str]) -> DataFrame:
+    """The rows of a batch that are not stored yet, with `_kind`: the outcome to count."""
+    changes = batch.changes
     if batch.cutoff is not None:
-        above = above.where(F.col("_order") > F.expr(order_literal(batch.cutoff)))
-    rows = _identify_rows(batch.table.config, above, values)
-    return rows if held is None else rows.join(held.select("_row"), "_row", "left_anti")
+        changes = changes.where(F.col("_order") > F.expr(order_literal(batch.cutoff)))
+    rows = _identify_rows(batch.table.config, changes, values)
+    return rows if stored is None else rows.join(stored.select("_row"), "_row", "left_anti")
 
 
 def _build_counts(kinds: Mapping[str, int], batch: Batch) -> Counts:
@@ -66,14 +66,14 @@ def _build_counts(kinds: Mapping[str, int], batch: Batch) -> Counts:
 
     Changes below the cut-off are superseded, all others without a new row are duplicates.
     """
-    outcomes = {kind: kinds[kind] for kind in _OUTCOMES if kinds.get(kind)}
-    below = 0
+    outcomes = {kind: kinds.get(kind, 0) for kind in _OUTCOMES}
+    superseded = 0
     if batch.cutoff is not None:
-        older = F.col("_order") <= F.expr(order_literal(batch.cutoff))
-        below = batch.changes.where(F.col("_new") & older).count()
-    again = batch.summary.changes - below - sum(outcomes.values())
-    others = {"superseded": below, "duplicate": again}
-    return Counts(outcomes | {kind: n for kind, n in others.items() if n}, 0, 0)
+        below = F.col("_order") <= F.expr(order_literal(batch.cutoff))
+        superseded = batch.changes.where(F.col("_new") & below).count()
+    duplicate = batch.summary.changes - superseded - sum(outcomes.values())
+    outcomes |= {"superseded": superseded, "duplicate": duplicate}
+    return Counts({outcome: n for outcome, n in outcomes.items() if n})
 
 
 def _merge_rows(spark: SparkSession, name: str, rows: DataFrame, cutoff: bytes) -> None:
@@ -97,16 +97,16 @@ def _identify_rows(table: Table, changes: DataFrame, values: list[str]) -> DataF
     # The fold goes by key, and such a table has none.
     by_row = Window.partitionBy("_row").orderBy("_new", "_order")
     ranked = rows.withColumn("_rank", F.row_number().over(by_row))
-    equal = ranked.join(_equal_rows(table, rows), "_row", "left")
-    kept = equal.where(F.col("_rank") <= F.coalesce("_rows", F.lit(1)))
+    counted = ranked.join(_count_equal_rows(table, rows), "_row", "left")
+    kept = counted.where(F.col("_rank") <= F.coalesce("_rows", F.lit(1)))
     numbered = F.sha2(F.concat_ws("|", "_row", "_rank"), 256)
-    named = kept.withColumn("_row", F.when(F.col("_rank") == 1, F.col("_row")).otherwise(numbered))
+    row = F.when(F.col("_rank") == 1, F.col("_row")).otherwise(numbered)
     layer_columns = [c.name for c in KEYLESS_COLUMNS]
-    return named.select(*layer_columns, *map(column, values), _KIND, "_new")
+    return kept.withColumn("_row", row).select(*layer_columns, *map(column, values), _KIND, "_new")
 
 
 def _split_updates(changes: DataFrame, values: list[str]) -> DataFrame:
-    """Marks changes that remove a row, and splits an update in two."""
+    """Marks changes that remove a row, and splits an update into a removal and an insert."""
     removes = F.col("_operation") == DELETE
     kind = F.when(removes, "deleted").when(F.col("_old_key").isNotNull(), "updated")
     marked = changes.withColumns({"_removes": removes, _KIND: F.coalesce(kind, F.lit("inserted"))})
@@ -120,11 +120,12 @@ def _split_updates(changes: DataFrame, values: list[str]) -> DataFrame:
     return marked.unionByName(old)
 
 
-def _equal_rows(table: Table, rows: DataFrame) -> DataFrame:
+def _count_equal_rows(table: Table, rows: DataFrame) -> DataFrame:
     """The identities `_row` of which there are several rows, with their number `_rows`."""
     of_kafka = [feed_name(table, feed) for feed in table.feeds if feed.kafka]
-    file, split = (F.concat("_feed", F.substring("_arrival", 1, n)) for n in (_FILE, _SPLIT))
-    line = F.conv(F.substring("_arrival", _SPLIT + 1, 8), 16, 10).cast("bigint")
+    digits = _FILE_DIGITS, _SPLIT_DIGITS
+    file, split = (F.concat("_feed", F.substring("_arrival", 1, n)) for n in digits)
+    line = F.conv(F.substring("_arrival", _SPLIT_DIGITS + 1, 8), 16, 10).cast("bigint")
     partition = F.concat_ws("/", "_topic", F.coalesce("_partition", F.lit(-1)))
     place = F.struct(
         F.when(F.col("_offset").isNull(), split).otherwise(partition).alias("log"),
@@ -142,10 +143,10 @@ def _equal_rows(table: Table, rows: DataFrame) -> DataFrame:
 
 
 def _list_identity_parts() -> list[Column]:
-    at = F.when(F.col("_snapshot").isNotNull(), position_column())
+    position = F.when(F.col("_snapshot").isNotNull(), position_column())
     return [
         F.hex(F.expr(sequence_sql("_order"))),
-        F.coalesce(at, F.lit("")),
+        F.coalesce(position, F.lit("")),
         F.col("_removes").cast("string"),
         F.col("_content"),
     ]

@@ -9,12 +9,11 @@ is in the log, or once it is as old as `max_staleness`, and the MERGE is made wh
 
 The text can fold only changes with all columns, in a table that has had no others: a key's newest
 change is its row. Other batches are merged at once (`can_show`), after those that are shown, so
-that readers never see an older state again. The numbers make the view right at any time: a change
-that is merged and still shown is the same row twice, and is shown once.
+that readers never see an older state again. The view is right at any time: a change that is merged
+and still shown is the same row twice, and is shown once.
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 
 from pyspark.sql import functions as F
 
@@ -29,10 +28,10 @@ from silver.fold.order_key import order_literal, order_sql, sequence_of, split_o
 from silver.fold.order_key import sequence_sql as sequence_sql_of
 from silver.run import SilverTable
 from silver.state.epochs import sequence_sql
-from silver.state.summary import Summary
+from silver.state.summary import Summary, find_now_micros
 from silver.state.table_state import TableState
 
-_OWN_ORDER = ("debezium", "ydb")
+_ORDERED_FORMATS = ("debezium", "ydb")
 COMMENT = "changes in the change log of {} that are not applied yet, one row per key"
 
 
@@ -43,14 +42,14 @@ def can_show(batch: Batch) -> bool:
     full snapshot, positions that start anew, columns or types that the table lacks, or ties.
     """
     table, state, kept = batch.table, batch.before, batch.table.kept
-    apart = (
+    obstacles = (
         not waits_in_log(table.target, table.config),
         batch.of_whole_keys or batch.cutoff_is_new,
         batch.summary.incomplete or batch.late or state.partial or state.heirs,
         batch.summary.truncates,
         len(batch.table_changes.sightings) > len(state.whole.sightings),
     )
-    if any(apart) or not kept.exists or _may_tie(batch):
+    if any(obstacles) or not kept.exists or _may_tie(batch):
         return False
     types = {field.name: field.dataType for field in kept.business}
     return all(types.get(field.name) == field.dataType for field in batch.fields)
@@ -65,7 +64,7 @@ def _may_tie(batch: Batch) -> bool:
     table, summary = batch.table, batch.summary
     if batch.before.ties or not (summary.oldest or "").strip("0/"):
         return True
-    if table.config.format in _OWN_ORDER:
+    if table.config.format in _ORDERED_FORMATS:
         return False
     highest, first = _find_highest_order(table, batch.before), summary.first_order
     return first is None or (bool(highest) and sequence_of(first) <= sequence_of(highest))
@@ -81,16 +80,14 @@ def show_pending(batch: Batch, state: TableState) -> TableState:
     first, highest = summary.first_order, _find_highest_order(table, state)
     columns = [field.name for field in batch.fields]
     changes = changes_sql(batch, columns, summary)
-    of_keys = f"SELECT {_join_quoted(keys)} FROM ({changes})"
+    keys_sql = f"SELECT {_join_quoted(keys)} FROM ({changes})"
     if first is not None and first <= highest:
-        held = held_sql(table.config, table.kept.name, columns, of_keys, first)
-        changes += f" UNION ALL {held}"
-    since = state.waiting_since or summary.came or _find_now_micros()
-    newest = newest_sql(columns, keys, changes, format not in _OWN_ORDER)
-    query, of_keys = (
-        f"SELECT *, timestamp_micros({since}) AS _since FROM ({text})" for text in (newest, of_keys)
-    )
-    view = _build_view(table, columns, query)._replace(of_keys=of_keys, since=since)
+        changes += f" UNION ALL {held_sql(table.config, table.kept.name, columns, keys_sql, first)}"
+    since = state.waiting_since or summary.came or find_now_micros()
+    with_since = f"SELECT *, timestamp_micros({since}) AS _since FROM ({{}})"
+    newest = newest_sql(columns, keys, changes, format not in _ORDERED_FORMATS)
+    view = _build_view(table, columns, with_since.format(newest))
+    view = view._replace(of_keys=with_since.format(keys_sql), since=since)
     publish_views(table.spark, table.target, "silver", [view])
     return state.replace(waits=summary, highest=highest, waiting_since=since, shown=batch.number)
 
@@ -116,10 +113,6 @@ def _build_view(table: SilverTable, columns: Sequence[str], query: str) -> View:
     shown: dict[str, str | None] = dict.fromkeys([*columns, "_order", "_deleted", "_since"])
     comment = COMMENT.format(table.name)
     return View(f"{table.name}{PENDING}", shown, comment, tuple(table.config.keys), query)
-
-
-def _find_now_micros() -> int:
-    return int(datetime.now(timezone.utc).timestamp() * 1_000_000)
 
 
 def changes_sql(batch: Batch, columns: Sequence[str], summary: Summary) -> str:
@@ -153,7 +146,7 @@ def _build_sequence_sql(batch: Batch, summary: Summary) -> str:
 
 
 def held_sql(table: Table, rows: str, columns: Sequence[str], waiting: str, oldest: bytes) -> str:
-    """The table's rows of the keys `waiting`, as the changes that made them.
+    """The table's rows of the keys that the query `waiting` gives, as the changes that made them.
 
     `oldest` is the lowest pending order key: no row below it is newer than its pending changes.
     """

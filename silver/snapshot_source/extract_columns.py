@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from silver.changelog import schema_changes
 from silver.changelog.decoded_batch import RawBatch
 from silver.decode.columns import is_published
-from silver.state.drift import ColumnDrift, drop_of, return_of
+from silver.state.drift import ColumnDrift, build_drop, build_return
 
 FILE_COLUMNS = "columns of extracts"
 """The fingerprint's entry with the columns of the newest date, in lower case, as JSON."""
@@ -50,9 +50,9 @@ def _compare_headers(
         if not is_published(config, name):
             continue
         if file is not None and name.lower() in before:
-            yield drop_of(config, name, type, file)
+            yield build_drop(config, name, type, file)
         elif file is None and kinds.get(name) == "drop_column":
-            yield return_of(name, type)
+            yield build_return(name, type)
 
 
 def _read_headers(rows: DataFrame) -> dict[str, set[str]]:

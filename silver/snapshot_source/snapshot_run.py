@@ -68,7 +68,7 @@ def apply_snapshot_files(
         if compared is not None and compared.unread.repaired:
             dead_letters.resolve_files(table, compared.unread.repaired, run.id)
         counted = sum_counts(counted, new)
-    return TableResult(state.at({feed: reach}), counted)
+    return TableResult(state.with_positions({feed: reach}), counted)
 
 
 def _apply_log(

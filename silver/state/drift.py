@@ -41,7 +41,7 @@ class ColumnDrift(NamedTuple):
 
 
 def find_drifts(
-    shapes: Iterable[Shape], before: Fields | None, held: Fields, table: Table
+    shapes: Iterable[Shape], before: Fields | None, stored: Fields, table: Table
 ) -> tuple[list[ColumnDrift], Fields]:
     """The changes that shapes in order of arrival show, and the source's columns after them.
 
@@ -49,11 +49,11 @@ def find_drifts(
         shapes: what the records announce.
         before: the source's columns so far; None when they are not known: then the first shape
             changes nothing.
-        held: columns of the table and their types.
-        table: the table with its declared columns; a learned one is no declared one.
+        stored: columns of the table and their types.
+        table: the table with its declared columns, which learned ones are not.
     """
     drifts: list[ColumnDrift] = []
-    types = dict(held)
+    types = dict(stored)
     source = None if before is None else dict(before)
     for shape in shapes:
         shown = {name: t for name, t in shape.fields.items() if _is_relevant(table, name)}
@@ -83,9 +83,9 @@ def normal_type(type: str) -> str:
     return parse_type(type).simpleString()
 
 
-def _find_wider_type(one: str, other: str) -> str | None:
-    both = wider_type(parse_type(one), parse_type(other))
-    return None if both is None else both.simpleString()
+def _find_wider_type(type: str, other: str) -> str | None:
+    wider = wider_type(parse_type(type), parse_type(other))
+    return None if wider is None else wider.simpleString()
 
 
 def _is_relevant(table: Table, column: str) -> bool:
@@ -105,17 +105,17 @@ def _compare_shape(
         if kind in ("add_column", "widen") and action == "applied":
             types[name] = to
     gone = [name for name in source if name not in fields] if shape.complete else []
-    drifts += [drop_of(table, name, types.get(name), position) for name in gone]
+    drifts += [build_drop(table, name, types.get(name), position) for name in gone]
     return drifts
 
 
-def drop_of(table: Table, name: str, type: str | None, position: str | None) -> ColumnDrift:
+def build_drop(table: Table, name: str, type: str | None, position: str | None) -> ColumnDrift:
     """A column that is gone at the source, as the record at the position shows."""
     action = _choose_action(table, "drop_column", None)
     return ColumnDrift("drop_column", name, type, None, action, position)
 
 
-def return_of(name: str, type: str | None) -> ColumnDrift:
+def build_return(name: str, type: str | None) -> ColumnDrift:
     """A column of the table that was gone at the source and is there again."""
     return ColumnDrift("add_column", name, None, type, "applied")
 
@@ -124,16 +124,14 @@ def _classify_change(
     name: str, type: str | None, source: Fields, types: Fields
 ) -> tuple[Kind | None, str | None]:
     """The kind of change that a column of a shape is, None without one; and its new type."""
-    new = name not in source
-    if name not in types:
-        return ("add_column" if new else None), type
-    held, announced = types[name], source.get(name)
-    if type is None or held is None or (not new and announced in (type, None)):
-        return ("add_column" if new else None), type
-    both = _find_wider_type(held, type)
-    if both is None:
+    added: Kind | None = None if name in source else "add_column"
+    stored = types.get(name)
+    if type is None or stored is None or (name in source and source[name] in (type, None)):
+        return added, type
+    wider = _find_wider_type(stored, type)
+    if wider is None:
         return "incompatible", type
-    return ("widen" if both != held else "add_column" if new else None), both
+    return ("widen" if wider != stored else added), wider
 
 
 def _choose_action(table: Table, kind: Kind, column: str | None) -> str:

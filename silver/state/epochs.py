@@ -36,11 +36,11 @@ RESTART = "restart:"
 """The prefix of the id of an epoch that began with another log of the source."""
 
 _ABOVE_ALL = "G"
-_Known = TypeVar("_Known", str, int, bytes)
+_Ordered = TypeVar("_Ordered", str, int, bytes)
 _EPOCH = (
     "struct<number int, snapshot string, started bigint, first map<string, string>, lsn string>"
 )
-_RECENT = 4
+_RECENT_EPOCHS = 4
 SNAPSHOT_ID = f"substring_index(_snapshot, '{OF_TABLE}', 1)"
 """SQL of the full snapshot of a log row, whatever its source table."""
 _DOMAIN = (
@@ -51,7 +51,7 @@ _POSITION = "coalesce(lpad(cast(_offset AS string), 20, '0'), _arrival)"
 
 
 class Epoch(NamedTuple):
-    """One full snapshot of a table: its number in order, and where it begins.
+    """One full snapshot: its number in order, its begin in µs, its first position by domain.
 
     It is `complete` when its last row has come. In a table of several source tables it must also
     have every one that an earlier snapshot had, as no change before it counts any more.
@@ -126,39 +126,41 @@ def describe_restart(restart: Restart) -> SnapshotProgress:
 
 
 def number_epochs(sightings: list[SnapshotProgress]) -> list[Epoch]:
-    """The table's epochs in order, numbered from 1; the changes before any snapshot are epoch 0.
-
-    A snapshot whose rows are all dead letters begins none: it would empty the table.
-    """
-    groups: dict[str, list[SnapshotProgress]] = {}
-    for seen in sightings:
-        groups.setdefault(seen.parts[0], []).append(seen)
-    shown = {name: seen for name, seen in groups.items() if any(s.first_position for s in seen)}
+    """The table's epochs in order, numbered from 1; the changes before any snapshot are epoch 0."""
     epochs: list[Epoch] = []
     tables: set[str] = set()
-    for snapshot, group in sorted(shown.items(), key=lambda item: _build_sort_key(item[1])):
-        at = len(epochs) + 1
-        whole = {seen.parts[1] for seen in group if seen.complete}
-        epochs.append(_build_epoch(snapshot, at, group, bool(whole) and tables <= whole))
-        tables |= {table for _, table in (seen.parts for seen in group) if table}
+    groups = _group_by_snapshot(sightings).items()
+    for snapshot, group in sorted(groups, key=lambda item: _build_sort_key(item[1])):
+        complete = {seen.parts[1] for seen in group if seen.complete}
+        is_complete = bool(complete) and tables <= complete
+        epochs.append(_build_epoch(snapshot, len(epochs) + 1, group, is_complete))
+        tables |= {seen.parts[1] for seen in group} - {""}
     return epochs
 
 
-def _build_sort_key(seen: list[SnapshotProgress]) -> tuple[str, int]:
-    feed_wide = lowest(*(s.first_position for s in seen if s.domain == ""))
-    return (feed_wide or "", lowest(*(s.started for s in seen)) or 0)
+def _group_by_snapshot(sightings: list[SnapshotProgress]) -> dict[str, list[SnapshotProgress]]:
+    """The progress by snapshot, but for one with only dead letters: it would empty the table."""
+    groups: dict[str, list[SnapshotProgress]] = {}
+    for seen in sightings:
+        groups.setdefault(seen.parts[0], []).append(seen)
+    return {id: group for id, group in groups.items() if any(s.first_position for s in group)}
 
 
-def _build_epoch(snapshot: str, at: int, seen: list[SnapshotProgress], complete: bool) -> Epoch:
+def _build_sort_key(group: list[SnapshotProgress]) -> tuple[str, int]:
+    feed_wide = lowest(*(seen.first_position for seen in group if seen.domain == ""))
+    return (feed_wide or "", lowest(*(seen.started for seen in group)) or 0)
+
+
+def _build_epoch(id: str, number: int, group: list[SnapshotProgress], complete: bool) -> Epoch:
     first: dict[str, str] = {}
-    for s in seen:
-        if s.first_position is not None:
-            first[s.domain] = min(first.get(s.domain, s.first_position), s.first_position)
-    started = lowest(*(s.started for s in seen))
-    return Epoch(snapshot, at, started, first, complete)
+    for seen in group:
+        if seen.first_position is not None:
+            earlier = first.get(seen.domain, seen.first_position)
+            first[seen.domain] = min(earlier, seen.first_position)
+    return Epoch(id, number, lowest(*(seen.started for seen in group)), first, complete)
 
 
-def lowest(*values: _Known | None) -> _Known | None:
+def lowest(*values: _Ordered | None) -> _Ordered | None:
     """The lowest of those that are known."""
     return min((value for value in values if value is not None), default=None)
 
@@ -178,7 +180,7 @@ class TableChanges(NamedTuple):
         """The cut-offs of complete full snapshots, and truncate points; oldest first."""
         of_snapshots = [Cutoff(e.cutoff, e.started, e.streamed) for e in self.epochs if e.complete]
         in_force = [*of_snapshots, *(self.truncates if apply_truncates else [])]
-        return sorted(in_force, key=lambda each: each.order)
+        return sorted(in_force, key=lambda cutoff: cutoff.order)
 
 
 def find_truncates(ordered: DataFrame) -> list[Cutoff]:
@@ -234,19 +236,19 @@ def _epoch_sql(epochs: list[Epoch]) -> str:
     are in one literal, as Spark cannot plan hundreds of nested conditions.
     """
     numbers = "0"
-    if older := epochs[:-_RECENT]:
+    if older := epochs[:-_RECENT_EPOCHS]:
         fields = _write_json_literal([_list_epoch_fields(e) for e in older], f"array<{_EPOCH}>")
         matching = f"filter({fields}, e -> {_belongs_sql('e')})"
         numbers = f"coalesce(array_max(transform({matching}, e -> e.number)), 0)"
-    for one in epochs[-_RECENT:]:
-        belongs = _belongs_sql(_write_json_literal(_list_epoch_fields(one), _EPOCH))
-        numbers = f"CASE WHEN {belongs} THEN {one.number} ELSE {numbers} END"
+    for epoch in epochs[-_RECENT_EPOCHS:]:
+        belongs = _belongs_sql(_write_json_literal(_list_epoch_fields(epoch), _EPOCH))
+        numbers = f"CASE WHEN {belongs} THEN {epoch.number} ELSE {numbers} END"
     return numbers
 
 
 def _list_epoch_fields(epoch: Epoch) -> dict[str, object]:
-    given = {"number": epoch.number, "snapshot": epoch.snapshot, "started": epoch.started or 0}
-    return given | {"first": epoch.first, "lsn": epoch.lsn}
+    fields = {"number": epoch.number, "snapshot": epoch.snapshot, "started": epoch.started or 0}
+    return fields | {"first": epoch.first, "lsn": epoch.lsn}
 
 
 def _write_json_literal(value: object, type: str) -> str:
@@ -262,5 +264,5 @@ def _belongs_sql(epoch: str) -> str:
 def _is_after_sql(epoch: str) -> str:
     committed = f"coalesce(unix_micros(_source_time), {epoch}.started)"
     begins = f"coalesce({_POSITION} >= {epoch}.first[{_DOMAIN}], {committed} >= {epoch}.started)"
-    lower = f"_sequence < {epoch}.lsn"
-    return f"{begins} AND NOT ({lower} AND {committed} < {epoch}.started)"
+    is_lower = f"_sequence < {epoch}.lsn"
+    return f"{begins} AND NOT ({is_lower} AND {committed} < {epoch}.started)"

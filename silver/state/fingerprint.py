@@ -33,13 +33,13 @@ def check_configuration(table: Table, built: Fingerprint) -> None:
         raise ConfigurationDrift(table.table, differences)
 
 
-def check_types(table: Table, held: list[StructField]) -> None:
+def check_types(table: Table, logged: list[StructField]) -> None:
     """Refuses declared types that do not fit the business columns of the table's change log.
 
     Raises:
         ConfigurationDrift: a declared type is neither the log's type nor a wider one.
     """
-    differences = list(_list_retyped_columns(table, held))
+    differences = list(_list_retyped_columns(table, logged))
     if differences:
         raise ConfigurationDrift(table.table, differences)
 
@@ -129,9 +129,9 @@ def _load_renames(built: Fingerprint) -> Mapping[str, str]:
     return renamed
 
 
-def _list_retyped_columns(table: Table, held: list[StructField]) -> Iterator[str]:
-    """Declared columns whose type is neither the one that the log holds nor a wider one."""
-    for field in held:
+def _list_retyped_columns(table: Table, logged: list[StructField]) -> Iterator[str]:
+    """Declared columns whose type is neither the one that the log has nor a wider one."""
+    for field in logged:
         if declares_type(table, field.name):
             now = parse_type(table.columns[field.name].type)
             before, after = field.dataType.simpleString(), now.simpleString()

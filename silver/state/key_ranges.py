@@ -30,10 +30,10 @@ def list_bounded_keys(table: Table, schema: StructType) -> list[str]:
     return [key for key in table.keys if key not in left_out and types.get(key) in fit]
 
 
-def unite_bounds(one: KeyBounds, other: KeyBounds) -> KeyBounds:
+def unite_bounds(bounds: KeyBounds, others: KeyBounds) -> KeyBounds:
     """The bounds of both, for the columns that both have."""
-    pairs = {name: (one[name], other[name]) for name in one if name in other}
-    return {n: (min(a[0], b[0]), max(a[1], b[1])) for n, (a, b) in pairs.items()}
+    shared = [n for n in bounds if n in others]
+    return {n: (min(bounds[n][0], others[n][0]), max(bounds[n][1], others[n][1])) for n in shared}
 
 
 def skips_enough_files(bounds: KeyBounds, log: TableLog | None) -> bool:
@@ -44,14 +44,14 @@ def skips_enough_files(bounds: KeyBounds, log: TableLog | None) -> bool:
     """
     if log is None:
         return True
-    spared = sum(any(_is_apart(log, each, *item) for item in bounds.items()) for each in log.stats)
-    return 2 * spared >= max(1, len(log.stats))
+    skipped = sum(any(_is_outside(log, f, *item) for item in bounds.items()) for f in log.stats)
+    return 2 * skipped >= max(1, len(log.stats))
 
 
-def _is_apart(log: TableLog, stats: Action, name: str, ends: tuple[Any, Any]) -> bool:
+def _is_outside(log: TableLog, stats: Action, name: str, ends: tuple[Any, Any]) -> bool:
     """Whether all values of a file's column lie outside of the bounds."""
-    inside = log.physical.get(name, name)
-    lowest, highest = (stats.get(k, {}).get(inside) for k in ("minValues", "maxValues"))
+    stored_name = log.physical.get(name, name)
+    lowest, highest = (stats.get(k, {}).get(stored_name) for k in ("minValues", "maxValues"))
     if lowest is None or highest is None or None in ends:
         return False
     first, last = (str(end) if isinstance(end, date) else end for end in ends)

@@ -19,6 +19,8 @@ from silver.state import key_ranges
 from silver.state.epochs import SnapshotProgress, domain_column, lowest, position_column
 from silver.state.key_ranges import KeyBounds
 
+_COUNTS = ("records", "changes", "truncates", "without_change", "incomplete", "heirs")
+
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a part of the log holds.
@@ -53,10 +55,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def joined(self, later: "Summary") -> "Summary":
         """The summary of both parts together; `later` was written after this one."""
-        counts = {
-            name: getattr(self, name) + getattr(later, name)
-            for name in ("records", "changes", "truncates", "without_change", "incomplete", "heirs")
-        }
+        counts = {name: getattr(self, name) + getattr(later, name) for name in _COUNTS}
         reasons = {**self.rejected, **later.rejected}
         rejected = {r: self.rejected.get(r, 0) + later.rejected.get(r, 0) for r in reasons}
         return self.replace(
@@ -67,7 +66,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
             oldest=lowest(self.oldest, later.oldest),
             came=lowest(self.came, later.came),
             first_order=lowest(self.first_order, later.first_order),
-            last_order=max((p for p in (self.last_order, later.last_order) if p), default=None),
+            last_order=max(self.last_order or b"", later.last_order or b"") or None,
             keys=self._keys_with(later),
         )
 
@@ -79,7 +78,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
         return key_ranges.unite_bounds(self.keys, other.keys)
 
 
-_OF_A_WRITE = ("unlike", "source_log")
+_OBSERVED_ONLY = ("unlike", "source_log")
 
 
 def summarize(rows: DataFrame, keys: Sequence[str] = ()) -> Summary:
@@ -88,10 +87,10 @@ def summarize(rows: DataFrame, keys: Sequence[str] = ()) -> Summary:
     `keys` are the columns whose bounds are wanted. What only a write can observe is left out: when
     it began, and the order keys.
     """
-    shown = F.when(_shows_snapshot(), F.struct(F.col("_snapshot"), domain_column().alias("domain")))
-    wanted = {n: sum for n, sum in _build_sums("_sequence").items() if n not in _OF_A_WRITE}
+    wanted = {n: sum for n, sum in _build_sums("_sequence").items() if n not in _OBSERVED_ONLY}
     sums = [sum.alias(n) for n, sum in (wanted | _build_key_bounds(keys)).items()]
-    kinds = rows.groupBy(F.col("_reason").alias("reason"), shown.alias("shown")).agg(*sums)
+    shown = _build_shown_snapshot().alias("shown")
+    kinds = rows.groupBy(F.col("_reason").alias("reason"), shown).agg(*sums)
     summary = Summary()
     for row in kinds.collect():
         rejected = {row["reason"]: row["records"]} if row["reason"] is not None else {}
@@ -136,8 +135,8 @@ class ObservedRows(NamedTuple):
     def summary(self) -> Summary | None:
         """The summary of the written rows; None where the sums are not enough for it."""
         sums = self.seen.get
-        several = sums["rejected"] or (sums["first_shown"] != sums["last_shown"])
-        return None if several else _build_summary(sums, self.began, self.keys)
+        is_mixed = sums["rejected"] or (sums["first_shown"] != sums["last_shown"])
+        return None if is_mixed else _build_summary(sums, self.began, self.keys)
 
 
 def observe_rows(rows: DataFrame, sequence: str, keys: Sequence[str]) -> ObservedRows:
@@ -147,10 +146,11 @@ def observe_rows(rows: DataFrame, sequence: str, keys: Sequence[str]) -> Observe
     """
     seen, sums = Observation(), _build_sums(sequence) | _build_key_bounds(keys)
     observed = rows.observe(seen, *[value.alias(name) for name, value in sums.items()])
-    return ObservedRows(observed, seen, _find_now_micros(), keys)
+    return ObservedRows(observed, seen, find_now_micros(), keys)
 
 
-def _find_now_micros() -> int:
+def find_now_micros() -> int:
+    """The current time in µs since 1970."""
     return int(datetime.now(timezone.utc).timestamp() * 1_000_000)
 
 
@@ -158,8 +158,7 @@ def _build_sums(sequence: str) -> dict[str, Column]:
     sound, shows, changes = F.col("_reason").isNull(), _shows_snapshot(), _is_change()
     absent = F.when(sound, F.col("_absent"))
     lacks = absent.isNotNull()
-    order = F.when(changes, F.expr(order_sql(sequence)))
-    shown = F.when(shows, F.struct(F.col("_snapshot"), domain_column().alias("domain")))
+    order, shown = F.when(changes, F.expr(order_sql(sequence))), _build_shown_snapshot()
     return {
         "records": F.count(F.lit(1)),
         "rejected": F.count("_reason"),
@@ -198,14 +197,18 @@ def _shows_snapshot() -> Column:
     return F.col("_snapshot").isNotNull() & F.col("_sequence").isNotNull()
 
 
+def _build_shown_snapshot() -> Column:
+    """The snapshot and domain of a row of a full snapshot; null for others."""
+    return F.when(_shows_snapshot(), F.struct(F.col("_snapshot"), domain_column().alias("domain")))
+
+
 def _build_summary(sums: Mapping[str, Any], began: int | None, keys: Sequence[str]) -> Summary:
     shown, sightings = sums["first_shown"], list[SnapshotProgress]()
     if shown is not None:
-        about = sums["first_position"], bool(sums["complete"]), sums["started"]
-        sightings = [SnapshotProgress(shown["_snapshot"], shown["domain"], *about)]
-    counts = ("records", "changes", "truncates", "without_change", "incomplete", "heirs")
+        place = shown["_snapshot"], shown["domain"], sums["first_position"]
+        sightings = [SnapshotProgress(*place, bool(sums["complete"]), sums["started"])]
     return Summary(
-        **{name: int(sums[name]) for name in counts},
+        **{name: int(sums[name]) for name in _COUNTS},
         rejected={},
         sightings=sightings,
         partial=sums["partial"] or [],

@@ -16,9 +16,9 @@ from lakehouse.errors import LakeOutdated
 from lakehouse.run import ledger
 from lakehouse.storage import names
 from silver.state.epochs import TableChanges
-from silver.state.summary import Summary
+from silver.state.summary import Summary, find_now_micros
 
-_MADE_ANEW: tuple[Layer, ...] = ("silver", "gold")
+_REBUILT: tuple[Layer, ...] = ("silver", "gold")
 
 
 class WaitingTransaction(msgspec.Struct, frozen=True):
@@ -168,19 +168,19 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
         """The state with other values of some attributes."""
         return msgspec.structs.replace(self, **changes)
 
-    def replaces_rows(self) -> "TableState":
+    def with_replaced(self) -> "TableState":
         """The state of a table of which rows are replaced or removed now (`replaced_at`)."""
-        return self.replace(replaced_at=int(datetime.now(timezone.utc).timestamp() * 1_000_000))
+        return self.replace(replaced_at=find_now_micros())
 
     def with_fingerprint(self, aspects: Mapping[str, str]) -> "TableState":
         """The state with new entries of the fingerprint."""
         return self.replace(built={**self.built, **aspects}) if aspects else self
 
-    def at(self, positions: Mapping[str, int]) -> "TableState":
+    def with_positions(self, positions: Mapping[str, int]) -> "TableState":
         """The state with later positions of some feeds."""
         return self.replace(positions={**self.positions, **positions})
 
-    def logs_batch(self, number: int, summary: Summary | None) -> "TableState":
+    def with_logged(self, number: int, summary: Summary | None) -> "TableState":
         """The state with a batch that was added to the log; `summary` is that of the batch.
 
         Without one, the log has to be queried for the pending changes.
@@ -190,7 +190,7 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
             waits = None if self.waits is None else self.waits.joined(summary)
         return self.replace(logged=number, waits=waits)
 
-    def with_merged(self, summary: Summary) -> bytes | None:
+    def find_highest_after(self, summary: Summary) -> bytes | None:
         """The table's highest order key after a batch with this summary is merged, if known."""
         if not summary.changes:
             return self.highest
@@ -216,11 +216,11 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
     def begun(self, run_id: str, table: str) -> ledger.Entry:
         """The ledger entry that keeps the state of a table while a run works on it."""
         entry = ledger.make_entry(run_id, "silver", table, datetime.now(timezone.utc))
-        noted = {"status": "begun", "state": self.to_text(), "batch": self.batch}
-        return entry.model_copy(update=noted)
+        update = {"status": "begun", "state": self.to_text(), "batch": self.batch}
+        return entry.model_copy(update=update)
 
     def done(self, entry: ledger.Entry, counts: Mapping[str, int]) -> ledger.Entry:
-        """The entry of a run with what the run did, and the state after the run."""
+        """The entry of a run with its counts, and the state after the run."""
         done = entry.with_counts(counts, self.batch, self.positions)
         return done.model_copy(update={"state": self.to_text()})
 
@@ -260,5 +260,5 @@ def _refuse_outdated(spark: SparkSession, target: Target) -> None:
     if ledger.STATE in spark.table(names.table_name(target, "silver", ledger.TABLE)).columns:
         return
     if target.catalog:
-        raise LakeOutdated(*(f"schema {names.schema_name(target, layer)}" for layer in _MADE_ANEW))
-    raise LakeOutdated(*(f"{target.lake}/{layer}" for layer in _MADE_ANEW))
+        raise LakeOutdated(*(f"schema {names.schema_name(target, layer)}" for layer in _REBUILT))
+    raise LakeOutdated(*(f"{target.lake}/{layer}" for layer in _REBUILT))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from silver.fold.current import CurrentFold, RowFacts
 from silver.fold.law import Content
 from silver.fold.order_key import make_order
-from silver.fold.rules import NOWHERE, Changes, Cutoff, FoldRules, VersionFacts
+from silver.fold.rules import NO_SOURCE, Changes, Cutoff, FoldRules, VersionFacts
 from silver.fold.versions import HistoryFold
 
 COLUMNS = ("a", "b")
@@ -113,7 +113,7 @@ class Outcome(NamedTuple):
 def value_of(content: Content, rows: Sequence[Change], column: str) -> Any:
     """The value of a column, of rows by source."""
     source = content.source_of(column)
-    return None if source == NOWHERE else (rows[source].values or {}).get(column)
+    return None if source == NO_SOURCE else (rows[source].values or {}).get(column)
 
 
 @dataclass
@@ -182,7 +182,7 @@ class HistoryKey(_Table):
 
         def value(content: Content, column: str) -> Any:
             source = content.source_of(column)
-            return None if source == NOWHERE else have[source].get(column)
+            return None if source == NO_SOURCE else have[source].get(column)
 
         def agree(one: Content, other: Content) -> bool:
             return all(value(one, c) == value(other, c) for c in self.rules.tracked)

@@ -77,10 +77,10 @@ def _not_absent(read: Any) -> Any:
     return found
 
 
-def _undisturbed(resolve: Any) -> Any:
+def _undisturbed(set_values: Any) -> Any:
     def found(self: HistoryFold, row: Any) -> None:
-        resolve(self, row)
-        self._disturbed = False
+        set_values(self, row)
+        self._next_may_differ = False
 
     return found
 
@@ -118,7 +118,7 @@ FAULTS: dict[str, Plant] = {
         CurrentFold, "_take_stored", lambda own: lambda self, _: own(self, None)
     ),
     "columns of their own order are forgotten": replacing(
-        CurrentFold, "_columns_apart", lambda _: lambda _: {}
+        CurrentFold, "_find_column_orders", lambda _: lambda _: None
     ),
     "a deleted row leaves its values": replacing(KeyFold, "_forget", lambda _: lambda _: None),
     "rows from before a cut-off stay": replacing(
@@ -128,7 +128,7 @@ FAULTS: dict[str, Plant] = {
     "a cut-off ends every version": replacing(Cutoff, "spares", lambda _: lambda *_: False),
     "all versions agree": replacing(ContentComparison, "agree", lambda _: lambda *_: True),
     "no versions agree": replacing(ContentComparison, "agree", lambda _: lambda *_: False),
-    "late changes leave stored versions alone": replacing(HistoryFold, "_resolve", _undisturbed),
+    "late changes leave stored versions alone": replacing(HistoryFold, "_set_values", _undisturbed),
     "columns that a flat row leaves out are null": replacing(
         FlatRowReader, "_find_absent", lambda _: lambda *_: None
     ),

@@ -159,7 +159,7 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         wanted.say("holds nothing yet")
         return True
     silver_table, states = SilverTable(Lake(spark, target), table), read_states(spark, target)
-    state = states.get(table.table, TableState()).replaces_rows()
+    state = states.get(table.table, TableState()).with_replaced()
     group_repairs.refuse_waiting_records(silver_table, state, hits.arrivals)
     _print_hits(wanted, hits, tables)
     dropped = _find_dropped_files(target, wanted, hits.values) if wanted.landing else []

@@ -68,7 +68,7 @@ def test_counts_are_right_where_a_merge_may_compute_its_source_again(
 def test_a_first_load_of_many_rows_is_written_in_several_files(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("silver.merge.counted._MANY", 100)
+    monkeypatch.setattr("silver.merge.counted._LARGE_BATCH", 100)
     runs(spark, target, [[Event("upsert", key, key, WHOLE) for key in range(1, 201)]])
     detail = spark.sql(f"DESCRIBE DETAIL {names.table_name(target, 'silver', 't')}").collect()[0]
     assert target.kind != "local" or detail["numFiles"] == 2 * (os.cpu_count() or 1)

@@ -89,12 +89,12 @@ def test_plain_keys_are_found() -> None:
         row(9, 9, **stored),  # no change at all
     ]
     window = Window(None, table(rows).to_batches()[0])
-    begins = window.begins(["id"])
+    begins = window.find_begins(["id"])
     assert begins.tolist() == [0, 3, 4, 5, 7, 9, 10, 12, 13]
     ends = np.append(begins, window.size)
     found, keys = find_plain_keys(window, ends, FoldRules(("a", "b")))
     assert np.flatnonzero(found).tolist() == [0, 1]
-    assert [keys.last.tolist(), keys.changes.tolist(), keys.stored.tolist()] == [
+    assert [keys.last.tolist(), keys.change_counts.tolist(), keys.stored.tolist()] == [
         [2, 3], [2, 1], [True, False],
     ]  # fmt: skip
     for rules in (FoldRules(("a", "b"), grouped=("a",)), FoldRules(("a", "b"), from_log=True)):
