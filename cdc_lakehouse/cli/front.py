@@ -223,13 +223,25 @@ def _run_application(application: typer.Typer, given: Sequence[str], name: str) 
         print("nothing more was done", file=sys.stderr)
         sys.exit(1)
     except USAGE_ERROR as wrong:
-        message, of = wrong.format_message(), wrong.ctx
+        message, of = wrong.format_message(), wrong.ctx or _find_context(application, given, name)
         if message == of.get_help():
             wrong.show()
             sys.exit(ConfigurationError.exit_code)
         raise _usage_error(message, of.command_path, of.get_usage()) from None
     if code:
         sys.exit(code)
+
+
+def _find_context(application: typer.Typer, given: Sequence[str], name: str) -> typer.Context:
+    """The context of the command that is named, where Typer's error does not know it."""
+    command: Any = typer.main.get_command(application)
+    context: typer.Context = command.context_class(command, info_name=name)
+    for word in given:
+        inner = getattr(context.command, "commands", {}).get(word)
+        if inner is None:
+            break
+        context = inner.context_class(inner, info_name=word, parent=context)
+    return context
 
 
 def _usage_error(message: str, command: str, usage: str) -> ConfigurationError:

@@ -16,6 +16,7 @@ from lakehouse.config.loading import load_tables, load_target
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import Check
+from lakehouse.durations import to_seconds
 from lakehouse.errors import ConfigurationError, ManyConfigurationErrors
 
 Given = ParamSpec("Given")
@@ -175,3 +176,15 @@ def _common_parameters() -> list[inspect.Parameter]:
         inspect.Parameter(key, keyword, default=default, annotation=HELP[key])
         for key, default in Chosen._field_defaults.items()
     ]
+
+
+def seconds_of(given: str, option: str = "--interval") -> int:
+    """Seconds of an option that is a duration.
+
+    Raises:
+        ConfigurationError: it is no duration.
+    """
+    try:
+        return to_seconds(given)
+    except ValueError as wrong:
+        raise ConfigurationError("command line", option, given, str(wrong), "correct it") from wrong

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdc_lakehouse.cli.front import app, check_lake, command, load_conf, run_command_line
-from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.cli.options import Chosen, seconds_of
 from cdc_lakehouse.cli.warm import warm_process
-from cdc_lakehouse.cli.work.run import seconds_of
 from lakehouse.config.target import Target
 from lakehouse.durations import render_duration
 from lakehouse.errors import ConfigurationError, SparkUnavailable

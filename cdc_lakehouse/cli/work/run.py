@@ -18,7 +18,7 @@ from cdc_lakehouse.cli.front import (
     start_spark,
 )
 from cdc_lakehouse.cli.help import render_examples
-from cdc_lakehouse.cli.options import Chosen, with_common_options
+from cdc_lakehouse.cli.options import Chosen, seconds_of, with_common_options
 from cdc_lakehouse.cli.silence import Warner, warn_of_open_checks
 from cdc_lakehouse.cli.work import continuous as ticks
 from cdc_lakehouse.cli.work import idle
@@ -29,7 +29,6 @@ from cdc_lakehouse.cli.work.watcher import Watcher
 from cdc_lakehouse.terminal.verbosity import Form, Level, current_level, set_form
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer, Target
-from lakehouse.durations import to_seconds
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 from lakehouse.remedies import check_writable, is_unreachable, with_remedy
 from lakehouse.run.memory import Memory
@@ -380,18 +379,6 @@ def _check_continuous(interval: str | None, metrics: str | None, continuous: boo
             action = f"add --continuous, or {way_out}"
             raise ConfigurationError("command line", option, given, "--continuous", action)
     return pause
-
-
-def seconds_of(given: str, option: str = "--interval") -> int:
-    """Seconds of an option that is a duration.
-
-    Raises:
-        ConfigurationError: it is no duration.
-    """
-    try:
-        return to_seconds(given)
-    except ValueError as wrong:
-        raise ConfigurationError("command line", option, given, str(wrong), "correct it") from wrong
 
 
 def run_layer(layer: Layer, arguments: Sequence[str] | None = None) -> None:

@@ -147,6 +147,10 @@ MISTAKES = {
     "a misspelt command": Mistake("stauts", "stauts", "status"),
     "a misspelt option": Mistake("run --tabel orders", "--tabel", "--table"),
     "no such layer": Mistake("run --layer copper", "copper", "bronze"),
+    "an option without its value": Mistake("run --table", "--table", "lakehouse run --help"),
+    "an option of a group without its value": Mistake(
+        "dead-letters acknowledge --file", "--file", "lakehouse dead-letters acknowledge --help"
+    ),
     "an interval in words": Mistake("run --interval soon", "soon", "correct it"),
     "an interval of one round": Mistake("run --interval 1m", "1m", "add --continuous"),
     "metrics of one round": Mistake("run --metrics 9000", "9000", "status --format prometheus"),
