@@ -277,7 +277,7 @@ class Table(Strict):
     )
     max_staleness: Duration | None = Field(
         default=None,
-        description="How long a change may wait before gold shows it, such as `10 minutes` or `0`.",
+        description="How long gold may lag behind the change log, such as `10 minutes` or `0`.",
     )
     tombstone_retention: Duration = Field(
         default="2 days",

@@ -172,8 +172,13 @@ def _wrong_text(model: type[BaseModel], place: Place, error: ErrorDetails) -> De
     return shorten_value(error["input"]), _PATTERNS[str(error["ctx"]["pattern"])], "correct it"
 
 
+_QUOTE_TYPE = "put the type in quotes, 'decimal(10,2)': a comma in braces ends a value"
+
+
 def _no_mapping(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
-    return shorten_value(error["input"]), "a mapping", "write `key: value`, a line each"
+    is_cut = error["input"] is None and str(place[-1]).endswith(")")
+    action = _QUOTE_TYPE if is_cut else "write `key: value`, a line each"
+    return shorten_value(error["input"]), "a mapping", action
 
 
 def _no_text(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:

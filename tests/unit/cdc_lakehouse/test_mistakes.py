@@ -130,6 +130,9 @@ MISTAKES = {
         "columns.total.type",
         "did you mean decimal(10,2)?",
     ),
+    "a type with a comma in braces": written(
+        ORDERS + "columns: {total: decimal(10,2), note: string}\n", "columns.2)", "in quotes"
+    ),
     "columns as a list": written(
         ORDERS + "columns: [id, total]\n", '["id", "total"]', "write `key: value`"
     ),
