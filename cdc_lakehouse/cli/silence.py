@@ -10,13 +10,24 @@ CHECK, DECIDING = "# check", ("keys:", "sequence_by:", "apply_as_deletes:")
 
 
 def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
-    """By table: no input, overwritten files, columns that never came or look encoded."""
+    """By table: no input, overwritten files, columns and names that never came or look encoded."""
     from bronze.files.overwritten import overwritten_files
     from bronze.loss.missing_input import missing_input
     from gold.status.column_hints import column_hints
 
-    by_kind = [of(target, tables) for of in (missing_input, overwritten_files, column_hints)]
+    kinds = (missing_input, overwritten_files, column_hints, unknown_names)
+    by_kind = [of(target, tables) for of in kinds]
     return {t.table: [text for each in by_kind for text in each.get(t.table, ())] for t in tables}
+
+
+def unknown_names(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
+    """By table, a sentence for each name in a condition that no record of a local lake has had."""
+    from lakehouse.storage.delta_log import read_table_log
+    from silver.decode.expressions.names import find_unknown_names
+
+    named = [table for table in tables if table.apply_as_deletes or table.apply_as_truncates]
+    logs = [(t, read_table_log(target, "silver", f"{t.table}_changes")) for t in named]
+    return {t.table: [*find_unknown_names(t, g.columns)] for t, g in logs if g and g.rows}
 
 
 def without_yaml(target: Target, everything: Sequence[Table]) -> list[str]:

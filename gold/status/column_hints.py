@@ -1,6 +1,6 @@
 """Columns to look at: of another type than declared, that never came, that look encoded.
 
-And those that have the name of a column of gold, and names in conditions that no column has.
+And those that have the name of a column of gold.
 
 Reads the log and the file footers of a table's change log, without Spark. Tables in a catalog, and
 change logs of very many files, are not looked at.
@@ -15,7 +15,6 @@ from gold.views.selects import added_columns, source_names
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage.delta_log import ColumnValues, read_columns, read_table_log
-from silver.decode.expressions.names import columns_named, members_read
 
 TICKS = (
     ("milliseconds", 10**12, 4 * 10**12),
@@ -88,7 +87,6 @@ def _find_hints(target: Target, table: Table) -> Iterator[str]:
         action = f"put the YAML back, or `lakehouse rebuild {table.table}`"
         yield f"{'; '.join(planned.why)}; do: {action}"
     yield from _find_never_came(table, business)
-    yield from _find_unknown_names(table, business)
     yield from _find_renamed(table, list(business))
     for name in [name for name in business if name not in table.columns]:
         yield from _find_encoded(name, log.columns[name], business[name])
@@ -124,16 +122,3 @@ def _find_never_came(table: Table, there: Mapping[str, ColumnValues]) -> Iterato
         never = f"no record has had a value of type {table.columns[name].type} for it"
         meant = f"did you mean {close[0]}?" if close else action
         yield f"column {name} is declared, but {never}; {meant}"
-
-
-def _find_unknown_names(table: Table, there: Mapping[str, ColumnValues]) -> Iterator[str]:
-    """Names in conditions that no column has: there they are null, so the condition never holds."""
-    conditions = ("apply_as_deletes", "apply_as_truncates")
-    columns = {name.lower(): name for name in (*there, *table.columns)}
-    apart = {name.lower() for name in members_read(table)}
-    for key in conditions:
-        for name in columns_named(getattr(table, key) or ""):
-            if name.lower() not in columns.keys() | apart:
-                close = get_close_matches(name.lower(), columns, n=1)
-                meant = f"did you mean {columns[close[0]]}?" if close else "do: check its name"
-                yield f"{key} names {name}, which no record has had; {meant}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from silver.audit.verify import Law
 
 MOST_NAMED = 100
-_WHY_UNCHECKED = "an extract's changes come from comparing it with the state before it"
+_WHY_UNCHECKED = "a snapshot's changes come from comparing it with the rows before it"
 
 Name = Annotated[
     str | None, typer.Argument(metavar="TABLE", help="The table to look at; without, every one.")
@@ -145,7 +145,7 @@ def _check_laws(
 
 
 def render_laws(table: Table, laws: "Sequence[Law]", as_json: bool = False) -> "Iterator[str]":
-    """A line for each law, and why a table of extracts lacks one of them."""
+    """A line for each law, and why a table of snapshot files lacks one of them."""
     from cdc_lakehouse.terminal.console import add_colours
     from silver.audit.recomputed import SAME
 

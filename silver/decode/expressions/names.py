@@ -5,6 +5,8 @@ table's column lists leave out. An expression may use both: decoders read them a
 """
 
 import re
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
 
 from lakehouse.config.formats import CHANGE_TYPE, COMMIT_TIME, COMMIT_VERSION
 from lakehouse.config.table import Table
@@ -144,3 +146,18 @@ def _is_apart(table: Table, name: str) -> bool:
     if name.startswith("_") or name == table.columns_to_update:
         return True
     return name not in table.columns and not is_published(table, name)
+
+
+def find_unknown_names(table: Table, logged: Collection[str]) -> Iterator[str]:
+    """A sentence for each name in a condition that is neither declared nor a column of the log.
+
+    Such a name is null in every row, so its condition never holds.
+    """
+    columns = {name.lower(): name for name in (*logged, *table.columns)}
+    apart = {name.lower() for name in members_read(table)}
+    for key in ("apply_as_deletes", "apply_as_truncates"):
+        for name in columns_named(getattr(table, key) or ""):
+            if name.lower() not in columns.keys() | apart:
+                close = get_close_matches(name.lower(), columns, n=1)
+                meant = f"did you mean {columns[close[0]]}?" if close else "do: check its name"
+                yield f"{key} names {name}, which no record has had; {meant}"

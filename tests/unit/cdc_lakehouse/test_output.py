@@ -419,7 +419,9 @@ def test_a_round_that_is_broken_off_says_nothing_of_tables_without_news(
 
 
 @pytest.mark.parametrize(("source_format", "lines"), [("snapshot", 3), ("debezium", 1)])
-def test_verify_says_which_law_of_an_extract_is_not_checked(source_format: str, lines: int) -> None:
+def test_verify_says_which_law_of_snapshot_files_is_not_checked(
+    source_format: str, lines: int
+) -> None:
     mode = {"mode": "full"} if source_format == "snapshot" else {}
     source = {"format": source_format, "path": "t", **mode}
     table = Table.model_validate({"table": "t", "keys": ["id"], "source": source})
