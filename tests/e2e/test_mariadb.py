@@ -109,9 +109,8 @@ def check(spark: "SparkSession", server: MariaDb, conf: Path, root: Path) -> Non
         assert not (root / "lake" / "silver" / f"{name}_dead_letters").exists(), name
 
 
-@pytest.mark.parametrize(
-    "feed", [through_files, pytest.param(through_kafka, marks=[needs_kafka, pytest.mark.slow])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("feed", [through_files, pytest.param(through_kafka, marks=needs_kafka)])
 def test_the_lake_ends_as_the_database_is_whatever_is_killed(
     feed: Callable[[MariaDb, Path], Feed],
     live_shop: MariaDb,
