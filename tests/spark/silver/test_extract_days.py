@@ -141,7 +141,7 @@ def test_a_run_that_died_after_the_log_was_written_is_brought_to_its_end(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
-        killed.setattr("silver.snapshot_source.snapshot_state._refresh_digests", dies)
+        killed.setattr("silver.snapshot_source.snapshot_state._update_digests", dies)
         job.apply(spark, target, [config], "run", lake.quiet)
     assert extract_lake.apply(spark, target, config) == {"records": 3, "I": 2, "U": 1, "X": 1}
     assert operations(spark, target, config) == {
@@ -156,7 +156,7 @@ def test_the_state_after_the_days_is_that_of_the_log_however_it_is_written(
 ) -> None:
     """Written anew or merged into, from one row per key or several, some not to be believed."""
     monkeypatch.setattr("silver.snapshot_source.snapshot_state.MUCH", much)
-    monkeypatch.setattr("silver.snapshot_source.snapshot_log.FEW", 0)
+    monkeypatch.setattr("silver.snapshot_source.snapshot_log.FEW_KEYS", 0)
     config, bad = table(mode), '{"id": %d, "a": "x", "n": "1.005"}'
     days = [
         [line(1, "x"), line(2, "x"), line(3, "x")],
