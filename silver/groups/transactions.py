@@ -60,7 +60,7 @@ class Unit(NamedTuple):
         return {table: n for table, n in left.items() if n > 0}
 
 
-class SnapshotProgress(NamedTuple):
+class GroupSnapshot(NamedTuple):
     """A full snapshot's place in source order, and by member whether its last row came."""
 
     place: str
@@ -77,7 +77,7 @@ class GroupProgress(NamedTuple):
 
     members: Sequence[str]
     has_topic: bool
-    snapshots: Mapping[str, SnapshotProgress]
+    snapshots: Mapping[str, GroupSnapshot]
     horizon: int | None
     latest: int | None
     ended: int | None

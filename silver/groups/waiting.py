@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from silver.contract import NONE
 from silver.groups import transactions
-from silver.groups.transactions import GroupProgress, SnapshotProgress, Unit
+from silver.groups.transactions import GroupProgress, GroupSnapshot, Unit
 from silver.state.epochs import SNAPSHOT_ID
 from silver.state.table_state import WaitingTransaction
 
@@ -165,13 +165,13 @@ def _read_newest_times(logs: Logs) -> dict[str, int]:
     return times
 
 
-def _read_snapshots(logs: Logs) -> dict[str, SnapshotProgress]:
-    snapshots: dict[str, SnapshotProgress] = {}
+def _read_snapshots(logs: Logs) -> dict[str, GroupSnapshot]:
+    snapshots: dict[str, GroupSnapshot] = {}
     for table, log in logs.items():
         snapshot = F.expr(SNAPSHOT_ID).alias("_snapshot")
         shown = log.where("_snapshot IS NOT NULL").groupBy(snapshot)
         lasts = F.coalesce(F.bool_or("_snapshot_last"), F.lit(False))
         for id, place, last in shown.agg(F.max("_sequence"), lasts).collect():
-            previous = snapshots.get(id, SnapshotProgress(place or "", {}))
+            previous = snapshots.get(id, GroupSnapshot(place or "", {}))
             snapshots[id] = previous._replace(lasts={**previous.lasts, table: last})
     return snapshots

@@ -137,7 +137,7 @@ def test_a_run_that_died_after_the_log_was_written_is_brought_to_its_end(
         file = extract_lake.land(target, f"2024-01-0{day}", "a", rows)
         extract_lake.ingest(spark, target, config, day, file)
 
-    def dies(*_: object) -> None:
+    def dies(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):

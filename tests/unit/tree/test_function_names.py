@@ -1,6 +1,7 @@
 """Names of functions begin with a verb and need no module to be understood; variables say what."""
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -54,3 +55,10 @@ def test_variables_are_named_after_what_they_hold() -> None:
         or (isinstance(node, ast.arg) and node.arg in VAGUE)
     ]
     assert len(vague) < 40
+
+
+def test_every_class_has_a_name_of_its_own() -> None:
+    names = Counter(
+        node.name for tree in TREES for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in names.items() if count > 1] == []
