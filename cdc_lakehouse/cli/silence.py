@@ -27,7 +27,7 @@ def unknown_names(target: Target, tables: Sequence[Table]) -> dict[str, list[str
 
     named = [table for table in tables if table.apply_as_deletes or table.apply_as_truncates]
     logs = [(t, read_table_log(target, "silver", f"{t.table}_changes")) for t in named]
-    return {t.table: [*find_unknown_names(t, g.columns)] for t, g in logs if g and g.rows}
+    return {t.table: [*find_unknown_names(t, log.columns)] for t, log in logs if log and log.rows}
 
 
 def without_yaml(target: Target, everything: Sequence[Table]) -> list[str]:

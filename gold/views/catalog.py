@@ -155,13 +155,12 @@ class ServedCatalog:
 
         views = [name for name in self._shown if name.startswith("gold.") and "(" not in name]
         for name in sorted(views, key=lambda name: "pipeline_" in name)[:1]:  # tables first
-            client = Client.builder.remote(url).create()
             try:
+                client = Client.builder.remote(url).create()
                 client.sql(_FIRST_QUESTION.format(name)).collect()
+                client.stop()
             except SPARK_FAILURES as failure:
                 return [f"{name}: {describe_failure(failure)}"]
-            finally:
-                client.stop()
         return []
 
     def _register(self, place: str, statement: str) -> None:
