@@ -26,6 +26,7 @@ from lakehouse.storage.views import (
 
 _FRESH = "_fresh"
 """The server's database in which a view is made before it replaces one of another database."""
+_MOST_WARMED = 20
 _FIRST_QUESTION = """
     SELECT row, count(*) AS rows FROM (SELECT to_json(struct(*)) AS row FROM {} LIMIT 10)
     GROUP BY row ORDER BY rows, row
@@ -147,20 +148,20 @@ class ServedCatalog:
         return failed
 
     def warm_up(self, url: str) -> list[str]:
-        """Asks the server at `url` once, as a client does: the first answer loads Java's classes.
+        """Asks the server at `url` as a client does: first answers load Java's classes and tables.
 
-        Returns a line if it has no answer.
+        Of many views of tables only some are asked. Returns a line if an answer fails.
         """
         from pyspark.sql.connect.session import SparkSession as Client
 
-        views = [name for name in self._shown if name.startswith("gold.") and "(" not in name]
-        for name in sorted(views, key=lambda name: "pipeline_" in name)[:1]:  # tables first
-            try:
-                client = Client.builder.remote(url).create()
+        tables = [n for n in self._shown if re.match(r"gold\.(?!`pipeline_)[^(]*$", n)]
+        try:
+            client = Client.builder.remote(url).create()
+            for name in tables[:_MOST_WARMED]:
                 client.sql(_FIRST_QUESTION.format(name)).collect()
-                client.stop()
-            except SPARK_FAILURES as failure:
-                return [f"{name}: {describe_failure(failure)}"]
+            client.stop()
+        except SPARK_FAILURES as failure:
+            return [f"gold's first answers failed: {describe_failure(failure)}"]
         return []
 
     def _register(self, place: str, statement: str) -> None:

@@ -112,7 +112,7 @@ def test_a_server_answers_what_a_cold_session_answers(project: Project) -> None:
     cold = project.told(*ASK)
     url = project.told("serve").strip()
     assert url.startswith("sc://localhost:")
-    assert "gold." not in (project.root / "lake" / "_logs" / "serve.log").read_text()  # warmed up
+    assert "failed" not in (project.root / "lake" / "_logs" / "serve.log").read_text()  # warmed up
     assert project.told("serve").strip() == url
     warm = project.type(*ASK)
     assert (warm.stdout, warm.returncode) == (cold, 0)
