@@ -61,7 +61,7 @@ test-report: venv  # looks at the report in a real browser: apt-get install chro
 
 SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet  # strict: any warning fails
 
-PARTS ?= apply load compare scan fixed growth
+PARTS ?= apply load compare scan fixed recent
 
 bench: venv  # each part against its peers, figures into docs/benchmarks: make bench PARTS="apply load"
 	$(BIN)/python -m benchmarks $(PARTS) --keep

@@ -26,10 +26,9 @@ from benchmarks import (
     fixed,
     formats,
     function,
-    growth,
     history,
-    large,
     load,
+    many,
     page,
     publish,
     recent,
@@ -58,10 +57,9 @@ PARTS = {
     "fixed": Part(fixed.QUESTION, fixed.measure),
     "formats": Part(formats.QUESTION, formats.measure, formats.title),
     "function": Part(function.QUESTION, function.measure),
-    "growth": Part(growth.QUESTION, growth.measure),
     "history": Part(history.QUESTION, history.measure, history.title),
-    "large": Part(large.QUESTION, large.measure),
     "load": Part(load.QUESTION, load.measure),
+    "many": Part(many.QUESTION, many.measure, many.title),
     "publish": Part(publish.QUESTION, publish.measure),
     "recent": Part(recent.QUESTION, recent.measure),
     "scan": Part(scan.QUESTION, scan.measure),
@@ -139,8 +137,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--keys", choices=get_args(Keys), default="number")
     parser.add_argument("--hot", type=float, default=0.0, help="share of updates on 1 %% of keys")
     parser.add_argument("--recent", type=float, default=0.0, help="share of them on 5 %% newest")
+    parser.add_argument("--in-order", action="store_true", help="no late, no repeated change")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--tables", type=int, default=20, help="of the part fixed")
+    parser.add_argument("--tables", type=int, default=20, help="of the parts fixed, many")
     parser.add_argument("--rounds", type=int, default=3, help="that count")
     parser.add_argument("--warm", type=int, default=2, help="rounds before those that count")
     parser.add_argument("--seconds", type=float, default=3600.0, help="no round begins later")

@@ -52,12 +52,14 @@ def lake(work: Workload, root: Path, first: Files) -> tuple[SparkSession, Target
 
 
 def engines(spark: SparkSession, target: Target, work: Workload, root: Path) -> list[Engine]:
-    """This project, the documented recipe twice, delta-rs, and Iceberg if it is there."""
+    """This project, the documented recipe thrice, delta-rs twice, and Iceberg if it is there."""
     return [
         ours.engine(spark, target, goes_on=True),
         recipe.engine(spark, root / "recipe", work, tuned=False),
         recipe.engine(spark, root / "tuned", work, tuned=True),
+        recipe.engine(spark, root / "tombstones", work, tuned=True, tombstones=True),
         delta_rs.engine(root / "delta_rs", work),
+        delta_rs.engine(root / "delta_rs_tombstones", work, tombstones=True),
         *iceberg.engines(root / "iceberg", work),
     ]
 

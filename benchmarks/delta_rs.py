@@ -1,4 +1,4 @@
-"""polars and delta-rs: the same recipe without Spark. It forgets deletes just as the other does."""
+"""polars and delta-rs: the recipe without Spark, and, as with Spark, with tombstones too."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,33 +11,39 @@ from benchmarks.events import Workload, key_columns
 from benchmarks.truth import typed, types
 
 
-def engine(folder: Path, work: Workload) -> Engine:
+def engine(folder: Path, work: Workload, tombstones: bool = False) -> Engine:
     """polars reads and reduces the changes, delta-rs merges them."""
     keys = [column.name for column in key_columns(work)]
 
     def load(files: Files) -> Mapping[str, float]:
-        write_deltalake(str(folder), read(work, files).drop("op").to_arrow())
+        write_deltalake(str(folder), marked(read(work, files)).drop("op").to_arrow())
         return {}
 
     def apply(files: Files) -> Mapping[str, float]:
-        newest = read(work, files).sort("lsn").unique(keys, keep="last")
-        names = [name for name in newest.columns if name != "op"]
-        values = {name: f"s.{name}" for name in names}
+        newest = marked(read(work, files).sort("lsn").unique(keys, keep="last"))
+        values = {name: f"s.{name}" for name in newest.columns if name != "op"}
         merge = DeltaTable(str(folder)).merge(
             newest.to_arrow(),
             " AND ".join(f"t.{key} = s.{key}" for key in keys),
             source_alias="s",
             target_alias="t",
         )
-        merge.when_matched_delete("s.op = 'd' AND s.lsn > t.lsn").when_matched_update(
-            values, "s.lsn > t.lsn"
-        ).when_not_matched_insert(values, "s.op <> 'd'").execute()
+        if not tombstones:
+            merge = merge.when_matched_delete("s.op = 'd' AND s.lsn > t.lsn")
+        merge.when_matched_update(values, "s.lsn > t.lsn").when_not_matched_insert(
+            values, None if tombstones else "s.op <> 'd'"
+        ).execute()
         return {}
 
     def rows() -> pl.DataFrame:
-        return pl.read_delta(str(folder)).drop("lsn")
+        kept = pl.read_delta(str(folder)).drop("lsn")
+        return kept.filter(~pl.col("gone")).drop("gone") if tombstones else kept
 
-    return Engine("polars + delta-rs", load, apply, rows)
+    def marked(changes: pl.DataFrame) -> pl.DataFrame:
+        return changes.with_columns(gone=pl.col("op") == "d") if tombstones else changes
+
+    name = "polars + delta-rs"
+    return Engine(f"{name}, tombstones" if tombstones else name, load, apply, rows)
 
 
 def read(work: Workload, files: Files) -> pl.DataFrame:

@@ -3,7 +3,8 @@
 A workload is a first snapshot of `rows` rows, then batches of `changes` changes. Of a batch's
 changes about 70 % are updates, 14 % inserts and 12 % deletes; 2 % are held back and arrive a batch
 later, among them updates of rows whose delete has arrived by then; 2 % are delivered twice; and all
-are shuffled within a batch. The same workload is the same bytes, on every machine.
+are shuffled within a batch. With `in_order` none of this happens: each change arrives once, in the
+order of the source. The same workload is the same bytes, on every machine.
 """
 
 from collections.abc import Iterator
@@ -28,7 +29,8 @@ class Workload(NamedTuple):
     `recent` is the share of updates and deletes that fall on the newest 5 % of the keys, which
     grow: numbers, or (`time`) UUIDs that begin with their time.
 
-    `tables` is the number of tables of the part `fixed`, which chooses their rows and changes.
+    `tables` is the number of tables of the parts `fixed` and `many`, which choose their rows and
+    changes. `in_order`: no change is late or repeated.
     """
 
     rows: int = 1_000_000
@@ -39,6 +41,7 @@ class Workload(NamedTuple):
     seed: int = 1
     tables: int = 20
     recent: float = 0.0
+    in_order: bool = False
 
     @property
     def title(self) -> str:
@@ -46,6 +49,7 @@ class Workload(NamedTuple):
         keys = f"{self.keys} keys" + (f", {self.hot:.0%} of updates on 1 %" if self.hot else "")
         if self.recent:
             keys += f", {self.recent:.0%} of changes on the newest 5 %"
+        keys += ", each change once and in order" if self.in_order else ""
         return f"{self.rows:,} rows of {self.width} columns, {keys}, {self.changes:,} a batch"
 
 
@@ -137,6 +141,9 @@ def batches(work: Workload) -> Iterator[pl.DataFrame]:
         made, alive = _made(work, random, alive, work.changes * 98 // 100)
         stream = made.with_columns(lsn=lsn + pl.int_range(pl.len(), dtype=pl.Int64) * LSN_STEP)
         lsn += stream.height * LSN_STEP
+        if work.in_order:
+            yield stream.drop("late").with_columns(mark=pl.lit("false"))
+            continue
         late = stream["late"] | pl.Series(random.random(stream.height) < 0.018)
         now = pl.concat([held, stream.filter(~late).drop("late")])
         again = max(work.changes - now.height, 0)

@@ -2,7 +2,7 @@
 
 PostgreSQL → Debezium → Kafka → `lakehouse run --continuous`, all on this machine:
 
-    tests/e2e/install.sh && python -m benchmarks.freshness [--rate 500] [--seconds 60]
+    tests/e2e/install.sh && python -m benchmarks.freshness [--rate 500] [--seconds 60] [--keep]
 
 A change is visible in gold once gold's view reads the batch of the change log that brought it, or
 the table that it was merged into; which batches the views read is looked at ten times a second. All
@@ -11,9 +11,12 @@ clocks are this machine's.
 
 import argparse
 import re
+import shlex
 import statistics
+import sys
 import threading
 import time
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -21,6 +24,9 @@ import yaml
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from benchmarks import page
+from benchmarks.result import Line, Result, keep, machine
+from benchmarks.result import table as table_of
 from lakehouse.config.target import Target
 from lakehouse.spark.session import get_spark
 from lakehouse.storage.names import table_name
@@ -31,7 +37,7 @@ from tests.e2e.postgres import Postgres
 from tests.e2e.test_live import configuration
 
 Shown = dict[str, list[tuple[float, int]]]
-SEED_SECONDS = 23.0
+QUESTION = "From a commit in PostgreSQL to gold"
 _LAST = re.compile(r"_batch <= (\d+)")
 TABLES = ("orders", "order_items", "products", "customers")
 STATEMENTS = (
@@ -43,12 +49,13 @@ STATEMENTS = (
 
 
 def main() -> None:
-    """Measure and print, beside the seed's figure."""
+    """Measure and print, and keep it if that is wanted."""
     given = argparse.ArgumentParser(description="Freshness under a steady stream of changes.")
     given.add_argument("--rate", type=int, default=500, help="changes a second over 4 tables")
     given.add_argument("--seconds", type=float, default=60.0)
     given.add_argument("--warm-up", type=float, default=200.0, help="seconds that do not count")
     given.add_argument("--interval", default="1s", help="of lakehouse run --continuous")
+    given.add_argument("--keep", action="store_true", help="write results/ and docs/benchmarks")
     options = given.parse_args()
     root, server = parts.folder("freshness"), postgres.start("freshness")
     try:
@@ -58,7 +65,11 @@ def main() -> None:
             process.kill()
         server.stop()
     ages = delays(root, begun, ended, shown)
-    show(ages, options.rate)
+    result = summed_up(ages, options)
+    print(f"{result.subject}\n\n{table_of(result.lines)}")
+    if options.keep:
+        keep(result)
+        page.write()
 
 
 def measure(
@@ -184,12 +195,15 @@ def _history(spark: SparkSession, target: Target, table: str, *operations: str) 
     return sorted(row[0] / 1e6 for row in rows.collect())
 
 
-def show(ages: list[float], rate: int) -> None:
-    """Print p50 and p95 beside the seed's."""
+def summed_up(ages: Sequence[float], options: argparse.Namespace) -> Result:
+    """The median and the 95th percentile of the seconds from commit to visible."""
     cuts = statistics.quantiles(ages, n=100)
-    print(f"{len(ages):,} changes, {rate} a second over {len(TABLES)} tables")
-    print(f"commit at the source → visible in gold: p50 {cuts[49]:.1f} s, p95 {cuts[94]:.1f} s")
-    print(f"the seed's pipeline: {SEED_SECONDS:.0f} s")
+    lines = [Line("median", [round(cuts[49], 3)]), Line("95th percentile", [round(cuts[94], 3)])]
+    subject = f"{len(ages):,} changes, {options.rate} a second over {len(TABLES)} tables"
+    arguments = [word for word in sys.argv[1:] if word != "--keep"]
+    command = f"python -m benchmarks.freshness {shlex.join(arguments)}".strip()
+    made = f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}"
+    return Result("freshness", QUESTION, subject, command, made, lines)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ JARS = Path(pyspark.__file__).parent / "jars"
 
 
 @contextmanager
-def cluster(folder: Path, workers: Sequence[str], memory: str = "1g") -> Iterator[str]:
-    """The address of a master with workers of one processor each.
+def cluster(folder: Path, workers: Sequence[str]) -> Iterator[str]:
+    """The address of a master with workers of one processor and one GB each.
 
     They work in folders of their names, below `folder`, and are stopped at the end.
     """
@@ -25,7 +25,7 @@ def cluster(folder: Path, workers: Sequence[str], memory: str = "1g") -> Iterato
     running = [_daemon(folder / "master", "master.Master", "New state: ALIVE", "--port", port)]
     try:
         for name in workers:
-            own = ["--cores", "1", "--memory", memory, "--work-dir", str(folder / name), at]
+            own = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / name), at]
             ready = "registered with master"
             running.append(_daemon(folder / name, "worker.Worker", ready, *own))
         yield at

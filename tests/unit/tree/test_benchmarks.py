@@ -52,6 +52,13 @@ def test_a_batch_has_its_size_repeats_and_every_kind_of_change() -> None:
         assert not batch["lsn"].is_sorted()
 
 
+def test_a_workload_in_order_has_no_late_and_no_repeated_change() -> None:
+    orderly = pl.concat(stream(SMALL._replace(in_order=True))[1:])
+    assert orderly["lsn"].is_sorted()
+    assert orderly["lsn"].is_unique().all()
+    assert set(orderly["op"]) == {"c", "u", "d"}
+
+
 def test_a_batch_to_which_many_come_late_repeats_none() -> None:
     few = Workload(rows=1000, changes=50)
     sizes = [batch.height for batch in itertools.islice(batches(few), 20)]
