@@ -7,9 +7,9 @@ from lakehouse.config.column_types import read_type, to_sql_name
 from lakehouse.config.table import Table
 from lakehouse.storage.delta_log import NESTED
 
-Effect = Literal["nothing", "new", "cluster", "add", "widen", "rebuild"]
+Effect = Literal["nothing", "new", "cluster", "add", "widen", "rename", "rebuild"]
 
-WORST: tuple[Effect, ...] = ("rebuild", "widen", "add", "cluster", "new", "nothing")
+WORST: tuple[Effect, ...] = ("rebuild", "rename", "widen", "add", "cluster", "new", "nothing")
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 """Integers from the narrowest to the widest, and the digits that a decimal needs to hold them."""
 
@@ -19,7 +19,7 @@ class Held(NamedTuple):
 
     `differences` are those of the configuration that the table was built with, a phrase each;
     numbers are None where they are not known. `clustered` are the columns that its rows are
-    clustered by.
+    clustered by. `renamed`: the differences are new names of columns and nothing else.
     """
 
     columns: Mapping[str, str]
@@ -27,6 +27,7 @@ class Held(NamedTuple):
     records: int | None
     rows: int | None
     clustered: Sequence[str] = ()
+    renamed: bool = False
 
 
 class Planned(NamedTuple):
@@ -64,7 +65,7 @@ def is_wider(before: str, now: str) -> bool:
 
 def _list_rebuilds(held: Held) -> Iterator[tuple[Effect, str]]:
     for difference in held.differences:
-        yield "rebuild", difference
+        yield "rename" if held.renamed else "rebuild", difference
 
 
 def _list_columns(table: Table, held: Held) -> Iterator[tuple[Effect, str]]:

@@ -26,6 +26,7 @@ ShownPlan = Annotated[
 ]
 ACTIONS = {
     "rebuild": "lakehouse rebuild {table}",
+    "rename": "the next run builds it anew",
     "widen": "the next run does it",
     "add": "the next run does it",
     "cluster": "lakehouse maintain --table {table}",
@@ -38,7 +39,8 @@ ACTIONS = {
 def plan(chosen: Chosen, shown: ShownPlan = "table") -> None:
     """Show what the current YAML would change: nothing, order of files, wider columns, rebuilds.
 
-    Nothing is written. A table that has to be rebuilt is refused by `run` until it is.
+    Nothing is written. A table that has to be rebuilt is refused by `run` until it is; one whose
+    columns only have new names is built anew by `run`.
     """
     from cdc_lakehouse.terminal.console import show_records, wrap_line
 
@@ -93,9 +95,10 @@ def _read_held(
     table: Table,
     remembered: Mapping[str, Mapping[str, str]],
 ) -> Held | None:
-    from silver.state.fingerprint import list_differences
+    from silver.state.fingerprint import list_differences, list_renames
 
-    different = list(list_differences(table, remembered.get(table.table, {})))
+    built = remembered.get(table.table, {})
+    different, renamed = list(list_differences(table, built)), bool(list_renames(table, built))
     if target.catalog:
         spark = start_spark(target, tables)
         if not names.table_exists(spark, target, "silver", f"{table.table}_changes"):
@@ -103,7 +106,8 @@ def _read_held(
         log = spark.table(names.table_name(target, "silver", f"{table.table}_changes"))
         columns = {f.name: f.dataType.simpleString() for f in log.schema.fields}
         kinds = {name: str(read_type(kind)) for name, kind in columns.items()}
-        return Held(kinds, different, log.count(), None, _cluster_columns(spark, target, table))
+        clustered = _cluster_columns(spark, target, table)
+        return Held(kinds, different, log.count(), None, clustered, renamed)
     changes = read_table_log(target, "silver", f"{table.table}_changes")
     if changes is None:
         return None
@@ -111,7 +115,7 @@ def _read_held(
     kept = read_table_log(target, "silver", kept_name(table))
     rows = current.rows if current else None
     clustered = kept.clustered if kept else table.cluster_by
-    return Held(changes.columns, different, changes.rows, rows, clustered)
+    return Held(changes.columns, different, changes.rows, rows, clustered, renamed)
 
 
 def _cluster_columns(spark: "SparkSession", target: Target, table: Table) -> list[str]:

@@ -57,6 +57,14 @@ def test_other_keys_are_a_rebuild_with_its_size() -> None:
     assert found.why == ["keys was id, is id, shop", "column qty was int, is bigint"]
 
 
+def test_columns_with_new_names_only_are_no_rebuild_that_waits_for_a_command() -> None:
+    renamed = held(["column qty is renamed to quantity"])._replace(renamed=True)
+    columns = {"quantity": {"type": "int", "renamed_from": "qty"}}
+    found = plan_changes(table(columns), renamed)
+    assert (found.effect, found.records) == ("rename", 20)
+    assert found.why == ["column qty is renamed to quantity"]
+
+
 def test_a_column_that_is_left_out_is_not_added() -> None:
     assert (
         plan_changes(table({"note": "string"}, except_column_list=["note"]), held()).effect
