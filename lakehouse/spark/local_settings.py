@@ -1,4 +1,4 @@
-"""Settings of a local Spark: few tasks, no UI, everything written below root."""
+"""Settings of a local Spark, and the jars that it loads."""
 
 import hashlib
 import os
@@ -11,6 +11,7 @@ from urllib.error import URLError
 
 from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
+from lakehouse.places.place import write_whole
 from lakehouse.places.settings import is_object_url, spark_settings, uses_stores
 from lakehouse.spark.scratch import scratch_folder, socket_folder, temporary_folder
 
@@ -51,7 +52,7 @@ def fetch_jars(jars: Sequence[Jar], folder: Path, progress: Progress = str) -> l
 def _find_or_fetch(jar: Jar, file: Path, progress: Progress) -> Path:
     if not file.exists():
         progress(f"downloading {jar.file}")
-        _write_file(file, _fetch_jar(jar))
+        write_whole(file, _fetch_jar(jar))
     if hashlib.sha256(file.read_bytes()).hexdigest() != jar.digest:
         raise SparkUnavailable(f"{file} is not the jar of that name", f"put {jar.url} there")
     return file
@@ -66,13 +67,6 @@ def _fetch_jar(jar: Jar) -> bytes:
             f"{jar.url}: {failure}", f"make it reachable, or put {jar.file} into lake/_jars"
         ) from failure
     return content
-
-
-def _write_file(file: Path, content: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    aside = file.with_suffix(".part")
-    aside.write_bytes(content)
-    aside.replace(file)
 
 
 # Compiling a query costs more than running it where there is this little to read.
@@ -209,7 +203,7 @@ def socket_settings(target: Target) -> dict[str, str]:
 
 
 def jar_settings(jars: Sequence[Jar], folder: Path, progress: Progress = str) -> dict[str, str]:
-    """Spark's settings for jars instead of the modules that Ivy would resolve."""
+    """Spark's settings for these jars, and none of the same modules from Maven's repositories."""
     if not jars:
         return {}
     modules = ",".join(f"{jar.group}:{jar.module}" for jar in jars)

@@ -332,9 +332,9 @@ def _redirect(number: int, to: int, now: TextIO, standard: TextIO | None) -> Ite
         stream.close()
 
 
-def _last_lines(log: Path, count: int = 5) -> str:
+def _last_lines(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    return "\n            ".join(lines[-count:])
+    return "\n            ".join(lines[-5:])
 
 
 LookUp = Callable[[object, str], object]
