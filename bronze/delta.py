@@ -9,7 +9,6 @@ be read they are lost: all current rows are read again, after a truncate if vers
 import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,7 +44,7 @@ class TableMadeAnew(LakehouseError):
 
 
 class _Span(NamedTuple):
-    """Versions of a table that are read at once; `first` is None if none was read before."""
+    """Versions of a table that are read at once; `first` is None on the first read."""
 
     first: int | None
     last: int
@@ -182,12 +181,10 @@ class DeltaSource(NamedTuple):
                 new = F.col("_metadata.file_name").isin(sorted(now - before))
                 parts.append(self._add_version(self._read_version(version).where(new), version))
             before = now
-        added = reduce(_union_rows, parts or [self.read_rows(last).limit(0)])
+        added = parts[0] if parts else self.read_rows(last).limit(0)
+        for part in parts[1:]:
+            added = added.unionByName(part, allowMissingColumns=True)
         return added.withColumn(CHANGE_TYPE, F.lit("insert"))
-
-
-def _union_rows(one: DataFrame, other: DataFrame) -> DataFrame:
-    return one.unionByName(other, allowMissingColumns=True)
 
 
 def _build_rows(changes: DataFrame, feed: Feed, source: DeltaSource, number: int) -> DataFrame:

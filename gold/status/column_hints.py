@@ -14,7 +14,7 @@ from gold.status.plan import Held, plan_changes
 from gold.views.selects import added_columns, source_names
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.delta_log import ColumnValues, read_columns, read_table_log
+from lakehouse.storage.delta_log import ColumnValues, read_column_values, read_table_log
 
 TICKS = (
     ("milliseconds", 10**12, 4 * 10**12),
@@ -78,7 +78,7 @@ def encoded_as(name: str, kind: str, column: ColumnValues) -> tuple[str, str] | 
 
 def _find_hints(target: Target, table: Table) -> Iterator[str]:
     log = read_table_log(target, "silver", f"{table.table}{CHANGES}")
-    columns = read_columns(log) if log else None
+    columns = read_column_values(log) if log else None
     if not (log and columns and log.rows):
         return
     business = {name: column for name, column in columns.items() if not name.startswith("_")}

@@ -14,7 +14,7 @@ from lakehouse.storage import names
 from lakehouse.storage.lake import AskedLake
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
-from lakehouse.words import read_columns
+from lakehouse.words import parse_columns
 from silver.contract import GROUP_TYPE, SCHEMA_CHANGES_TYPE
 
 
@@ -68,7 +68,7 @@ def _describe_files(lake: AskedLake, table: str) -> Files:
 P95_WINDOW = "INTERVAL 7 DAYS"
 DRIFT_WINDOW = "INTERVAL 7 DAYS"
 
-STATUS_COLUMNS = read_columns("""
+STATUS_COLUMNS = parse_columns("""
 table | string | the table
 rows | bigint | live rows that are applied
 watermark | timestamp | newest commit time at the source that is applied, or shown from the change

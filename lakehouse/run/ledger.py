@@ -13,14 +13,14 @@ from lakehouse.spark.failures import FailureText
 from lakehouse.storage.delta_log import read_table_log, read_values
 from lakehouse.storage.names import literal
 from lakehouse.storage.writing import DeclaredTable
-from lakehouse.words import read_columns
+from lakehouse.words import parse_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TABLE, STATE = "_runs", "state"
 
-COLUMNS = read_columns("""
+COLUMNS = parse_columns("""
 run_id | string | one run of the command, over all its tables and layers
 layer | string | bronze, silver or gold
 table | string | the table

@@ -94,7 +94,7 @@ def read_notes(folder: Place) -> Iterator[str]:
         yield from (info["userMetadata"] for info in infos if info.get("userMetadata"))
 
 
-def read_columns(table: TableLog) -> dict[str, ColumnValues] | None:
+def read_column_values(table: TableLog) -> dict[str, ColumnValues] | None:
     """The columns' values by the footers of the data files.
 
     Hidden rows are counted. Nested columns, and columns without statistics in a footer, are left
