@@ -4,7 +4,7 @@ import os
 import re
 from base64 import b64encode
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from hashlib import sha256
 from importlib.resources import files
 from operator import itemgetter
@@ -26,6 +26,7 @@ from gold.status.trouble import PipelineStatus, name_state, worst_first
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.durations import render_duration
+from lakehouse.places.place import write_whole
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import names
@@ -82,10 +83,7 @@ def write_report(
         tables=describe_tables(target, tables, results),
         docs=_link_docs(docs, file),
     )
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f".{file.name}.part")
-    fresh.write_text(render_page(report), encoding="utf-8")
-    fresh.replace(file)
+    write_whole(file, render_page(report).encode())
 
 
 def _link_docs(docs: Path | None, file: Path) -> str | None:
@@ -165,7 +163,7 @@ def _collect_parts(report: Report) -> dict[str, Any]:
         "freshness": page.build_freshness(records, entries, over),
         "over": over,
         "moments": page.label_moments(over) if over else [],
-        "step": _describe_step(over.step) if over else "",
+        "step": render_duration(max(round(over.step.total_seconds()), 1)) if over else "",
         "volumes": page.build_volumes(entries, over) if over else None,
         "letters": page.count_letters(records),
         "results": results,
@@ -183,10 +181,6 @@ def _list_keys(notes: Sequence[Record]) -> list[str]:
     """The columns of a list of entries, without the table and what only machines read."""
     left_out = ("table", "run_id", "feed", "transaction", "resolved_at")
     return [key for key in (notes[0] if notes else {}) if key not in left_out]
-
-
-def _describe_step(step: timedelta) -> str:
-    return render_duration(max(round(step.total_seconds()), 1))
 
 
 def _describe_size(count: int | None) -> str:

@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from gold.report import drawing, story
@@ -100,9 +99,8 @@ def judge_status(status: PipelineStatus) -> Headline:
         text = f"{text} (`max_staleness`), so none can be late."
         return Headline("unpromised", "Nothing asks for attention", text, lines)
     text = "Every change that arrived is accounted for, and the promise of freshness is kept"
-    return Headline(
-        "good", "All is well", f"{text} by {promised} of {len(status.records)} tables.", lines
-    )
+    text = f"{text} by {promised} of {len(status.records)} tables."
+    return Headline("good", "All is well", text, lines)
 
 
 def _count_things(number: int, one: str, many: str, rest: str) -> str:
@@ -197,15 +195,11 @@ def count_letters(records: Iterable[Record]) -> list[Letters]:
             counts[reason][record["table"]] = count
     totals = {reason: sum(by_table.values()) for reason, by_table in counts.items()}
     most = max(totals.values(), default=1)
-    return [
-        Letters(
-            reason,
-            totals[reason],
-            totals[reason] / most * 100,
-            ", ".join(f"{table} {count:,}" for table, count in sorted(by_table.items())),
-        )
-        for reason, by_table in sorted(counts.items(), key=lambda item: (-totals[item[0]], item[0]))
-    ]
+    letters = []
+    for reason, total in sorted(totals.items(), key=lambda item: (-item[1], item[0])):
+        tables = ", ".join(f"{table} {n:,}" for table, n in sorted(counts[reason].items()))
+        letters.append(Letters(reason, total, total / most * 100, tables))
+    return letters
 
 
 def list_newest(records: Iterable[Record], key: str, time: str) -> list[dict[str, Any]]:
@@ -216,10 +210,7 @@ def list_newest(records: Iterable[Record], key: str, time: str) -> list[dict[str
 
 def label_moments(over: Span) -> list[str]:
     """Five labels for an axis of time, as short as they can be."""
-    long = (over.end - over.begin).total_seconds()
+    whole = over.end - over.begin
+    long = whole.total_seconds()
     pattern = "%d %b" if long > 5 * 86_400 else "%d %b %H:%M" if long > 7_200 else "%H:%M:%S"
-    return [_find_moment(over, quarter).strftime(pattern) for quarter in range(5)]
-
-
-def _find_moment(over: Span, quarter: int) -> datetime:
-    return over.begin + (over.end - over.begin) * quarter / 4
+    return [(over.begin + whole * quarter / 4).strftime(pattern) for quarter in range(5)]

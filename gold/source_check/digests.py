@@ -97,7 +97,8 @@ def compare_buckets(
         in_gold = Counter((row["k"], row["d"]) for row in rows)
         at_source = Counter(reader.read_row_digests(connection, plan, chosen))
         ids += sorted({key for key, _ in (in_gold - at_source) + (at_source - in_gold)})
-    return Comparison(_count_rows(ours), _count_rows(theirs), ids)
+    gold_rows, source_rows = (sum(n for n, _ in side.values()) for side in (ours, theirs))
+    return Comparison(gold_rows, source_rows, ids)
 
 
 def find_differences(
@@ -189,15 +190,9 @@ def _read_exact(
     rows: DataFrame, plan: ComparisonPlan, ids: Sequence[str]
 ) -> Sequence[Sequence[str]]:
     """Key digest and exact texts of gold's rows of these keys."""
-    keyed = (
-        gold_texts(rows, plan).withColumn("k", _digest_key(plan)).where(F.col("k").isin(list(ids)))
-    )
+    keyed = gold_texts(rows, plan).withColumn("k", _digest_key(plan)).where(F.col("k").isin([*ids]))
     return keyed.select("k", *[f"e{at}" for at in range(len(plan.columns))]).collect()
 
 
 def _split_items(items: list[Item], size: int) -> Iterable[list[Item]]:
     return (items[at : at + size] for at in range(0, len(items), size))
-
-
-def _count_rows(buckets: dict[int, tuple[int, int]]) -> int:
-    return sum(count for count, _ in buckets.values())

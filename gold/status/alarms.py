@@ -44,7 +44,7 @@ def raise_alarms(target: Target, records: Sequence[Record]) -> list[str]:
             kept[alarm] = message
     if kept != previous:
         try:
-            _write_alarms(target, kept)
+            write_whole(to_place(target, target.checkpoints, FILE), json.dumps(kept).encode())
         except OSError as failure:
             failures.append(f"the alarms that were sent cannot be recorded: {failure}")
     return failures
@@ -83,7 +83,3 @@ def _read_alarms(target: Target) -> dict[str, str]:
         alarms = json.loads(to_place(target, target.checkpoints, FILE).read_text(encoding="utf-8"))
         return {str(alarm): str(message) for alarm, message in dict(alarms).items()}
     return {}
-
-
-def _write_alarms(target: Target, alarms: Alarms) -> None:
-    write_whole(to_place(target, target.checkpoints, FILE), json.dumps(alarms).encode())

@@ -1,9 +1,8 @@
 """Columns to look at: of another type than declared, that never came, that look encoded.
 
-And those that have the name of a column of gold.
-
-Reads the log and the file footers of a table's change log, without Spark. Tables in a catalog, and
-change logs of very many files, are not looked at.
+Also those that have the name of a column that gold adds. Reads the log and the file footers of a
+table's change log, without Spark. Tables in a catalog, and change logs of very many files, are not
+looked at.
 """
 
 import re
@@ -89,14 +88,10 @@ def _find_hints(target: Target, table: Table) -> Iterator[str]:
     yield from _find_never_came(table, business)
     yield from _find_renamed(table, list(business))
     for name in [name for name in business if name not in table.columns]:
-        yield from _find_encoded(name, log.columns[name], business[name])
-
-
-def _find_encoded(name: str, kind: str, column: ColumnValues) -> Iterator[str]:
-    like = encoded_as(name, kind, column)
-    if like is not None:
-        looks, declared = like
-        yield f"column {name} looks like {looks}; do: declare it, `{name}: {declared}`"
+        encoded = encoded_as(name, log.columns[name], business[name])
+        if encoded is not None:
+            looks, declared = encoded
+            yield f"column {name} looks like {looks}; do: declare it, `{name}: {declared}`"
 
 
 def _find_renamed(table: Table, columns: list[str]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from lakehouse.storage import names
 from lakehouse.storage.lake import AskedLake
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
+from silver.contract import kept_name
 
 
 def build_stale_query(lake: AskedLake, table: Table, rows: str | None = None) -> str | None:
@@ -18,8 +19,7 @@ def build_stale_query(lake: AskedLake, table: Table, rows: str | None = None) ->
 
     `rows` is what is shown, in SQL; silver's own table unless it is given.
     """
-    kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
-    letters = f"{table.table}_dead_letters"
+    kept, letters = kept_name(table), f"{table.table}_dead_letters"
     if not table.keys or not all(lake.exists("silver", name) for name in (kept, letters)):
         return None
     column_types = lake.column_types("silver", kept)

@@ -37,15 +37,11 @@ def no_extracts() -> str:
 def list_declared(table: Table) -> list[str]:
     """The declared columns that the table publishes, keys first."""
     named = [n for n in dict.fromkeys([*table.keys, *table.columns]) if not n.startswith("_")]
-    return [name for name in named if _is_published(table, name)]
-
-
-def _is_published(table: Table, name: str) -> bool:
-    if name in table.keys:
-        return True
-    if name == table.columns_to_update or name in (table.except_column_list or []):
-        return False
-    return table.column_list is None or name in table.column_list
+    return [
+        name
+        for name in named
+        if name in table.keys or (name != table.columns_to_update and table.keeps(name))
+    ]
 
 
 def _render_empty(table: Table, layer: Sequence[LayerColumn]) -> str:

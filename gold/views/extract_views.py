@@ -18,7 +18,7 @@ from lakehouse.run import ledger
 from lakehouse.storage import names
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
-from silver.contract import DAYS_TYPE
+from silver.contract import DAYS_TYPE, kept_name
 
 LETTERS = (
     "I new, U changed, D missing from a full snapshot file, X not supplied in a delta, N unchanged"
@@ -39,18 +39,12 @@ def build_snapshot_views(spark: SparkSession, target: Target, table: Table) -> l
     log_name = names.table_name(target, "silver", log)
     columns = [c for c in columns_of(spark, target, log) if not c.startswith("_")]
     views = [build_changes(table, log_name, _days_sql(target, table), columns, target.sensitive)]
-    kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
-    if _shows_apart(target, table, columns) and names.table_exists(spark, target, "silver", kept):
-        live = names.table_name(target, "silver", kept)
-        views.append(
-            sensitive_values(table, live, names.table_name(target, "silver", digests), columns)
-        )
+    kept = kept_name(table)
+    separate = target.sensitive == "separate" and any(map(table.is_sensitive, columns))
+    if separate and names.table_exists(spark, target, "silver", kept):
+        live, keys = (names.table_name(target, "silver", name) for name in (kept, digests))
+        views.append(sensitive_values(table, live, keys, columns))
     return views
-
-
-def _shows_apart(target: Target, table: Table, columns: Sequence[str]) -> bool:
-    """Whether sensitive values have a view of their own."""
-    return target.sensitive == "separate" and any(map(table.is_sensitive, columns))
 
 
 def build_empty_views(target: Target, table: Table) -> list[View]:

@@ -359,6 +359,11 @@ class Table(Strict):
         """The name by which fields are compared: in lower case, except for YDB."""
         return name if any(feed.format == "ydb" for feed in self.feeds) else name.lower()
 
+    def keeps(self, name: str) -> bool:
+        """Whether `column_list` and `except_column_list` leave a column in the table."""
+        left_out = name in (self.except_column_list or [])
+        return not left_out and (self.column_list is None or name in self.column_list)
+
     def is_sensitive(self, name: str) -> bool:
         """Whether the column of this name, current or old, is declared sensitive."""
         column = self.columns.get(self.renamed.get(self.fold(name), name))

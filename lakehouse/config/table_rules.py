@@ -185,13 +185,8 @@ def _check_clustering(table: Table) -> Iterator[Problem]:
         elif is_type(declared.type) and not has_bounds(declared.type):
             expected = "a number, text, date or timestamp"
             yield Problem("cluster_by", f"{name} of type {declared.type}", expected, "remove it")
-        elif not _is_kept(table, name):
+        elif not table.keeps(name):
             yield Problem("cluster_by", name, "a column that the table keeps", "keep or remove it")
-
-
-def _is_kept(table: Table, name: str) -> bool:
-    left_out = name in (table.except_column_list or [])
-    return not left_out and (table.column_list is None or name in table.column_list)
 
 
 def _check_change_data_feed(table: Table) -> Iterator[Problem]:
