@@ -72,11 +72,7 @@ def digest_gold(rows: DataFrame, plan: ComparisonPlan, parts: Sequence[range]) -
 
 
 def compare_buckets(
-    gold: GoldDigests,
-    connection: Connection,
-    reader: ModuleType,
-    plan: ComparisonPlan,
-    part: range,
+    gold: GoldDigests, connection: Connection, reader: ModuleType, plan: ComparisonPlan, part: range
 ) -> Comparison:
     """Finds the keys of a part of the buckets that differ; gold has been read before the source.
 

@@ -33,13 +33,7 @@ from gold.source_check.digests import (
     find_differences,
 )
 from gold.source_check.plan import ComparisonPlan, name_at_source, plan_comparison
-from gold.source_check.verified import (
-    Unfinished,
-    Verified,
-    read_verified,
-    utc_now,
-    write_verified,
-)
+from gold.source_check.verified import Unfinished, Verified, read_verified, utc_now, write_verified
 from gold.views import catalog
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target

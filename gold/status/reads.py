@@ -38,11 +38,7 @@ COLUMNS = (
 
 
 def record_query(
-    spark: SparkSession,
-    target: Target,
-    tables: Sequence[Table],
-    query: str,
-    began: datetime,
+    spark: SparkSession, target: Target, tables: Sequence[Table], query: str, began: datetime
 ) -> None:
     """Records a query that began then and has ended now; if that fails, nothing is raised.
 

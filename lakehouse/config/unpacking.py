@@ -200,7 +200,7 @@ _KEYS_OF_OTHERS = {
 """Names of keys in other programs, and the names here."""
 _NEEDLESS = {
     "interval_handling_mode": "remove it: an interval is what its records have, microseconds"
-    " (declare bigint) or text in ISO 8601 (declare string)",
+    " (declare bigint) or text in ISO 8601 (declare string)"
 }
 """Options of a connector that would have no effect here, with what to do."""
 _KINDS: dict[str, Describe] = {
