@@ -68,7 +68,7 @@ def ingest_delta(
         raise TableMadeAnew(f"{mismatch}; do: {action}")
     came = News(0, {}, {})
     for number, span in enumerate(_cut_spans(source, start, newest), before + 1):
-        news = _append_span(spark, target, feed, (source, span), number)
+        news = _append_span(target, feed, source, span, number)
         came = came.combine(news)
         offsets = {source.name: {_PARTITION: span.last + 1}}
         state.add_note(Note(news.batch or before, offsets=offsets))
@@ -85,10 +85,10 @@ def _cut_spans(source: "DeltaSource", start: int | None, newest: int) -> Iterato
 
 
 def _append_span(
-    spark: SparkSession, target: Target, feed: Feed, read: tuple["DeltaSource", _Span], number: int
+    target: Target, feed: Feed, source: "DeltaSource", span: _Span, number: int
 ) -> News:
     """Appends the changes of some versions, or all current rows if these cannot be read."""
-    source, span = read
+    spark = source.spark
 
     def append(changes: DataFrame) -> News:
         rows = _build_rows(changes, feed, source, number)

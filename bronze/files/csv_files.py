@@ -110,13 +110,9 @@ class _LineCounts(NamedTuple):
 
 
 def inspect_csv(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = ()) -> CsvFile:
-    """Detects how a CSV file is written.
+    """Detects how the CSV file is written that the path, a pattern of Spark, names.
 
-    Args:
-        spark: the session.
-        feed: the feed, for its options and its table's declared columns.
-        path: the file, as a path pattern of Spark.
-        others: columns in the names of the file's folders.
+    `others` are columns in the names of the file's folders.
 
     Raises:
         UnreadableFile: the file is not CSV, or has other columns than the table.

@@ -224,9 +224,9 @@ def _list_faults(
     if kind.bare_quotes:
         yield F.exists(F.array(*values), lambda value: value.startswith('"')), text
     spans_lines = values[-1].rlike(r"[\r\n]")
-    if kind.odd_quotes:  # cut off at a later value's quote, which leaves the quotes around it
+    if kind.odd_quotes:  # the value ends at the quote of a later one: Spark keeps its own quotes
         yield spans_lines & values[-1].startswith('"'), text
-    if ends:  # with the rest of its file in it
+    if ends:  # the value goes on to the end of its file
         plain = F.rtrim(F.translate(values[-1], '"\\', ""), F.lit(BLANKS))
         whole = F.exists(F.array(*map(F.lit, sorted(ends))), plain.endswith)
         opened = F.concat_ws(options["sep"], *fields[:-1], F.concat(F.lit('"'), fields[-1]))

@@ -103,11 +103,7 @@ def _finer_parts(buffer: pa.Buffer, names: set[str]) -> Iterator[Mapping[str, pa
 
 
 def _check_names(names: Sequence[str]) -> None:
-    """Refuses a file with several columns of one name.
-
-    Raises:
-        UnreadableFile: a name is there more than once.
-    """
+    """Refuses a file with several columns of one name."""
     doubled = [name for name, count in Counter(names).items() if count > 1]
     if doubled:
         raise UnreadableFile(

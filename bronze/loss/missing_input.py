@@ -52,11 +52,6 @@ class BronzeLog:
 
     log: TableLog
 
-    @property
-    def rows(self) -> int | None:
-        """How many records the table has; None if unknown."""
-        return self.log.rows
-
     @cached_property
     def topics(self) -> set[str] | None:
         """The topics of the records; None if the table has too many files to read."""
@@ -67,12 +62,12 @@ class BronzeLog:
 def _list_warnings(target: Target, source: Source, log: BronzeLog | None) -> Iterator[str]:
     if source.path is not None and is_reached(target, target.landing):
         landing = to_place(target, target.landing)
-        text = _check_folder(landing, source.path, source, bool(log and log.rows))
+        text = _check_folder(landing, source.path, source, bool(log and log.log.rows))
         if text is not None:
             yield text
             return
     topic = source.topic or (source.kafka.topic if source.kafka else None)
-    if topic is not None and log is not None and (log.rows or source.kafka):
+    if topic is not None and log is not None and (log.log.rows or source.kafka):
         yield from _no_record(topic, source, log)
 
 
@@ -116,7 +111,7 @@ def _where_to_look(landing: Place, path: str) -> str:
 
 def _no_record(topic: str, source: Source, log: BronzeLog) -> Iterator[str]:
     """A warning if bronze has no record of the topic."""
-    if log.rows == 0:
+    if log.log.rows == 0:
         yield f"topic {topic} has brought no record; do: check its name and the connector"
         return
     there = log.topics if source.topic is not None else None
@@ -137,10 +132,7 @@ _BLANKS = " \t\r\n\f\ufeff\x00\x1a"
 def find_empty_snapshot(folder: Place, files: list[Place], source: Source) -> str | None:
     """A warning if no file of the newest date has a row, else None.
 
-    Args:
-        folder: the landing folder of a source of format snapshot.
-        files: its complete files.
-        source: the source, for its file format.
+    `folder` is the landing folder of a source of format snapshot, `files` its complete files.
     """
     by_day: dict[str, list[Place]] = {}
     for file in files:

@@ -58,7 +58,7 @@ class Bar(NamedTuple):
     label: str
 
 
-class PowerAxis:
+class LogAxis:
     """A logarithmic axis of seconds, from one to a round number at or above the longest."""
 
     MARKS = (1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800, 2_592_000)

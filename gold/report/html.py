@@ -42,7 +42,7 @@ class Report(NamedTuple):
     Attributes:
         target: the target's name.
         moment: the time of the page.
-        told: the status.
+        status: the status of the tables.
         entries: the ledger's entries.
         results: results of expectations.
         tables: columns, keys and rules of the tables.
@@ -51,7 +51,7 @@ class Report(NamedTuple):
 
     target: str
     moment: datetime
-    told: PipelineStatus
+    status: PipelineStatus
     entries: Sequence[Entry]
     results: Sequence[Record] = ()
     tables: Sequence[TableLines] = ()
@@ -77,7 +77,7 @@ def write_report(
     report = Report(
         target=target.name,
         moment=datetime.now(timezone.utc),
-        told=status,
+        status=status,
         entries=read_recent_entries(spark, target, names_),
         results=results,
         tables=describe_tables(target, tables, results),
@@ -118,7 +118,8 @@ def read_last_results(spark: SparkSession, target: Target, tables: list[str]) ->
 def render_page(report: Report) -> str:
     """The page's text."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=False)
-    environment.filters["code"] = _mark_code
+    # A sentence's commands, which stand between backticks.
+    environment.filters["code"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", escape(text)))
     folder = files("gold.report")
     template = environment.from_string(folder.joinpath("report.html.j2").read_text("utf-8"))
     script = folder.joinpath("report.js").read_text("utf-8")
@@ -139,21 +140,16 @@ def render_page(report: Report) -> str:
     )
 
 
-def _mark_code(text: str) -> Markup:
-    """A sentence whose commands, which stand between backticks, are code."""
-    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
-
-
 def _collect_parts(report: Report) -> dict[str, Any]:
-    records, entries, results = worst_first(report.told.records), report.entries, report.results
+    records, entries, results = worst_first(report.status.records), report.entries, report.results
     over, runs = story.find_span(entries), list_runs(entries)
     drift = page.list_newest(records, "drift", "at")
     gaps = page.list_newest(records, "gaps", "found_at")
     return {
         "records": records,
         "states": {record["table"]: name_state(record) for record in records},
-        "verdict": page.judge_status(report.told),
-        "unread": report.told.unread,
+        "verdict": page.judge_status(report.status),
+        "unread": report.status.unread,
         "described": {each.table: each for each in report.tables},
         "runs": runs,
         "runs_shown": RUNS_SHOWN,

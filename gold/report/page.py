@@ -158,7 +158,7 @@ def build_freshness(
     waits = story.find_waits(entries)
     promises = [record["max_staleness_seconds"] or 0 for record in records]
     longest = [wait.seconds for record in records for wait in waits.get(record["table"], [])]
-    axis = drawing.PowerAxis(max([*longest, *promises], default=0))
+    axis = drawing.LogAxis(max([*longest, *promises], default=0))
     charts = [
         _chart_table(record, waits.get(record["table"], []), over, axis) for record in records
     ]
@@ -166,7 +166,7 @@ def build_freshness(
 
 
 def _chart_table(
-    record: Record, waits: Sequence[Wait], over: Span | None, axis: drawing.PowerAxis
+    record: Record, waits: Sequence[Wait], over: Span | None, axis: drawing.LogAxis
 ) -> Freshness:
     promised = record["max_staleness_seconds"]
     recommended = record["recommended_max_staleness_minutes"]

@@ -127,11 +127,6 @@ def connect_to_source(url: str, table: str) -> Iterator[Connection]:
 
 
 def _open_connection(engine: Engine) -> Connection:
-    """A new connection.
-
-    Raises:
-        SourceUnreachable: the database does not answer, or refuses who asks.
-    """
     try:
         return engine.connect()
     except SQLAlchemyError as failure:

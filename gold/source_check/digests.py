@@ -76,12 +76,8 @@ def compare_buckets(
 ) -> Comparison:
     """Finds the keys of a part of the buckets that differ; gold has been read before the source.
 
-    Args:
-        gold: gold's digests.
-        connection: the source's connection, in one transaction.
-        reader: the module that reads this kind of database.
-        plan: what is compared.
-        part: the buckets.
+    The source is read in the connection's one transaction by the `reader`, a module for this kind
+    of database.
     """
     ours = {bucket: gold.buckets[bucket] for bucket in part if bucket in gold.buckets}
     theirs = reader.read_bucket_digests(connection, plan, part)

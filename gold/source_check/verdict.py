@@ -178,13 +178,8 @@ def compare_with_source(
 ) -> Verdict:
     """Compares gold's rows of a table with its source database, and keeps the result.
 
-    Args:
-        spark: the session.
-        target: where the lake lies.
-        table: the table's configuration.
-        given: the database.
-        pause: seconds before what is open is compared again.
-        tell: is called with the part of the keys that is compared next.
+    Open differences are compared again after `pause` seconds. `tell` is called with the part of the
+    keys that is compared next.
     """
     before = read_applied(spark, target, table)
     rows = read_published(spark, target, table)

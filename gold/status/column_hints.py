@@ -63,10 +63,7 @@ def column_hints(target: Target, tables: Sequence[Table]) -> dict[str, list[str]
 def encoded_as(name: str, kind: str, column: ColumnValues) -> tuple[str, str] | None:
     """What a column's values look like, and the type to declare; None for plain values.
 
-    Args:
-        name: the column's name.
-        kind: its type, as Delta's log writes it.
-        column: the bounds of its values.
+    `kind` is the column's type as Delta's log writes it.
     """
     if kind in INTEGERS and column.numbers is not None:
         return encoded_numbers(name, *column.numbers)

@@ -130,11 +130,8 @@ def _quote_all(columns: Sequence[str]) -> str:
 def sensitive_values(table: Table, kept: str, digests: str, columns: Sequence[str]) -> View:
     """`gold.T_sensitive`: what gold.T leaves out, by the digest of the key.
 
-    Args:
-        table: the table's configuration.
-        kept: SQL name of silver's current table or history.
-        digests: SQL name of silver's digests of live keys.
-        columns: the business columns.
+    `kept` and `digests` are the SQL names of silver's current table or history, and of its digests
+    of live keys.
     """
     hidden = [c for c in columns if table.is_sensitive(c)]
     open_keys = [key for key in table.keys if key not in hidden]

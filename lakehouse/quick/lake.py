@@ -59,11 +59,11 @@ class QuickAnswer(NamedTuple):
 class QuickLake:
     """The tables of a lake without a catalog, each loaded when it is first used.
 
-    `said` maps more parts of Spark's SQL to DuckDB's.
+    `said` are more phrases of Spark's SQL, with what DuckDB says instead.
     """
 
     def __init__(self, target: Target, said: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Takes the lake.
+        """Opens DuckDB without any table.
 
         Raises:
             NotQuick: the lake is not on this machine, or DuckDB is not installed.

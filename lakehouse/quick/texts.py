@@ -57,11 +57,7 @@ def _check_columns(answer: QuickAnswer) -> None:
 
 
 def _render_text(value: object, kind: str) -> str | None:
-    """A value as `cdc_lakehouse.terminal.answers` has it from Spark.
-
-    Raises:
-        NotQuick: a time is beyond Python's range.
-    """
+    """A value as `cdc_lakehouse.terminal.answers` has it from Spark."""
     if value is None:
         return None
     if isinstance(value, bool):

@@ -73,11 +73,9 @@ _QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 def archive_options(java: str | None, libraries: Iterable[str], inside: Path | None = None) -> str:
     """Java's options that use the archive of loaded classes, or write it if there is none.
 
-    Args:
-        java: the program; an archive is valid for one build of Java. None has no options.
-        libraries: what determines the classes, such as the versions of jars.
-        inside: the folder of archives; default: this Python environment, or the user's cache if
-            that is read-only. No options if neither can be written.
+    An archive is valid for one build of Java (the program `java`) and the `libraries`, such as the
+    versions of jars. It lies in the folder `inside`; by default in this Python environment, or in
+    the user's cache if that is read-only. No options if it cannot be written, or without Java.
     """
     if java is None or not Path(java).exists():
         return ""

@@ -79,8 +79,8 @@ SETTINGS_OF_SMALL_LAKES = {
 
 # Hadoop keeps a checksum file beside every local file, and runs a program (chmod, readlink) several
 # times for each of both: 1,500 in a demo. Parquet has checksums of its own. A rename of Hadoop's
-# FileContext runs four more; these two write aside and rename as well, by its FileSystem, and
-# look before they rename as it does.
+# FileContext runs four more; the last two settings use FileSystem, which also writes a temporary
+# file and checks the new name before it renames.
 _STREAMING = "org.apache.spark.sql.execution.streaming.checkpointing"
 LOCAL_FILES = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
@@ -91,9 +91,8 @@ LOCAL_FILES = {
         f"{_STREAMING}.FileSystemBasedCheckpointFileManager"
     ),
 }
-# A store's client writes its parts aside by the class of local files that Hadoop has by itself.
-# Parquet looks for every value among those before it until they are so many bytes, 1 MiB unless
-# told otherwise: of a batch's keys and places nearly each is another.
+# Parquet gives up a column's dictionary when it has so many bytes, 1 MiB by default. Nearly all
+# keys and positions of a batch differ, so that a large dictionary is built in vain.
 SMALL_DICTIONARIES = {"spark.hadoop.parquet.dictionary.page.size": str(64 << 10)}
 
 # Large pages where Java asks for them, and programs started without a copy of Java's memory map.
@@ -117,6 +116,7 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.sql.warehouse.dir": f"{scratch_folder(target.lake)}/_warehouse",
         "spark.local.dir": folder,
         JAVA_OPTIONS: _java_options(target, folder, small),
+        # The client of a store writes its temporary files by Hadoop's own class of local files.
         **({} if uses_stores(target) else LOCAL_FILES),
         **SMALL_DICTIONARIES,
         "spark.driver.memory": target.driver_memory,
@@ -137,7 +137,7 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.sql.codegen.wholeStage.union.enabled": "true",
         # Times as whole numbers: Spark's own twelve bytes are slower to write and larger.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        # VACUUM lists a table's files in so many tasks, 10,000 unless told otherwise.
+        # VACUUM lists a table's files in so many tasks, 10,000 by default.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.sql.session.timeZone": "UTC",
         # CSV files in windows-1252 and others: without it Spark takes seven encodings only.

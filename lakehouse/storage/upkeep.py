@@ -77,7 +77,10 @@ class FileFacts(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A statement for a table, and why it is due; `settings` are the session's during it."""
+    """A statement for a table, and why it is due; `settings` are the session's during it.
+
+    `action` is settle (change a setting of the table), compact, cluster or vacuum.
+    """
 
     action: str
     sql: str
