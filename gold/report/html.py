@@ -118,8 +118,7 @@ def read_last_results(spark: SparkSession, target: Target, tables: list[str]) ->
 def render_page(report: Report) -> str:
     """The page's text."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=False)
-    # A sentence's commands, which stand between backticks.
-    environment.filters["code"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", escape(text)))
+    environment.filters["code"] = _mark_code
     folder = files("gold.report")
     template = environment.from_string(folder.joinpath("report.html.j2").read_text("utf-8"))
     script = folder.joinpath("report.js").read_text("utf-8")
@@ -138,6 +137,11 @@ def render_page(report: Report) -> str:
         size=_describe_size,
         spoken=render_duration,
     )
+
+
+def _mark_code(text: str) -> Markup:
+    """A sentence whose commands, which stand between backticks, are code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
 def _collect_parts(report: Report) -> dict[str, Any]:
