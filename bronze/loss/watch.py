@@ -58,9 +58,9 @@ def watch_for_loss(
     for entry in entries:
         of = [name for name, feed in mine.items() if entry.table in feed.tables]
         changed: dict[str, object] = {"positions": {n: reached[n] for n in of if n in reached}}
-        failure = next((unread[name] for name in of if name in unread), None)
-        if failure is not None:
-            changed |= {"status": "failed", "message": failure}
+        message = next((unread[name] for name in of if name in unread), None)
+        if message is not None:
+            changed |= {"status": "failed", "message": message}
         done.append(entry.model_copy(update=changed))
     return [with_loss(entry, left) if entry.table in fails else entry for entry in done]
 

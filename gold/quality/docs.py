@@ -34,22 +34,6 @@ class QualityRun(NamedTuple):
         return f"{self.at:%Y%m%dT%H%M%SZ}-{self.id[:8]}"
 
 
-class CheckedRule(NamedTuple):
-    """An expectation and its result: counts of rows or a value, and values that break it.
-
-    `observed` is the error message if it could not be evaluated. Values of sensitive columns, which
-    gold does not show, are left out.
-    """
-
-    rule: str
-    arguments: str
-    severity: str
-    success: bool
-    unexpected: str
-    observed: str
-    examples: list[str]
-
-
 def write_docs(folder: str, run: QualityRun, table: Table, given: Sequence[dict[str, Any]]) -> None:
     """Writes the page of a table's results, as Great Expectations gives them, and the index."""
     docs = Path(folder, "docs")
@@ -59,9 +43,9 @@ def write_docs(folder: str, run: QualityRun, table: Table, given: Sequence[dict[
         "at": run.at.strftime("%Y-%m-%d %H:%M"),
         "table": table.table,
         "checked": CHECKED[run.checked],
-        "met": sum(rule.success for rule in rules),
+        "met": sum(rule["success"] for rule in rules),
         "of": len(rules),
-        "failed": any(rule.severity == "critical" and not rule.success for rule in rules),
+        "failed": any(rule["severity"] == "critical" and not rule["success"] for rule in rules),
     }
     before: list[dict[str, Any]] = []  # the newest first
     with suppress(OSError, ValueError):
@@ -92,7 +76,12 @@ def _render(**given: object) -> str:
     return environment.from_string(template).render(style=style, **given)
 
 
-def _to_rule(table: Table, rule: Expectation, result: dict[str, Any]) -> CheckedRule:
+def _to_rule(table: Table, rule: Expectation, result: dict[str, Any]) -> dict[str, Any]:
+    """An expectation and its result: counts of rows or a value, and values that break it.
+
+    `observed` is the error message if it could not be evaluated. Values of sensitive columns, which
+    gold does not show, are left out.
+    """
     counts = result["result"]
     unexpected, percent = counts.get("unexpected_count"), counts.get("unexpected_percent") or 0.0
     elements = f"{counts.get('element_count') or 0:,} ({percent:.3g} %)"
@@ -100,12 +89,12 @@ def _to_rule(table: Table, rule: Expectation, result: dict[str, Any]) -> Checked
     broken = dict.fromkeys(map(str, counts.get("partial_unexpected_list") or ()))
     arguments = str(rule.arguments)
     hidden = any(column.sensitive and name in arguments for name, column in table.columns.items())
-    return CheckedRule(
-        rule=rule.type.removeprefix("expect_").replace("_", " "),
-        arguments=", ".join(f"{name}: {value}" for name, value in rule.arguments.items()),
-        severity=rule.severity,
-        success=result["success"],
-        unexpected="" if unexpected is None else f"{unexpected:,} of {elements}",
-        observed="" if observed is None else str(observed),
-        examples=[] if hidden else list(broken)[:MOST_EXAMPLES],
-    )
+    return {
+        "rule": rule.type.removeprefix("expect_").replace("_", " "),
+        "arguments": ", ".join(f"{name}: {value}" for name, value in rule.arguments.items()),
+        "severity": rule.severity,
+        "success": result["success"],
+        "unexpected": "" if unexpected is None else f"{unexpected:,} of {elements}",
+        "observed": "" if observed is None else str(observed),
+        "examples": [] if hidden else list(broken)[:MOST_EXAMPLES],
+    }

@@ -65,7 +65,6 @@ class LogAxis:
     MARK_HEIGHT = 5.0
 
     def __init__(self, longest: float) -> None:
-        """Take the longest time that has to fit, in seconds."""
         self.top = next((m for m in self.MARKS[2:] if m >= longest), longest)
         every = [mark for mark in self.MARKS if mark < self.top]
         self.marks = [*every[:: math.ceil(len(every) / 4)], self.top]

@@ -113,22 +113,19 @@ def build_tiles(records: Sequence[Record]) -> list[Tile]:
     def total(key: str) -> int:
         return sum(len(r[key]) if isinstance(r[key], list) else r[key] for r in records)
 
-    def tile(name: str, number: int, label: str, bad: bool = False) -> Tile:
-        return Tile(name, f"{number:,}", label, bad)
-
-    stale, letters, gaps = total("stale"), total("dead_letters_total"), total("gaps")
-    keys = total("stale_keys")
-    return [
-        tile("tables", len(records), "tables"),
-        tile("rows", total("rows"), "rows in gold"),
-        tile("pending", total("pending_changes"), "pending changes"),
-        tile("waiting", total("waiting_transactions"), "waiting transactions"),
-        tile("stale", stale, "staler than promised", stale > 0),
-        tile("dead-letters", letters, "open dead letters", letters > 0),
-        tile("stale-keys", keys, "stale keys", keys > 0),
-        tile("drift", total("drift"), "schema changes"),
-        tile("gaps", gaps, "gaps in the source", gaps > 0),
-    ]
+    bad = ("stale", "dead-letters", "stale-keys", "gaps")
+    tiles = (
+        ("tables", len(records), "tables"),
+        ("rows", total("rows"), "rows in gold"),
+        ("pending", total("pending_changes"), "pending changes"),
+        ("waiting", total("waiting_transactions"), "waiting transactions"),
+        ("stale", total("stale"), "staler than promised"),
+        ("dead-letters", total("dead_letters_total"), "open dead letters"),
+        ("stale-keys", total("stale_keys"), "stale keys"),
+        ("drift", total("drift"), "schema changes"),
+        ("gaps", total("gaps"), "gaps in the source"),
+    )
+    return [Tile(name, f"{n:,}", label, name in bad and n > 0) for name, n, label in tiles]
 
 
 def build_flow(records: Iterable[Record]) -> Flow | None:

@@ -85,9 +85,14 @@ def build_changes(
 def _select_carried(table: Table, columns: Sequence[str], log: str) -> str:
     """The log's rows, with the values that their keys had then."""
     values = ", ".join(f"_row.{quote(c)}" if c not in table.keys else quote(c) for c in columns)
+    keys = _quote_all(table.keys)
+    row = f"named_struct({', '.join(f'{literal(c)}, {quote(c)}' for c in columns)})"
+    newest = (
+        f"last_value(CASE WHEN _operation = 'upsert' THEN {row} END, true)"
+        f" OVER (PARTITION BY {keys} ORDER BY _sequence)"
+    )
     rows = (
-        f"SELECT {_quote_all(table.keys)}, _letter, _sequence, {_in_force(table, columns)} AS _row"
-        f" FROM {log} WHERE _letter IS NOT NULL"
+        f"SELECT {keys}, _letter, _sequence, {newest} AS _row FROM {log} WHERE _letter IS NOT NULL"
     )
     return f"SELECT {values}, _letter AS _operation, {_DAY} AS _effective_date FROM ({rows})"
 
@@ -113,14 +118,6 @@ def _not_supplied(table: Table, columns: Sequence[str], log: str, extracts: str)
         f" LEFT ANTI JOIN {log} s ON s._sequence = e._day AND {same_key}"
         " WHERE v._operation = 'upsert'"
     )
-
-
-def _in_force(table: Table, columns: Sequence[str]) -> str:
-    """The newest values of the key up to the row, as a struct."""
-    row = f"named_struct({', '.join(f'{literal(c)}, {quote(c)}' for c in columns)})"
-    order = f"PARTITION BY {_quote_all(table.keys)} ORDER BY _sequence"
-    upserts = f"CASE WHEN _operation = 'upsert' THEN {row} END"
-    return f"last_value({upserts}, true) OVER ({order})"
 
 
 def _quote_all(columns: Sequence[str]) -> str:

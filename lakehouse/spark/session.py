@@ -76,10 +76,11 @@ def get_spark(
         SparkUnavailable: something is missing; the message says what to do.
     """
     _prepare_process()
-    if target.kind == "databricks":
-        return _in_utc(_connect_databricks())
-    if target.kind == "connect":
-        return _in_utc(connect_to(str(target.remote)))
+    if target.kind in ("databricks", "connect"):
+        is_job = target.kind == "databricks"
+        spark = _connect_databricks() if is_job else connect_to(str(target.remote))
+        spark.conf.set("spark.sql.session.timeZone", "UTC")  # serverless accepts this setting
+        return spark
     use_java()
     settings = local_settings(target, os.cpu_count() or 1, open_ended) | dict(more)
     return _start_local(target, packages, jars, settings, progress)
@@ -238,12 +239,6 @@ def _connect_databricks() -> SparkSession:
             "DATABRICKS_CONFIG_PROFILE",
         ) from failure
     return session
-
-
-def _in_utc(spark: SparkSession) -> SparkSession:
-    """The session with UTC as its time zone: a setting that serverless accepts."""
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-    return spark
 
 
 def _prepare_process() -> None:

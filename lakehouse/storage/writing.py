@@ -142,21 +142,17 @@ class DeclaredTable(NamedTuple):
 
 
 def replace_rows(
-    spark: "SparkSession", target: Target, layer: Layer, table: str, rows: "DataFrame"
-) -> None:
-    """Replaces all rows of a table; its columns and properties stay."""
-    replace_where(spark, target, layer, table, rows, None)
-
-
-def replace_where(
     spark: "SparkSession",
     target: Target,
     layer: Layer,
     table: str,
     rows: "DataFrame",
-    condition: str | None,
+    condition: str | None = None,
 ) -> None:
-    """Replaces the rows that meet a condition in SQL, which all new rows must meet."""
+    """Replaces all rows of a table, or those that meet a condition in SQL, as all new rows must.
+
+    The table's columns and properties stay.
+    """
     from pyspark.sql import functions as F
 
     folder = table_folder(target, layer, table)
