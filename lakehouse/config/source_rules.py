@@ -1,7 +1,7 @@
 """Checks of the sources of a table: options that do not fit the format or kind of a source."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from lakehouse.config.formats import Format
 from lakehouse.config.table import Source, Table
@@ -92,12 +92,19 @@ def _check_snapshot(key: str, feed: Source) -> Iterator[Problem]:
         yield Problem(f"{key}.kafka", "a topic", "a folder of snapshot files", "name it in path")
 
 
-def _check_format(key: str, feed: Source) -> Iterator[Problem]:
-    for option, formats in FORMATS_OF_OPTION.items():
-        if option in feed.model_fields_set and feed.format not in formats:
-            actual = f"{option} with format {feed.format}"
+def check_options(
+    model: Source | Table, formats_of: Mapping[str, tuple[Format, ...]], prefix: str = ""
+) -> Iterator[Problem]:
+    """Problems of options that are given though the format does not have them."""
+    for option, formats in formats_of.items():
+        if option in model.model_fields_set and model.format not in formats:
+            actual = f"{option} with format {model.format}"
             expected = f"{option} only with {' or '.join(formats)}"
-            yield Problem(f"{key}.{option}", actual, expected, REMOVE)
+            yield Problem(f"{prefix}{option}", actual, expected, REMOVE)
+
+
+def _check_format(key: str, feed: Source) -> Iterator[Problem]:
+    yield from check_options(feed, FORMATS_OF_OPTION, f"{key}.")
     if feed.topic and not feed.kafka and feed.format not in ("debezium", "ydb"):
         actual = f"topic with {'delta' if feed.delta else f'files of format {feed.format}'}"
         yield Problem(f"{key}.topic", actual, "topic only where records name their topic", REMOVE)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lakehouse.config.column_types import EXPECTED, has_bounds, is_nested, is_type, meant_type
 from lakehouse.config.columns import ROUTED
 from lakehouse.config.formats import Format
-from lakehouse.config.source_rules import REMOVE, source_contradictions
+from lakehouse.config.source_rules import REMOVE, check_options, source_contradictions
 from lakehouse.config.table import Table
 from lakehouse.errors import Problem
 
@@ -38,7 +38,7 @@ def find_contradictions(table: Table) -> Iterator[Problem]:
     """All problems of a table beyond the types of its keys."""
     yield from source_contradictions(table)
     if table.feeds:
-        yield from _check_format(table)
+        yield from check_options(table, FORMATS_OF_OPTION)
         yield from _check_schema_changes(table)
         yield from _check_order(table)
         yield from _check_keys(table)
@@ -57,13 +57,6 @@ def find_contradictions(table: Table) -> Iterator[Problem]:
     yield from _check_renamed(table)
     for column in table.columns:
         yield from _check_column(table, column)
-
-
-def _check_format(table: Table) -> Iterator[Problem]:
-    for option, formats in FORMATS_OF_OPTION.items():
-        if option in table.model_fields_set and table.format not in formats:
-            actual, expected = f"{option} with format {table.format}", " or ".join(formats)
-            yield Problem(option, actual, f"{option} only with {expected}", REMOVE)
 
 
 def _check_schema_changes(table: Table) -> Iterator[Problem]:

@@ -168,7 +168,7 @@ class QuickLake:
         columns = [f"{_quote_name(of)} AS {_quote_name(c)}" for c, of in inside.items()]
         none = [f"NULL::{typed[c]} AS {_quote_name(of)}" for c, of in inside.items() if typed[c]]
         rows = f"SELECT {', '.join([*none, 'NULL AS filename', 'NULL AS file_row_number'])}"
-        rows += " WHERE false"
+        rows += " WHERE false"  # a file may lack columns that were added after it
         if log.files:
             times = ((_quote_text(str(file)), file.stat().st_mtime_ns / 1e9) for file in log.files)
             self._times += [f"({file}, to_timestamp({changed!r}))" for file, changed in times]
