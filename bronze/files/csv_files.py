@@ -110,7 +110,7 @@ class _LineCounts(NamedTuple):
 
 
 def inspect_csv(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = ()) -> CsvFile:
-    """Detects how the CSV file is written that the path, a pattern of Spark, names.
+    """Detects how a CSV file is written; `path` is a path pattern of Spark.
 
     `others` are columns in the names of the file's folders.
 

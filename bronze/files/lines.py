@@ -224,9 +224,9 @@ def _list_faults(
     if kind.bare_quotes:
         yield F.exists(F.array(*values), lambda value: value.startswith('"')), text
     spans_lines = values[-1].rlike(r"[\r\n]")
-    if kind.odd_quotes:  # the value ends at the quote of a later one: Spark keeps its own quotes
+    if kind.odd_quotes:  # closed only by a later value's quote: Spark keeps the quotes around it
         yield spans_lines & values[-1].startswith('"'), text
-    if ends:  # the value goes on to the end of its file
+    if ends:  # never closed: the value holds the rest of its file
         plain = F.rtrim(F.translate(values[-1], '"\\', ""), F.lit(BLANKS))
         whole = F.exists(F.array(*map(F.lit, sorted(ends))), plain.endswith)
         opened = F.concat_ws(options["sep"], *fields[:-1], F.concat(F.lit('"'), fields[-1]))

@@ -77,8 +77,8 @@ def get_spark(
     """
     _prepare_process()
     if target.kind in ("databricks", "connect"):
-        is_job = target.kind == "databricks"
-        spark = _connect_databricks() if is_job else connect_to(str(target.remote))
+        is_databricks = target.kind == "databricks"
+        spark = _connect_databricks() if is_databricks else connect_to(str(target.remote))
         spark.conf.set("spark.sql.session.timeZone", "UTC")  # serverless accepts this setting
         return spark
     use_java()
