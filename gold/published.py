@@ -91,7 +91,7 @@ def publish_tables(
     """Brings the plain tables of a table's views up to what silver has merged.
 
     Returns:
-        Counts for the ledger: tables written, rows changed, tables written anew for another form.
+        Counts for the ledger: tables written, rows changed, tables rewritten for other columns.
     """
     counts = Counter[str]()
     for view in views:

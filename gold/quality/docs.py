@@ -1,7 +1,7 @@
 """The Data Docs: a page per table and run of the expectations, and an index of these pages.
 
 Great Expectations' own site loads its styles and scripts from elsewhere, and shows no list without
-them. These pages need nothing but themselves.
+them. These pages are self-contained.
 """
 
 import json

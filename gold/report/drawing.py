@@ -26,7 +26,7 @@ class Node(NamedTuple):
 
 
 class Band(NamedTuple):
-    """A band of the flow between two bars: whose colour it has, and the path of its outline."""
+    """A band between two bars of the flow: the class of its colour, and the path of its outline."""
 
     name: str
     label: str
@@ -49,7 +49,7 @@ class Flow(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """One piece of a stacked bar: whose colour, which bucket, where, and what it says."""
+    """One piece of a stacked bar: the class of its colour, its bucket, its place and its label."""
 
     name: str
     bucket: int

@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML page about how the lakehouse does."""
+"""The report: one self-contained HTML page about the state of the lakehouse."""
 
 import os
 import re
@@ -66,7 +66,7 @@ def write_report(
     status: PipelineStatus,
     docs: Path | None = None,
 ) -> None:
-    """Writes the report about these tables, in place of the one that lies there.
+    """Writes the report about these tables; an existing one is replaced.
 
     It shows the given status, and the runs of the last `DAYS` days: the newest
     `MOST_ENTRIES` entries of the ledger. It links the Data Docs in the folder `docs`, if they are

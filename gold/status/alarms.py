@@ -1,7 +1,7 @@
 """Alarms: a webhook gets a message when trouble with a table begins, and one when it ends.
 
-The alarms that were sent and last are in `CHECKPOINTS/_alarms.json`, from where every run of the
-target goes on. A message is a JSON object with the key `text`, as Slack takes it.
+Alarms that were sent and have not ended yet are kept in `CHECKPOINTS/_alarms.json`, for all runs of
+the target. A message is a JSON object with the key `text`, as Slack takes it.
 """
 
 import json

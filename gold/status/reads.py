@@ -1,8 +1,8 @@
 """`gold.pipeline_reads`: what `lakehouse sql` read of tables with `max_staleness`, and how.
 
 Append-only, one row per query and table: a plain read, or a run-time merge, when changes had waited
-for longer than promised. What background applies cost stands in `gold.pipeline_runs`: the runs of
-silver whose counts have `bytes`. Together they show what a promise costs.
+for longer than promised. The cost of applying changes in the background is in `gold.pipeline_runs`:
+the runs of silver whose counts have `bytes`. Both together are the cost of `max_staleness`.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How every table does: `gold.pipeline_status`, and what `status` and `report` add to it."""
+"""The status of every table: `gold.pipeline_status`, and what `status` and `report` add to it."""
 
 import json
 from collections import defaultdict
