@@ -13,20 +13,9 @@ from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from lakehouse.config.table import Source, Table
-from lakehouse.words import read_columns
+from lakehouse.words import parse_columns
 
-
-class BronzeColumn(NamedTuple):
-    """A column's name, Spark SQL type and comment."""
-
-    name: str
-    type: str
-    comment: str
-
-
-COLUMNS = tuple(
-    BronzeColumn(*column)
-    for column in read_columns("""
+COLUMNS = parse_columns("""
 _raw | string | the record as it arrived: a line, a row as JSON, or a Kafka value
 _topic | string | topic, where the record or Kafka names one
 _partition | int | partition, where the record or Kafka names one
@@ -41,7 +30,6 @@ _batch | bigint | number of the ingest batch, growing by time
 _arrived_at | timestamp | when the batch was read
 _arrival | string | begins with the batch, sorts in order of arrival; the same on every replay
 """)
-)
 
 MENDED_AT = ("_mended_at", "timestamp", "when somebody mended the record")
 
@@ -172,7 +160,11 @@ def transaction_feed(table: Table, source: Source) -> TransactionFeed | None:
     topic = source.transaction_topic or _default_transaction_topic(source)
     if table.consistency_group is None or topic is None:
         return None
-    if _has_own(source, topic):
+    if source.kafka:
+        listed = [name.strip() for name in source.kafka.topic.split(",")]
+    else:
+        listed = [topic] if source.path and source.topic else []
+    if topic in listed:
         return TransactionFeed(feed_name(table, source), topic, None)
     if source.kafka:
         every = {"topic": topic, "starting_offsets": "earliest"}
@@ -183,13 +175,6 @@ def transaction_feed(table: Table, source: Source) -> TransactionFeed | None:
     path = f"{parent}/{topic}" if parent else topic
     beside = source.model_copy(update={"path": path, "topic": topic})
     return TransactionFeed(feed_name(table, beside), None, beside)
-
-
-def _has_own(source: Source, topic: str) -> bool:
-    """Whether the source's own feed contains the topic."""
-    if source.kafka is None:
-        return bool(source.path and source.topic)
-    return topic in [name.strip() for name in source.kafka.topic.split(",")]
 
 
 def _default_transaction_topic(source: Source) -> str | None:

@@ -9,7 +9,6 @@ be read they are lost: all current rows are read again, after a truncate if vers
 import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,7 +44,7 @@ class TableMadeAnew(LakehouseError):
 
 
 class _Span(NamedTuple):
-    """Versions of a table that are read at once; `first` is None if none was read before."""
+    """Versions of a table that are read at once; `first` is None on the first read."""
 
     first: int | None
     last: int
@@ -69,7 +68,7 @@ def ingest_delta(
         raise TableMadeAnew(f"{mismatch}; do: {action}")
     came = News(0, {}, {})
     for number, span in enumerate(_cut_spans(source, start, newest), before + 1):
-        news = _append_span(spark, target, feed, (source, span), number)
+        news = _append_span(target, feed, source, span, number)
         came = came.combine(news)
         offsets = {source.name: {_PARTITION: span.last + 1}}
         state.add_note(Note(news.batch or before, offsets=offsets))
@@ -86,10 +85,10 @@ def _cut_spans(source: "DeltaSource", start: int | None, newest: int) -> Iterato
 
 
 def _append_span(
-    spark: SparkSession, target: Target, feed: Feed, read: tuple["DeltaSource", _Span], number: int
+    target: Target, feed: Feed, source: "DeltaSource", span: _Span, number: int
 ) -> News:
     """Appends the changes of some versions, or all current rows if these cannot be read."""
-    source, span = read
+    spark = source.spark
 
     def append(changes: DataFrame) -> News:
         rows = _build_rows(changes, feed, source, number)
@@ -182,12 +181,10 @@ class DeltaSource(NamedTuple):
                 new = F.col("_metadata.file_name").isin(sorted(now - before))
                 parts.append(self._add_version(self._read_version(version).where(new), version))
             before = now
-        added = reduce(_union_rows, parts or [self.read_rows(last).limit(0)])
+        added = parts[0] if parts else self.read_rows(last).limit(0)
+        for part in parts[1:]:
+            added = added.unionByName(part, allowMissingColumns=True)
         return added.withColumn(CHANGE_TYPE, F.lit("insert"))
-
-
-def _union_rows(one: DataFrame, other: DataFrame) -> DataFrame:
-    return one.unionByName(other, allowMissingColumns=True)
 
 
 def _build_rows(changes: DataFrame, feed: Feed, source: DeltaSource, number: int) -> DataFrame:

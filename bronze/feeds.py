@@ -106,8 +106,13 @@ def _list_order_words(table: Table) -> frozenset[str]:
 
 def _build_feed(feed: str, uses: Sequence[_Use]) -> Feed:
     first = uses[0].source
-    limits = {limit: _smallest_limit(uses, limit) for limit in ("files", "bytes", "offsets")}
-    tables = _topics_by_table(uses)
+    limits = {
+        limit: min(filter(None, (getattr(use.source, limit) for use in uses)), default=None)
+        for limit in ("max_files_per_trigger", "max_bytes_per_trigger", "max_offsets_per_trigger")
+    }
+    tables: dict[str, tuple[str, ...]] = {}
+    for use in uses:
+        tables[use.table] = tables.get(use.table, ()) + topics_of_source(use.source)
     return Feed(
         name=feed,
         tables=tables,
@@ -124,19 +129,7 @@ def _build_feed(feed: str, uses: Sequence[_Use]) -> Feed:
         read_anew=all(use.read_anew for use in uses),
         registry=first.schema_registry,
         once=all(use.source.once for use in uses),
-        max_files=limits["files"],
-        max_bytes=limits["bytes"],
-        max_offsets=limits["offsets"],
+        max_files=limits["max_files_per_trigger"],
+        max_bytes=limits["max_bytes_per_trigger"],
+        max_offsets=limits["max_offsets_per_trigger"],
     )
-
-
-def _smallest_limit(uses: Sequence[_Use], limit: str) -> int | None:
-    given = [getattr(use.source, f"max_{limit}_per_trigger") for use in uses]
-    return min((number for number in given if number is not None), default=None)
-
-
-def _topics_by_table(uses: Sequence[_Use]) -> dict[str, tuple[str, ...]]:
-    by_table: dict[str, tuple[str, ...]] = {}
-    for use in uses:
-        by_table[use.table] = by_table.get(use.table, ()) + topics_of_source(use.source)
-    return by_table

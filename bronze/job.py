@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -55,11 +56,8 @@ def ingest(
     run = _Ingestion(spark, target, arrivals, held)
     _plan_kafka(run, mine)
 
-    def read(feed: Feed) -> Outcome:
-        return _read_feed(run, feed)
-
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for at, outcome in enumerate(pool.map(read, mine), 1):
+        for at, outcome in enumerate(pool.map(partial(_read_feed, run), mine), 1):
             progress(count_off(outcome.describe(), at, len(mine)))
             outcomes.append(outcome)
     done = publish_own_views(spark, target, tables, build_entries(run_id, tables, outcomes))
@@ -134,7 +132,11 @@ def _ingest_feed(run: _Ingestion, feed: Feed, outcome: Outcome) -> Outcome:
 
 def _open_state(run: _Ingestion, feed: Feed) -> FeedState:
     """The feed's state, brought up to date with bronze; `known` keeps it."""
-    arrived = run.known.get(feed.name) or _first_known(run, feed)
+    arrived = run.known.get(feed.name)
+    if arrived is None:
+        held = run.held.get(feed.name)
+        newest = prepare_table(run.spark, run.target, feed) if held is None else held
+        arrived = Arrived(newest, {}, newest, looked_through=None if newest else 0)
     if isinstance(arrived.checkpoint, FeedState):
         return arrived.checkpoint
     state, newest = read_state(run.target, feed), arrived.newest
@@ -145,13 +147,6 @@ def _open_state(run: _Ingestion, feed: Feed) -> FeedState:
     state.ended = feed.once and ONCE in read_properties(run.spark, run.target, feed)
     run.known[feed.name] = arrived._replace(checkpoint=state)
     return state
-
-
-def _first_known(run: _Ingestion, feed: Feed) -> Arrived:
-    """The initial state of a feed: its newest batch."""
-    held = run.held.get(feed.name)
-    newest = prepare_table(run.spark, run.target, feed) if held is None else held
-    return Arrived(newest, {}, newest, looked_through=None if newest else 0)
 
 
 def _ingest_news(run: _Ingestion, feed: Feed, state: FeedState, before: int) -> News:

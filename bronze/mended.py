@@ -28,9 +28,8 @@ def mend_record(
     For a line of a dropped file, topic, key and offset are read from the new text.
     """
     feed, arrival = place
-    columns = [*((c.name, c.type, c.comment) for c in COLUMNS), MENDED_AT]
     comment = f"records of {feed} as somebody mended them"
-    mended = DeclaredTable("bronze", mended_name(feed), comment, columns, PROPERTIES)
+    mended = DeclaredTable("bronze", mended_name(feed), comment, [*COLUMNS, MENDED_AT], PROPERTIES)
     mended.ensure(spark, target)
     came = spark.table(table_name(target, "bronze", feed)).where(F.col("_arrival") == arrival)
     row = came.withColumn("_raw", F.lit(text))

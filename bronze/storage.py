@@ -15,7 +15,7 @@ from bronze.loss.holes import IS_NUMBERED, Orders, collect_orders
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import writing
-from lakehouse.storage.names import literal, table_exists, table_name
+from lakehouse.storage.names import render_properties, table_exists, table_name
 from lakehouse.storage.newest import newest_batch
 
 PROPERTIES = {"delta.dataSkippingStatsColumns": "_batch,_topic,_partition,_offset,_arrival"}
@@ -126,8 +126,7 @@ def set_properties(
 ) -> None:
     """Sets some of the table's properties."""
     table = table_name(target, "bronze", feed.name)
-    listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in changed.items())
-    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({listed})")
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES {render_properties(changed)}")
 
 
 def to_hexadecimal(number: Column, digits: int) -> Column:

@@ -20,7 +20,7 @@ from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import View, publish_views
 from lakehouse.words import count_off
-from silver.contract import PENDING
+from silver.contract import PENDING, kept_name
 
 __all__ = ["open_catalog", "publish"]
 
@@ -78,10 +78,10 @@ def table_views(
     Those of a consistency group are pinned to the `versions` of its last complete transaction.
     """
     file_views = extract_views.build_snapshot_views(spark, target, table)
-    kept = table.table
+    kept = kept_name(table)
     kinds: list[Kind] = [selects.build_current if table.keys else selects.build_keyless]
     if table.stored_as_scd_type == 2:
-        kept, kinds = (f"{table.table}_history", [selects.build_current, selects.build_history])
+        kinds = [selects.build_current, selects.build_history]
     if not names.table_exists(spark, target, "silver", kept):
         if not table.is_declared:
             return file_views

@@ -36,6 +36,7 @@ from lakehouse.storage.statements import (
     render_update,
 )
 from lakehouse.storage.views import View
+from silver.contract import kept_name
 
 PLAIN = {
     "delta.columnMapping.mode": "none",
@@ -90,7 +91,7 @@ def publish_tables(
     """Brings the plain tables of a table's views up to what silver has merged.
 
     Returns:
-        Counts for the ledger: tables written, rows changed, tables written anew for another form.
+        Counts for the ledger: tables written, rows changed, tables rewritten for other columns.
     """
     counts = Counter[str]()
     for view in views:
@@ -190,17 +191,15 @@ class PublishedTable:
     def _select_touched(self, query: str, batch: int) -> DataFrame:
         """The rows of the keys that silver wrote after a batch; removed ones have `_live` false."""
         spark, target, config = self.lake.spark, self.lake.target, self.config
-        history = config.stored_as_scd_type == 2
-        kept = names.table_name(target, "silver", f"{config.table}{'_history' if history else ''}")
+        kept = names.table_name(target, "silver", kept_name(config))
         ends = f" FROM {kept} WHERE NOT _deleted"
-        if query.endswith(
-            ends
-        ):  # one row per key: the view's columns, and whether it shows the row
+        if query.endswith(ends):
+            # One row per key: the view's columns, and whether it shows the row.
             marked = f", NOT _deleted AS _live FROM {kept} WHERE _batch > {batch}"
             return self._to_plain_rows(spark.sql(query.removesuffix(ends) + marked))
         written, keys = f"(SELECT * FROM {kept} WHERE _batch > {batch})", config.keys
         touched = written
-        if history:
+        if config.stored_as_scd_type == 2:
             same = names.agree_on("held", "new", keys, config.nullable_keys)
             touched = (
                 f"(SELECT held.* FROM {kept} AS held LEFT SEMI JOIN {written} AS new ON {same})"
@@ -246,11 +245,12 @@ class PublishedTable:
 
     def _add_columns(self, wanted: StructType, same_form: bool) -> None:
         """Adds new columns; where the YAML has changed, also sets properties and comments."""
-        held = {field.name: field.metadata.get("comment") for field in self._held_fields}
+        fields = self.lake.spark.table(self.name).schema.fields
+        held = {field.name: field.metadata.get("comment") for field in fields}
         new = [field for field in wanted.fields if field.name not in held]
         texts = [f"ADD COLUMNS ({', '.join(map(_render_column, new))})"] if new else []
         if not same_form:
-            texts.append(f"SET TBLPROPERTIES ({self._list_properties(comment=self.view.comment)})")
+            texts.append(f"SET TBLPROPERTIES {self._list_properties(comment=self.view.comment)}")
             for field in wanted.fields:
                 comment = field.metadata.get("comment", "")
                 if field.name in held and (held[field.name] or "") != comment:
@@ -258,22 +258,18 @@ class PublishedTable:
         for text in texts:
             self.lake.spark.sql(f"ALTER TABLE {self.name} {text}")
 
-    @property
-    def _held_fields(self) -> list[StructField]:
-        return self.lake.spark.table(self.name).schema.fields
-
     def _replace(self, rows: DataFrame) -> None:
         """Replaces the table, or what is in its place, by these rows."""
         text = (
             f"CREATE OR REPLACE TABLE {self.name} USING delta COMMENT {literal(self.view.comment)}"
-            f" TBLPROPERTIES ({self._list_properties()}) AS SELECT * FROM {{rows}}"
+            f" TBLPROPERTIES {self._list_properties()} AS SELECT * FROM {{rows}}"
         )
         execute_with_rows(self.lake.spark, text, rows)
 
     def _list_properties(self, **more: str) -> str:
         feed = {"delta.enableChangeDataFeed": str(self.config.change_data_feed).lower()}
-        listed = {**PLAIN, **NO_VALUES_IN_LOG, **feed, "keys": ", ".join(self._identity), **more}
-        return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in listed.items())
+        keys = {"keys": ", ".join(self._identity)}
+        return names.render_properties({**PLAIN, **NO_VALUES_IN_LOG, **feed, **keys, **more})
 
     def _read_mark(self) -> PublishedMark | None:
         """The mark of the newest commit that has one."""

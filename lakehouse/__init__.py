@@ -1,1 +1,1 @@
-"""What runs, where and on which Spark: configuration, session, names, ledger, command line."""
+"""What all layers share: configuration, places, Spark session, storage, locks and the ledger."""

@@ -32,14 +32,12 @@ def render_duration(count: float | None) -> str:
         return f"{count:.1f} s" if count % 1 else f"{count:.0f} s"
     minutes, hours, days = int(count // 60), int(count // 3_600), int(count // 86_400)
     if minutes < 60:
-        return _join_units(minutes, "min", int(count % 60), "s")
-    if hours < 48:
-        return _join_units(hours, "h", minutes % 60, "min")
-    return _join_units(days, "d", hours % 24, "h")
-
-
-def _join_units(large: int, unit: str, small: int, lesser: str) -> str:
-    return f"{large} {unit} {small} {lesser}" if small else f"{large} {unit}"
+        large, small = f"{minutes} min", f"{int(count % 60)} s"
+    elif hours < 48:
+        large, small = f"{hours} h", f"{minutes % 60} min"
+    else:
+        large, small = f"{days} d", f"{hours % 24} h"
+    return large if small.startswith("0 ") else f"{large} {small}"
 
 
 def _unit_seconds(unit: str) -> int:

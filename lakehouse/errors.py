@@ -1,15 +1,15 @@
 """What can go wrong, one class per decision a caller can make.
 
 LakehouseError                 catch this to catch everything the lakehouse raises on purpose
-├── ConfigurationError         a file or option is wrong: mend it and run again (exit 2)
+├── ConfigurationError         a file or option is wrong: correct it, run again (exit 2)
 ├── ManyConfigurationErrors    the same, several at once (exit 2)
-├── LakeNotWritable            read-only, or the disk is full: mend that and run again (exit 1)
+├── LakeNotWritable            read-only, or the disk is full: change that, run again (exit 1)
 ├── Interrupted                Ctrl-C: run again, nothing is lost (exit 130)
-├── LakeOutdated               another version wrote the lake: make silver anew (exit 2)
-├── SourceUnreachable          the source database does not answer: mend that (exit 3)
-├── ServerUnreachable          a Spark Connect server does not answer: mend that (exit 3)
-├── SparkUnavailable           no Java (any more), no package, no session: mend that (exit 2)
-├── QueryRefused               Spark does not understand the query: mend it (exit 2)
+├── LakeOutdated               another version wrote the lake: remove silver and gold (exit 2)
+├── SourceUnreachable          the source database does not answer: make it reachable (exit 3)
+├── ServerUnreachable          a Spark Connect server does not answer: start it (exit 3)
+├── SparkUnavailable           Java or a package is missing, or Java ended: its text says (exit 2)
+├── QueryRefused               Spark does not understand the query: correct it (exit 2)
 ├── QueryFailed                Spark could not carry the query out (exit 1)
 ├── TableFailed                one table failed: carry on with the others (exit 1)
 │   ├── TruncateRefused        the source truncated a table that says on_truncate: fail
@@ -91,7 +91,7 @@ class Interrupted(LakehouseError):
 
 
 class SourceUnreachable(LakehouseError):
-    """The source database cannot be reached, or refuses who asks."""
+    """The source database cannot be reached, or refuses the login."""
 
     exit_code = 3
 

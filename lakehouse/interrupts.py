@@ -18,7 +18,7 @@ _cancel: list[Callable[[], object]] = []
 
 
 def leave_at_once() -> None:
-    """Lets Ctrl-C end the process at once, while it has begun nothing.
+    """Lets Ctrl-C end the process at once, as long as no work has begun.
 
     Does nothing if Ctrl-C is ignored or has another handler, or outside of the main thread.
     """

@@ -38,10 +38,7 @@ REMEDIES: Sequence[tuple[tuple[str, ...], str]] = (
         "the lake cannot be written: make it writable and run again; nothing is lost",
     ),
     (
-        (
-            "/_checkpoints/",
-            "damaged note",
-        ),
+        ("/_checkpoints/", "damaged note"),
         "a note of what was read is damaged: remove the feed's folder below checkpoints and run "
         "again; what bronze holds is recognised and not taken twice",
     ),
@@ -66,10 +63,7 @@ REMEDIES: Sequence[tuple[tuple[str, ...], str]] = (
         ),
         "Java ran out of memory: give the target more driver_memory and run again; nothing is lost",
     ),
-    (
-        NO_BROKER,
-        "the broker cannot be reached or lacks the topic: run again when it is there",
-    ),
+    (NO_BROKER, "the broker cannot be reached or lacks the topic: run again when it is there"),
 )
 
 

@@ -1,4 +1,6 @@
-"""Formats of numbers and times as text, for people and as lossless JSON."""
+"""Numbers and times as text, for people and as lossless JSON; tables' columns from text."""
+
+from typing import NamedTuple
 
 NTZ_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 TIME_FORMAT = NTZ_FORMAT + "XXX"
@@ -20,11 +22,15 @@ def count_off(text: str, at: int, of: int) -> str:
     return text if of == 1 else f"{text}, {at:,} of {of:,}"
 
 
-def read_columns(text: str) -> tuple[tuple[str, str, str], ...]:
-    """Parses lines of `name | type | meaning` into a tuple for each column.
+class DeclaredColumn(NamedTuple):
+    """A column of a table that the lakehouse makes: its name, Spark SQL type and comment."""
 
-    A line that begins with blanks continues the one before.
-    """
+    name: str
+    type: str
+    comment: str
+
+
+def parse_columns(text: str) -> tuple[DeclaredColumn, ...]:
+    """Parses lines of `name | type | comment`; a line that begins with blanks continues another."""
     lines = text.replace("\n    ", " ").strip().splitlines()
-    columns = (line.split(" | ", 2) for line in lines)
-    return tuple((name, kind, meaning) for name, kind, meaning in columns)
+    return tuple(DeclaredColumn(*line.split(" | ", 2)) for line in lines)

@@ -176,16 +176,12 @@ def _csv_rows(content: bytes, source: Source, columns: list[str]) -> Iterator[Re
     encoding = written.encoding or encoding_by_mark(content[:100]) or "utf-8"
     text = content.decode(encoding, errors="replace").removeprefix("\ufeff")
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    escapes: list[str | None] = [None, "\\"]  # None stands for a second quote
+    if written.escape is not None:
+        escapes = [None if written.escape in ("", written.quote) else written.escape]
     for sep in [written.sep] if written.sep else SEPARATORS:
-        for escape in _list_escapes(written):
+        for escape in escapes:
             yield from _csv_rows_by(text, written, sep, escape, columns)
-
-
-def _list_escapes(written: Csv) -> list[str | None]:
-    """The possible quote escapes, as arguments of Python's reader: None for a second quote."""
-    if written.escape is None:
-        return [None, "\\"]
-    return [None if written.escape in ("", written.quote) else written.escape]
 
 
 def _csv_rows_by(

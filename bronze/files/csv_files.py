@@ -110,13 +110,9 @@ class _LineCounts(NamedTuple):
 
 
 def inspect_csv(spark: SparkSession, feed: Feed, path: str, others: Sequence[str] = ()) -> CsvFile:
-    """Detects how a CSV file is written.
+    """Detects how a CSV file is written; `path` is a path pattern of Spark.
 
-    Args:
-        spark: the session.
-        feed: the feed, for its options and its table's declared columns.
-        path: the file, as a path pattern of Spark.
-        others: columns in the names of the file's folders.
+    `others` are columns in the names of the file's folders.
 
     Raises:
         UnreadableFile: the file is not CSV, or has other columns than the table.
@@ -289,16 +285,13 @@ def _check_declared(names: Sequence[str], feed: Feed, others: Sequence[str]) -> 
     declared = {name: name.lower() for name in (*feed.keys, *feed.columns)}
     missing = [name for name, lower in declared.items() if lower not in present]
     lost = [name for name in missing if name in feed.keys]
-    if lost or (missing and feed.format == "snapshot" and _has_unknown(names, declared.values())):
+    unknown = [n for n in names if n.lower() not in declared.values() and n[:1] != "_"]
+    if lost or (missing and feed.format == "snapshot" and unknown):
         shown = ", ".join(re.sub(r"\s+", " ", name)[:40] for name in names[:10])
         raise UnreadableFile(
             f"the header has {shown}, expected the declared {', '.join(lost or missing)} too: "
             "mend the header, source.csv or columns"
         )
-
-
-def _has_unknown(names: Sequence[str], declared: Collection[str]) -> bool:
-    return any(name.lower() not in declared and name[:1] != "_" for name in names)
 
 
 def _columns_in_file(feed: Feed, others: Sequence[str]) -> list[str]:

@@ -29,9 +29,9 @@ _SCHEMA = "_raw binary, _url string, _block bigint, _row bigint"
 
 
 def has_other_records(file: Place) -> bool:
-    """Whether the first bytes of a file show that its records are not lines.
+    """Whether the first bytes of a file show an array, or objects that share or span lines.
 
-    False for files that this process cannot open.
+    False for files whose records are lines, and for those that this process cannot open.
 
     Raises:
         UnreadableFile: the file is of another kind.

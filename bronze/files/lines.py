@@ -43,7 +43,12 @@ def read_file_records(spark: SparkSession, feed: Feed, files: Sequence[DroppedFi
     """
     check_places(feed, files)
     parts = _READERS[feed.file_format](spark, feed, files)
-    return reduce(DataFrame.union, parts or [_build_empty(spark)]).coalesce(_count_tasks(files))
+    if not parts:
+        schema = "_raw string, _url string, _block bigint, _row bigint"
+        return spark.createDataFrame([], schema).coalesce(1)
+    # One task, hence one file in bronze, per 4 MiB: many small files become one.
+    tasks = max(1, sum(file.length for file in files) >> 22)
+    return reduce(DataFrame.union, parts).coalesce(tasks)
 
 
 def check_places(feed: Feed, files: Sequence[DroppedFile]) -> None:
@@ -63,11 +68,6 @@ def check_places(feed: Feed, files: Sequence[DroppedFile]) -> None:
                 raise UnreadableFile(_NO_DAY)
 
 
-def _count_tasks(files: Iterable[DroppedFile]) -> int:
-    """One task, hence one file in bronze, per 4 MiB: many small files become one."""
-    return max(1, sum(file.length for file in files) >> 22)
-
-
 def _add_places(records: DataFrame, raw: Column, files: int) -> DataFrame:
     """The records with their places; `_row` counts from 0 in each split of a file.
 
@@ -84,10 +84,6 @@ def _add_places(records: DataFrame, raw: Column, files: int) -> DataFrame:
     splits = placed.groupBy("_url", "_block").agg(F.min("_row").alias("_first"))
     numbered = placed.join(F.broadcast(splits), ["_url", "_block"])
     return numbered.select("_raw", "_url", "_block", F.expr("_row - _first AS _row"))
-
-
-def _build_empty(spark: SparkSession) -> DataFrame:
-    return spark.createDataFrame([], "_raw string, _url string, _block bigint, _row bigint")
 
 
 def _json_lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
@@ -191,7 +187,7 @@ def _read_csv_files(
     spark: SparkSession, kind: CsvFile, paths: list[str], ends: Collection[str]
 ) -> DataFrame:
     options = {**dict(kind.options), "columnNameOfCorruptRecord": _CORRUPT}
-    names = [_of_bytes(name) if kind.bytewise else name for name in kind.names]
+    names = [n.encode().decode(BYTES) if kind.bytewise else n for n in kind.names]
     with_corrupt = StructType([StructField(name, StringType()) for name in [*names, _CORRUPT]])
     rows = spark.read.schema(with_corrupt).options(**options).csv(paths)
     values = [F.col(quote(name)).alias(name) for name in names]
@@ -228,9 +224,9 @@ def _list_faults(
     if kind.bare_quotes:
         yield F.exists(F.array(*values), lambda value: value.startswith('"')), text
     spans_lines = values[-1].rlike(r"[\r\n]")
-    if kind.odd_quotes:  # cut off at a later value's quote, which leaves the quotes around it
+    if kind.odd_quotes:  # closed only by a later value's quote: Spark keeps the quotes around it
         yield spans_lines & values[-1].startswith('"'), text
-    if ends:  # with the rest of its file in it
+    if ends:  # never closed: the value holds the rest of its file
         plain = F.rtrim(F.translate(values[-1], '"\\', ""), F.lit(BLANKS))
         whole = F.exists(F.array(*map(F.lit, sorted(ends))), plain.endswith)
         opened = F.concat_ws(options["sep"], *fields[:-1], F.concat(F.lit('"'), fields[-1]))
@@ -239,10 +235,6 @@ def _list_faults(
 
 def _to_json(columns: Iterable[Column]) -> Column:
     return F.to_json(F.struct(*columns), JSON_OPTIONS)
-
-
-def _of_bytes(text: str) -> str:
-    return text.encode().decode(BYTES)
 
 
 _READERS: Mapping[str, Callable[[SparkSession, Feed, Sequence[DroppedFile]], list[DataFrame]]] = {

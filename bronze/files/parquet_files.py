@@ -103,11 +103,7 @@ def _finer_parts(buffer: pa.Buffer, names: set[str]) -> Iterator[Mapping[str, pa
 
 
 def _check_names(names: Sequence[str]) -> None:
-    """Refuses a file with several columns of one name.
-
-    Raises:
-        UnreadableFile: a name is there more than once.
-    """
+    """Refuses a file with several columns of one name."""
     doubled = [name for name, count in Counter(names).items() if count > 1]
     if doubled:
         raise UnreadableFile(
@@ -121,7 +117,7 @@ def _build_rows(
     not_text: dict[int, list[str]] = {}
     columns = [
         _text_values(name, column, not_text)
-        if name.lower() in texts and _is_bytes(column.type)
+        if name.lower() in texts and column.type in (pa.binary(), pa.large_binary())
         else _exact_values(column, finer[name])
         if name in finer
         else _read_values(_make_readable(column))
@@ -149,24 +145,14 @@ def _exact_values(micros: pa.Array, nanos: pa.Array) -> list[object]:
 
 def _text_values(name: str, column: pa.Array, not_text: dict[int, list[str]]) -> list[object]:
     """Bytes as text; rows whose bytes are not UTF-8 are added to `not_text`."""
-    values: list[object] = [_decode_text(value) for value in column.to_pylist()]
-    for row, value in enumerate(values):
-        if isinstance(value, bytes):
-            values[row] = json_value(value)
+    values: list[object] = []
+    for row, value in enumerate(column.to_pylist()):
+        try:
+            values.append(None if value is None else value.decode())
+        except UnicodeDecodeError:
+            values.append(json_value(value))
             not_text.setdefault(row, []).append(name)
     return values
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
-
-
-def _decode_text(value: bytes | None) -> str | bytes | None:
-    """Bytes as text, or unchanged if they are not UTF-8."""
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        return value
 
 
 def _nanosecond_texts(column: pa.Array) -> list[object]:

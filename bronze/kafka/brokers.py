@@ -8,7 +8,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
@@ -32,7 +32,11 @@ def unreachable_brokers(spark: SparkSession, asked: Collection[str]) -> dict[str
         return {}
     with ThreadPoolExecutor(len(asked)) as pool:
         answers = dict(zip(asked, pool.map(find_unreachable, asked), strict=True))
-    return {servers: _describe_reasons(reasons) for servers, reasons in answers.items() if reasons}
+    return {
+        servers: f"{NO_BROKER_ANSWERS}: {', '.join(f'{s} ({why})' for s, why in reasons.items())}"
+        for servers, reasons in answers.items()
+        if reasons
+    }
 
 
 def find_unreachable(servers: str, patience: float = PATIENCE) -> dict[str, str]:
@@ -76,16 +80,7 @@ def _try_to_connect(
     except TimeoutError:
         reason = f"{_SILENT} within {patience:g} s"
     except (OSError, ValueError, OverflowError) as failure:
-        reason = _describe_failure(failure)
+        # The system's message, without its number.
+        words = failure.strerror if isinstance(failure, OSError) else None
+        reason = (words or str(failure) or type(failure).__name__).lower()
     answers.put((server, reason))
-
-
-def _describe_reasons(reasons: Mapping[str, str]) -> str:
-    each = ", ".join(f"{server} ({reason})" for server, reason in reasons.items())
-    return f"{NO_BROKER_ANSWERS}: {each}"
-
-
-def _describe_failure(failure: Exception) -> str:
-    """The system's message for a failure, without its number."""
-    words = failure.strerror if isinstance(failure, OSError) else None
-    return (words or str(failure) or type(failure).__name__).lower()

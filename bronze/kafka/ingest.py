@@ -163,7 +163,10 @@ def ingest_kafka(
     came = News(0, {}, {})
     for number, ranges in enumerate(cut_ranges(plan.ranges, feed.max_offsets), before + 1):
         if fetched is None:
-            news = _append_read(spark, target, plan, ranges, number)
+            records = _read_ranges(spark, plan.kafka, ranges)
+            keep_schemas(records, target, feed)
+            rows = build_rows(records, plan.kafka, feed, number)
+            news = append_spread(spark, target, feed, rows, number)
         else:
             news = _append_fetched(spark, target, plan, fetched, number)
         state.add_note(Note(news.batch, offsets=_to_offsets(ranges, 1)))
@@ -215,15 +218,6 @@ def _append_fetched(
         "_arrival": pa.array(arrivals, pa.string()),
     }
     return append_here(spark, target, feed, pa.table(columns), number)
-
-
-def _append_read(
-    spark: SparkSession, target: Target, plan: ReadingPlan, ranges: Ranges, number: int
-) -> News:
-    records = _read_ranges(spark, plan.kafka, ranges)
-    keep_schemas(records, target, plan.feed)
-    fresh = build_rows(records, plan.kafka, plan.feed, number)
-    return append_spread(spark, target, plan.feed, fresh, number)
 
 
 def _read_ranges(spark: SparkSession, kafka: Kafka, ranges: Ranges) -> DataFrame:
@@ -278,6 +272,14 @@ def build_rows(records: DataFrame, kafka: Kafka, feed: Feed, number: int) -> Dat
     """
     taken = records.selectExpr("CAST(value AS string) AS _raw", *_TAKEN)
     now = time.time_ns() // 1000
+    topics = F.array(*[F.lit(topic) for topic in topics_of(kafka)])
+    place: list[Column] = [
+        F.lit(arrival_prefix(number)),
+        to_hexadecimal(F.array_position(topics, F.col("_topic")), 4),
+        to_hexadecimal(F.col("_partition"), 8),
+        to_hexadecimal(F.col("_offset"), 16),
+        F.lit(feed_mark(feed)),
+    ]
     return taken.select(
         *taken.columns,
         F.lit(None).cast("string").alias("_file"),
@@ -285,16 +287,5 @@ def build_rows(records: DataFrame, kafka: Kafka, feed: Feed, number: int) -> Dat
         F.lit(False).alias("_whole"),
         as_text(number, F.col("_topic")).alias("_batch"),
         F.timestamp_micros(as_text(now, F.col("_topic"))).alias("_arrived_at"),
-        _build_arrival(kafka, feed, number).alias("_arrival"),
-    )
-
-
-def _build_arrival(kafka: Kafka, feed: Feed, number: int) -> Column:
-    topics = F.array(*[F.lit(topic) for topic in topics_of(kafka)])
-    return F.concat(
-        F.lit(arrival_prefix(number)),
-        to_hexadecimal(F.array_position(topics, F.col("_topic")), 4),
-        to_hexadecimal(F.col("_partition"), 8),
-        to_hexadecimal(F.col("_offset"), 16),
-        F.lit(feed_mark(feed)),
+        F.concat(*place).alias("_arrival"),
     )

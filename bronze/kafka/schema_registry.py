@@ -24,10 +24,9 @@ _MISSING = 404
 
 
 class RegistryFailed(LakehouseError):
-    """A schema cannot be read from the registry; the next run tries again."""
+    """A schema cannot be read from the registry's URL; the next run tries again."""
 
     def __init__(self, url: str, answer: str) -> None:
-        """Takes the URL that was requested, and the answer."""
         super().__init__(
             f"{url}: no schema\n  found:    {answer}\n"
             "  do:       check source.schema_registry and that the registry is up"
@@ -114,15 +113,10 @@ def _inline_references(text: str, others: list[str]) -> str:
     if not others:
         return text
     named: dict[str, Any] = {}
-    for other in others:
-        schema = json.loads(other)
-        named[_full_name(schema)] = schema
+    for schema in map(json.loads, others):
+        name, space = str(schema.get("name")), schema.get("namespace")
+        named[f"{space}.{name}" if space and "." not in name else name] = schema
     return json.dumps(_inline_types(json.loads(text), named, ""))
-
-
-def _full_name(schema: dict[str, Any]) -> str:
-    name, space = str(schema.get("name")), schema.get("namespace")
-    return f"{space}.{name}" if space and "." not in name else name
 
 
 def _inline_types(schema: object, named: dict[str, Any], space: str) -> object:

@@ -153,14 +153,10 @@ def resolve_secrets(spark: SparkSession, options: Mapping[str, str]) -> dict[str
 
 
 def _resolve_secret(spark: SparkSession, key: str, value: str) -> str:
-    kind, _, rest = value.partition(":")
+    (kind, _, name), option = value.partition(":"), f"kafka.security.{key}"
+    if kind == "env" and name not in os.environ:
+        expected = f"an environment variable {name}"
+        raise ConfigurationError("source", option, "nothing", expected, "set it")
     if kind == "env":
-        return _from_environment(key, rest)
-    return read_secret(spark, rest, f"kafka.security.{key}") if kind == "secret" else value
-
-
-def _from_environment(key: str, variable: str) -> str:
-    if variable in os.environ:
-        return os.environ[variable]
-    expected = f"an environment variable {variable}"
-    raise ConfigurationError("source", f"kafka.security.{key}", "nothing", expected, "set it")
+        return os.environ[name]
+    return read_secret(spark, name, option) if kind == "secret" else value

@@ -1,1 +1,1 @@
-"""Records that are missing: in what bronze gained, at the source, and where nothing arrived."""
+"""Missing records: gaps in new batches, records gone at the source, sources without a record."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from bronze.feeds import Feed
@@ -117,7 +117,8 @@ def torn_transactions(
         if not torn:
             return [], {}
         earlier = _read_orders(rows.where(F.col("_batch") >= earliest))
-        torn = incomplete = _find_torn(earlier.where(_is_one_of(torn)))
+        transactions = sorted({transaction for _, transaction in torn})
+        torn = incomplete = _find_torn(earlier.where(F.col("_transaction").isin(transactions)))
     waiting = {key: set(seen) for key, (batch, seen) in incomplete.items() if batch == looked[-1]}
     gaps = [gap for (topic, transaction), (_, seen) in incomplete.items()
             if (topic, transaction) not in waiting
@@ -170,10 +171,6 @@ def _find_torn(orders: DataFrame) -> dict[tuple[str | None, str], tuple[int, lis
     return {
         (row["_topic"], row["_transaction"]): (row["batch"], sorted(row["seen"])) for row in rows
     }
-
-
-def _is_one_of(torn: Mapping[tuple[str | None, str], object]) -> Column:
-    return F.col("_transaction").isin(sorted({transaction for _, transaction in torn}))
 
 
 def _list_gaps(

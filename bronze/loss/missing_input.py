@@ -34,7 +34,7 @@ def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str
     logs: dict[str, BronzeLog | None] = {}
     for name in {feed_name(table, source) for table in tables for source in table.feeds}:
         log = read_table_log(target, "bronze", name)
-        logs[name] = None if log is None else BronzeLog(log)
+        logs[name] = None if log is None else BronzeLog(log.rows, log)
     by_table = {
         table.table: [
             warning
@@ -48,14 +48,10 @@ def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str
 
 @dataclass(frozen=True)
 class BronzeLog:
-    """The log of a feed's bronze table."""
+    """The log of a feed's bronze table, and how many records that has; None if unknown."""
 
+    rows: int | None
     log: TableLog
-
-    @property
-    def rows(self) -> int | None:
-        """How many records the table has; None if unknown."""
-        return self.log.rows
 
     @cached_property
     def topics(self) -> set[str] | None:
@@ -66,22 +62,16 @@ class BronzeLog:
 
 def _list_warnings(target: Target, source: Source, log: BronzeLog | None) -> Iterator[str]:
     if source.path is not None and is_reached(target, target.landing):
-        landing = to_place(target, target.landing)
-        text = _check_folder(landing, source.path, source, bool(log and log.rows))
+        landing, came_before = to_place(target, target.landing), bool(log and log.rows)
+        text = _nothing_in(landing, source.path, came_before)
+        if text is None and source.format == "snapshot" and came_before:
+            text = _find_empty_snapshot(landing / source.path, source)
         if text is not None:
             yield text
             return
     topic = source.topic or (source.kafka.topic if source.kafka else None)
     if topic is not None and log is not None and (log.rows or source.kafka):
         yield from _no_record(topic, source, log)
-
-
-def _check_folder(landing: Place, path: str, source: Source, came_before: bool) -> str | None:
-    text = _nothing_in(landing, path, came_before)
-    if text is not None or source.format != "snapshot" or not came_before:
-        return text
-    folder = landing / path
-    return find_empty_snapshot(folder, list(filter(_is_complete, list_below(folder))), source)
 
 
 def _nothing_in(landing: Place, path: str, came_before: bool) -> str | None:
@@ -134,16 +124,10 @@ _PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"
 _BLANKS = " \t\r\n\f\ufeff\x00\x1a"
 
 
-def find_empty_snapshot(folder: Place, files: list[Place], source: Source) -> str | None:
-    """A warning if no file of the newest date has a row, else None.
-
-    Args:
-        folder: the landing folder of a source of format snapshot.
-        files: its complete files.
-        source: the source, for its file format.
-    """
+def _find_empty_snapshot(folder: Place, source: Source) -> str | None:
+    """A warning if no complete file of the newest date in a snapshot's folder has a row."""
     by_day: dict[str, list[Place]] = {}
-    for file in files:
+    for file in filter(_is_complete, list_below(folder)):
         day = parts_below(file, folder)[0]
         if _DAY.fullmatch(day):
             by_day.setdefault(day, []).append(file)

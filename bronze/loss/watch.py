@@ -54,7 +54,14 @@ def watch_for_loss(
         reached[feed.name] = came.newest
         arrivals[feed.name] = came._replace(looked_through=came.newest)
     left, fails = _close_filled_gaps(spark, target, mine, reached), list_strict(tables)
-    done = [_with_positions(_with_failure(e, mine, unread), mine, reached) for e in entries]
+    done = []
+    for entry in entries:
+        of = [name for name, feed in mine.items() if entry.table in feed.tables]
+        changed: dict[str, object] = {"positions": {n: reached[n] for n in of if n in reached}}
+        message = next((unread[name] for name in of if name in unread), None)
+        if message is not None:
+            changed |= {"status": "failed", "message": message}
+        done.append(entry.model_copy(update=changed))
     return [with_loss(entry, left) if entry.table in fails else entry for entry in done]
 
 
@@ -106,17 +113,6 @@ def _find_gaps(
     if state is not None:
         state.orders = waiting
     return gaps
-
-
-def _with_positions(entry: Entry, feeds: Mapping[str, Feed], reached: Mapping[str, int]) -> Entry:
-    positions = {name: n for name, n in reached.items() if entry.table in feeds[name].tables}
-    return entry.model_copy(update={"positions": positions})
-
-
-def _with_failure(entry: Entry, feeds: Mapping[str, Feed], unread: Mapping[str, str]) -> Entry:
-    messages = [message for name, message in unread.items() if entry.table in feeds[name].tables]
-    changed = {"status": "failed", "message": messages[0]} if messages else {}
-    return entry.model_copy(update=changed)
 
 
 def _close_filled_gaps(

@@ -1,7 +1,7 @@
 """The Data Docs: a page per table and run of the expectations, and an index of these pages.
 
 Great Expectations' own site loads its styles and scripts from elsewhere, and shows no list without
-them. These pages need nothing but themselves.
+them. These pages are self-contained.
 """
 
 import json
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, StrictUndefined
 
 from lakehouse.config.table import Expectation, Table
+from lakehouse.places.place import write_whole
 
 INDEX, PAGES, MOST_PAGES, MOST_EXAMPLES = "index.html", "pages.json", 1_000, 10
 CHECKED = {"gold": "what gold shows", "batch": "the rows of the newest batch"}
@@ -33,21 +34,6 @@ class QualityRun(NamedTuple):
         return f"{self.at:%Y%m%dT%H%M%SZ}-{self.id[:8]}"
 
 
-class CheckedRule(NamedTuple):
-    """An expectation and its result: counts of rows or a value, and values that break it.
-
-    `observed` is the error message if it could not be evaluated.
-    """
-
-    rule: str
-    arguments: str
-    severity: str
-    success: bool
-    unexpected: str
-    observed: str
-    examples: list[str]
-
-
 def write_docs(folder: str, run: QualityRun, table: Table, given: Sequence[dict[str, Any]]) -> None:
     """Writes the page of a table's results, as Great Expectations gives them, and the index."""
     docs = Path(folder, "docs")
@@ -57,15 +43,21 @@ def write_docs(folder: str, run: QualityRun, table: Table, given: Sequence[dict[
         "at": run.at.strftime("%Y-%m-%d %H:%M"),
         "table": table.table,
         "checked": CHECKED[run.checked],
-        "met": sum(rule.success for rule in rules),
+        "met": sum(rule["success"] for rule in rules),
         "of": len(rules),
-        "failed": any(rule.severity == "critical" and not rule.success for rule in rules),
+        "failed": any(rule["severity"] == "critical" and not rule["success"] for rule in rules),
     }
-    (docs / run.name).mkdir(parents=True, exist_ok=True)
-    pages = [page, *_read_pages(docs)][:MOST_PAGES]
-    _write(docs / run.name / f"{table.table}.html", _render(page=page, rules=rules, pages=None))
-    _write(docs / PAGES, json.dumps(pages))
-    _write(docs / INDEX, _render(page=None, rules=None, pages=pages))
+    before: list[dict[str, Any]] = []  # the newest first
+    with suppress(OSError, ValueError):
+        before = list(json.loads((docs / PAGES).read_text(encoding="utf-8")))
+    pages = [page, *before][:MOST_PAGES]
+    texts = {
+        docs / run.name / f"{table.table}.html": _render(page=page, rules=rules, pages=None),
+        docs / PAGES: json.dumps(pages),
+        docs / INDEX: _render(page=None, rules=None, pages=pages),
+    }
+    for file, text in texts.items():
+        write_whole(file, text.encode())
 
 
 def exception_message(result: dict[str, Any]) -> str | None:
@@ -77,19 +69,6 @@ def exception_message(result: dict[str, Any]) -> str | None:
     )
 
 
-def _read_pages(docs: Path) -> list[dict[str, Any]]:
-    """The pages that are there, newest first."""
-    with suppress(OSError, ValueError):
-        return list(json.loads((docs / PAGES).read_text(encoding="utf-8")))
-    return []
-
-
-def _write(file: Path, text: str) -> None:
-    aside = file.with_name(f".{file.name}.part")
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(file)
-
-
 def _render(**given: object) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     template = files("gold.quality").joinpath("docs.html.j2").read_text("utf-8")
@@ -97,29 +76,25 @@ def _render(**given: object) -> str:
     return environment.from_string(template).render(style=style, **given)
 
 
-def _to_rule(table: Table, rule: Expectation, result: dict[str, Any]) -> CheckedRule:
+def _to_rule(table: Table, rule: Expectation, result: dict[str, Any]) -> dict[str, Any]:
+    """An expectation and its result: counts of rows or a value, and values that break it.
+
+    `observed` is the error message if it could not be evaluated. Values of sensitive columns, which
+    gold does not show, are left out.
+    """
     counts = result["result"]
     unexpected, percent = counts.get("unexpected_count"), counts.get("unexpected_percent") or 0.0
     elements = f"{counts.get('element_count') or 0:,} ({percent:.3g} %)"
     observed = exception_message(result) or counts.get("observed_value")
-    return CheckedRule(
-        rule=rule.type.removeprefix("expect_").replace("_", " "),
-        arguments=", ".join(f"{name}: {value}" for name, value in rule.arguments.items()),
-        severity=rule.severity,
-        success=result["success"],
-        unexpected="" if unexpected is None else f"{unexpected:,} of {elements}",
-        observed="" if observed is None else str(observed),
-        examples=[] if _is_sensitive(table, rule) else _list_examples(counts),
-    )
-
-
-def _is_sensitive(table: Table, rule: Expectation) -> bool:
-    """Whether the expectation is about a column whose values gold does not show."""
+    broken = dict.fromkeys(map(str, counts.get("partial_unexpected_list") or ()))
     arguments = str(rule.arguments)
-    return any(column.sensitive and name in arguments for name, column in table.columns.items())
-
-
-def _list_examples(counts: dict[str, Any]) -> list[str]:
-    """Values that break the expectation, each once."""
-    values = map(str, counts.get("partial_unexpected_list") or ())
-    return list(dict.fromkeys(values))[:MOST_EXAMPLES]
+    hidden = any(column.sensitive and name in arguments for name, column in table.columns.items())
+    return {
+        "rule": rule.type.removeprefix("expect_").replace("_", " "),
+        "arguments": ", ".join(f"{name}: {value}" for name, value in rule.arguments.items()),
+        "severity": rule.severity,
+        "success": result["success"],
+        "unexpected": "" if unexpected is None else f"{unexpected:,} of {elements}",
+        "observed": "" if observed is None else str(observed),
+        "examples": [] if hidden else list(broken)[:MOST_EXAMPLES],
+    }

@@ -53,12 +53,6 @@ def rule_text(expectation: Expectation) -> str:
     return json.dumps(given, sort_keys=True, default=str, ensure_ascii=False)
 
 
-def digest_rules(table: Table) -> str:
-    """A digest of the table's rules, whatever their order."""
-    texts = sorted(map(rule_text, table.expectations))
-    return sha256("\n".join(texts).encode()).hexdigest()[:16]
-
-
 def append_results(
     spark: SparkSession,
     target: Target,
@@ -68,8 +62,9 @@ def append_results(
     checked: str = "gold",
 ) -> None:
     """Keeps the results of one table, which are in the order of its expectations."""
-    at = datetime.now(timezone.utc)
-    about = {"run_id": run_id, "at": at, "checked": checked, "rules": digest_rules(table)}
+    texts = "\n".join(sorted(map(rule_text, table.expectations)))  # whatever their order
+    rules, at = sha256(texts.encode()).hexdigest()[:16], datetime.now(timezone.utc)
+    about = {"run_id": run_id, "at": at, "checked": checked, "rules": rules}
     rows = [
         {**result.model_dump(), **about, "rule": rule_text(expectation)}
         for result, expectation in zip(results, table.expectations, strict=True)

@@ -39,11 +39,8 @@ def validate_rows(
     checkpoint = _build_checkpoint(table, folder, result_format)
     outcome = checkpoint.run({"dataframe": rows}, run_id=RunIdentifier(run_name=run))
     results = [result for run in outcome.run_results.values() for result in run.results]
-    return sorted((result.to_json_dict() for result in results), key=_read_position)
-
-
-def _read_position(result: dict[str, Any]) -> int:
-    return int(result["expectation_config"]["meta"]["position"])
+    as_json = (result.to_json_dict() for result in results)
+    return sorted(as_json, key=lambda result: result["expectation_config"]["meta"]["position"])
 
 
 def _build_checkpoint(table: Table, folder: str, result_format: dict[str, Any]) -> gx.Checkpoint:

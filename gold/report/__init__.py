@@ -1,1 +1,1 @@
-"""The report: one HTML page about how the lakehouse does."""
+"""The report: one HTML page about the state of the lakehouse."""

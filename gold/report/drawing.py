@@ -26,7 +26,7 @@ class Node(NamedTuple):
 
 
 class Band(NamedTuple):
-    """A band of the flow between two bars: whose colour it has, and the path of its outline."""
+    """A band between two bars of the flow: the class of its colour, and the path of its outline."""
 
     name: str
     label: str
@@ -49,7 +49,7 @@ class Flow(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """One piece of a stacked bar: whose colour, which bucket, where, and what it says."""
+    """One piece of a stacked bar: the class of its colour, its bucket, its place and its label."""
 
     name: str
     bucket: int
@@ -58,14 +58,13 @@ class Bar(NamedTuple):
     label: str
 
 
-class PowerAxis:
+class LogAxis:
     """A logarithmic axis of seconds, from one to a round number at or above the longest."""
 
     MARKS = (1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800, 2_592_000)
     MARK_HEIGHT = 5.0
 
     def __init__(self, longest: float) -> None:
-        """Take the longest time that has to fit, in seconds."""
         self.top = next((m for m in self.MARKS[2:] if m >= longest), longest)
         every = [mark for mark in self.MARKS if mark < self.top]
         self.marks = [*every[:: math.ceil(len(every) / 4)], self.top]

@@ -1,10 +1,10 @@
-"""The report: one self-contained HTML page about how the lakehouse does."""
+"""The report: one self-contained HTML page about the state of the lakehouse."""
 
 import os
 import re
 from base64 import b64encode
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from hashlib import sha256
 from importlib.resources import files
 from operator import itemgetter
@@ -26,6 +26,7 @@ from gold.status.trouble import PipelineStatus, name_state, worst_first
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.durations import render_duration
+from lakehouse.places.place import write_whole
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import names
@@ -41,7 +42,7 @@ class Report(NamedTuple):
     Attributes:
         target: the target's name.
         moment: the time of the page.
-        told: the status.
+        status: the status of the tables.
         entries: the ledger's entries.
         results: results of expectations.
         tables: columns, keys and rules of the tables.
@@ -50,7 +51,7 @@ class Report(NamedTuple):
 
     target: str
     moment: datetime
-    told: PipelineStatus
+    status: PipelineStatus
     entries: Sequence[Entry]
     results: Sequence[Record] = ()
     tables: Sequence[TableLines] = ()
@@ -65,7 +66,7 @@ def write_report(
     status: PipelineStatus,
     docs: Path | None = None,
 ) -> None:
-    """Writes the report about these tables, in place of the one that lies there.
+    """Writes the report about these tables; an existing one is replaced.
 
     It shows the given status, and the runs of the last `DAYS` days: the newest
     `MOST_ENTRIES` entries of the ledger. It links the Data Docs in the folder `docs`, if they are
@@ -76,16 +77,13 @@ def write_report(
     report = Report(
         target=target.name,
         moment=datetime.now(timezone.utc),
-        told=status,
+        status=status,
         entries=read_recent_entries(spark, target, names_),
         results=results,
         tables=describe_tables(target, tables, results),
         docs=_link_docs(docs, file),
     )
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f".{file.name}.part")
-    fresh.write_text(render_page(report), encoding="utf-8")
-    fresh.replace(file)
+    write_whole(file, render_page(report).encode())
 
 
 def _link_docs(docs: Path | None, file: Path) -> str | None:
@@ -147,15 +145,15 @@ def _mark_code(text: str) -> Markup:
 
 
 def _collect_parts(report: Report) -> dict[str, Any]:
-    records, entries, results = worst_first(report.told.records), report.entries, report.results
+    records, entries, results = worst_first(report.status.records), report.entries, report.results
     over, runs = story.find_span(entries), list_runs(entries)
     drift = page.list_newest(records, "drift", "at")
     gaps = page.list_newest(records, "gaps", "found_at")
     return {
         "records": records,
         "states": {record["table"]: name_state(record) for record in records},
-        "verdict": page.judge_status(report.told),
-        "unread": report.told.unread,
+        "verdict": page.judge_status(report.status),
+        "unread": report.status.unread,
         "described": {each.table: each for each in report.tables},
         "runs": runs,
         "runs_shown": RUNS_SHOWN,
@@ -165,7 +163,7 @@ def _collect_parts(report: Report) -> dict[str, Any]:
         "freshness": page.build_freshness(records, entries, over),
         "over": over,
         "moments": page.label_moments(over) if over else [],
-        "step": _describe_step(over.step) if over else "",
+        "step": render_duration(max(round(over.step.total_seconds()), 1)) if over else "",
         "volumes": page.build_volumes(entries, over) if over else None,
         "letters": page.count_letters(records),
         "results": results,
@@ -183,10 +181,6 @@ def _list_keys(notes: Sequence[Record]) -> list[str]:
     """The columns of a list of entries, without the table and what only machines read."""
     left_out = ("table", "run_id", "feed", "transaction", "resolved_at")
     return [key for key in (notes[0] if notes else {}) if key not in left_out]
-
-
-def _describe_step(step: timedelta) -> str:
-    return render_duration(max(round(step.total_seconds()), 1))
 
 
 def _describe_size(count: int | None) -> str:

@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from gold.report import drawing, story
@@ -100,9 +99,8 @@ def judge_status(status: PipelineStatus) -> Headline:
         text = f"{text} (`max_staleness`), so none can be late."
         return Headline("unpromised", "Nothing asks for attention", text, lines)
     text = "Every change that arrived is accounted for, and the promise of freshness is kept"
-    return Headline(
-        "good", "All is well", f"{text} by {promised} of {len(status.records)} tables.", lines
-    )
+    text = f"{text} by {promised} of {len(status.records)} tables."
+    return Headline("good", "All is well", text, lines)
 
 
 def _count_things(number: int, one: str, many: str, rest: str) -> str:
@@ -115,22 +113,19 @@ def build_tiles(records: Sequence[Record]) -> list[Tile]:
     def total(key: str) -> int:
         return sum(len(r[key]) if isinstance(r[key], list) else r[key] for r in records)
 
-    def tile(name: str, number: int, label: str, bad: bool = False) -> Tile:
-        return Tile(name, f"{number:,}", label, bad)
-
-    stale, letters, gaps = total("stale"), total("dead_letters_total"), total("gaps")
-    keys = total("stale_keys")
-    return [
-        tile("tables", len(records), "tables"),
-        tile("rows", total("rows"), "rows in gold"),
-        tile("pending", total("pending_changes"), "pending changes"),
-        tile("waiting", total("waiting_transactions"), "waiting transactions"),
-        tile("stale", stale, "staler than promised", stale > 0),
-        tile("dead-letters", letters, "open dead letters", letters > 0),
-        tile("stale-keys", keys, "stale keys", keys > 0),
-        tile("drift", total("drift"), "schema changes"),
-        tile("gaps", gaps, "gaps in the source", gaps > 0),
-    ]
+    bad = ("stale", "dead-letters", "stale-keys", "gaps")
+    tiles = (
+        ("tables", len(records), "tables"),
+        ("rows", total("rows"), "rows in gold"),
+        ("pending", total("pending_changes"), "pending changes"),
+        ("waiting", total("waiting_transactions"), "waiting transactions"),
+        ("stale", total("stale"), "staler than promised"),
+        ("dead-letters", total("dead_letters_total"), "open dead letters"),
+        ("stale-keys", total("stale_keys"), "stale keys"),
+        ("drift", total("drift"), "schema changes"),
+        ("gaps", total("gaps"), "gaps in the source"),
+    )
+    return [Tile(name, f"{n:,}", label, name in bad and n > 0) for name, n, label in tiles]
 
 
 def build_flow(records: Iterable[Record]) -> Flow | None:
@@ -160,7 +155,7 @@ def build_freshness(
     waits = story.find_waits(entries)
     promises = [record["max_staleness_seconds"] or 0 for record in records]
     longest = [wait.seconds for record in records for wait in waits.get(record["table"], [])]
-    axis = drawing.PowerAxis(max([*longest, *promises], default=0))
+    axis = drawing.LogAxis(max([*longest, *promises], default=0))
     charts = [
         _chart_table(record, waits.get(record["table"], []), over, axis) for record in records
     ]
@@ -168,7 +163,7 @@ def build_freshness(
 
 
 def _chart_table(
-    record: Record, waits: Sequence[Wait], over: Span | None, axis: drawing.PowerAxis
+    record: Record, waits: Sequence[Wait], over: Span | None, axis: drawing.LogAxis
 ) -> Freshness:
     promised = record["max_staleness_seconds"]
     recommended = record["recommended_max_staleness_minutes"]
@@ -197,15 +192,11 @@ def count_letters(records: Iterable[Record]) -> list[Letters]:
             counts[reason][record["table"]] = count
     totals = {reason: sum(by_table.values()) for reason, by_table in counts.items()}
     most = max(totals.values(), default=1)
-    return [
-        Letters(
-            reason,
-            totals[reason],
-            totals[reason] / most * 100,
-            ", ".join(f"{table} {count:,}" for table, count in sorted(by_table.items())),
-        )
-        for reason, by_table in sorted(counts.items(), key=lambda item: (-totals[item[0]], item[0]))
-    ]
+    letters = []
+    for reason, total in sorted(totals.items(), key=lambda item: (-item[1], item[0])):
+        tables = ", ".join(f"{table} {n:,}" for table, n in sorted(counts[reason].items()))
+        letters.append(Letters(reason, total, total / most * 100, tables))
+    return letters
 
 
 def list_newest(records: Iterable[Record], key: str, time: str) -> list[dict[str, Any]]:
@@ -216,10 +207,7 @@ def list_newest(records: Iterable[Record], key: str, time: str) -> list[dict[str
 
 def label_moments(over: Span) -> list[str]:
     """Five labels for an axis of time, as short as they can be."""
-    long = (over.end - over.begin).total_seconds()
+    whole = over.end - over.begin
+    long = whole.total_seconds()
     pattern = "%d %b" if long > 5 * 86_400 else "%d %b %H:%M" if long > 7_200 else "%H:%M:%S"
-    return [_find_moment(over, quarter).strftime(pattern) for quarter in range(5)]
-
-
-def _find_moment(over: Span, quarter: int) -> datetime:
-    return over.begin + (over.end - over.begin) * quarter / 4
+    return [(over.begin + whole * quarter / 4).strftime(pattern) for quarter in range(5)]

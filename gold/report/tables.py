@@ -8,6 +8,7 @@ from lakehouse.config.table import Expectation, Table
 from lakehouse.config.target import Target
 from lakehouse.storage.delta_log import read_table_log
 from lakehouse.storage.views import View, load_views
+from silver.contract import kept_name
 
 Record = Mapping[str, Any]
 
@@ -61,8 +62,7 @@ def describe_tables(
 
 def _read_types(target: Target, table: Table) -> dict[str, str]:
     """The columns' types in silver; none where there is a catalog, or no log."""
-    kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
-    log = None if target.catalog else read_table_log(target, "silver", kept)
+    log = None if target.catalog else read_table_log(target, "silver", kept_name(table))
     return log.columns if log is not None else {}
 
 
@@ -73,16 +73,10 @@ def _list_columns(table: Table, view: View | None, types: Mapping[str, str]) -> 
         declared = table.columns.get(name)
         kind = declared.type if declared is not None else types.get(name, "")
         text = comment or (declared.comment if declared is not None else None) or ""
-        lines.append(ColumnLine(name, kind, text, _describe_marks(table, name)))
+        marks = ["key"] if name in table.keys else []
+        marks += [mark for mark in ("sensitive", "operational") if getattr(declared, mark, False)]
+        lines.append(ColumnLine(name, kind, text, ", ".join(marks)))
     return lines
-
-
-def _describe_marks(table: Table, name: str) -> str:
-    declared = table.columns.get(name)
-    marks = ["key"] if name in table.keys else []
-    if declared is not None:
-        marks += [mark for mark in ("sensitive", "operational") if getattr(declared, mark)]
-    return ", ".join(marks)
 
 
 def _describe_rule(rule: Expectation, verdicts: Mapping[str, bool]) -> RuleLine:

@@ -110,7 +110,7 @@ def connect_to_source(url: str, table: str) -> Iterator[Connection]:
     """A connection in one transaction that sees one state of the database and changes nothing.
 
     Raises:
-        SourceUnreachable: the database does not answer, or refuses who asks.
+        SourceUnreachable: the database does not answer, or refuses the login.
         TableFailed: a query fails.
     """
     engine = create_engine(url)
@@ -127,11 +127,6 @@ def connect_to_source(url: str, table: str) -> Iterator[Connection]:
 
 
 def _open_connection(engine: Engine) -> Connection:
-    """A new connection.
-
-    Raises:
-        SourceUnreachable: the database does not answer, or refuses who asks.
-    """
     try:
         return engine.connect()
     except SQLAlchemyError as failure:

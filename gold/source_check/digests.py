@@ -72,20 +72,12 @@ def digest_gold(rows: DataFrame, plan: ComparisonPlan, parts: Sequence[range]) -
 
 
 def compare_buckets(
-    gold: GoldDigests,
-    connection: Connection,
-    reader: ModuleType,
-    plan: ComparisonPlan,
-    part: range,
+    gold: GoldDigests, connection: Connection, reader: ModuleType, plan: ComparisonPlan, part: range
 ) -> Comparison:
     """Finds the keys of a part of the buckets that differ; gold has been read before the source.
 
-    Args:
-        gold: gold's digests.
-        connection: the source's connection, in one transaction.
-        reader: the module that reads this kind of database.
-        plan: what is compared.
-        part: the buckets.
+    The source is read in the connection's one transaction by the `reader`, a module for this kind
+    of database.
     """
     ours = {bucket: gold.buckets[bucket] for bucket in part if bucket in gold.buckets}
     theirs = reader.read_bucket_digests(connection, plan, part)
@@ -97,7 +89,8 @@ def compare_buckets(
         in_gold = Counter((row["k"], row["d"]) for row in rows)
         at_source = Counter(reader.read_row_digests(connection, plan, chosen))
         ids += sorted({key for key, _ in (in_gold - at_source) + (at_source - in_gold)})
-    return Comparison(_count_rows(ours), _count_rows(theirs), ids)
+    gold_rows, source_rows = (sum(n for n, _ in side.values()) for side in (ours, theirs))
+    return Comparison(gold_rows, source_rows, ids)
 
 
 def find_differences(
@@ -189,15 +182,9 @@ def _read_exact(
     rows: DataFrame, plan: ComparisonPlan, ids: Sequence[str]
 ) -> Sequence[Sequence[str]]:
     """Key digest and exact texts of gold's rows of these keys."""
-    keyed = (
-        gold_texts(rows, plan).withColumn("k", _digest_key(plan)).where(F.col("k").isin(list(ids)))
-    )
+    keyed = gold_texts(rows, plan).withColumn("k", _digest_key(plan)).where(F.col("k").isin([*ids]))
     return keyed.select("k", *[f"e{at}" for at in range(len(plan.columns))]).collect()
 
 
 def _split_items(items: list[Item], size: int) -> Iterable[list[Item]]:
     return (items[at : at + size] for at in range(0, len(items), size))
-
-
-def _count_rows(buckets: dict[int, tuple[int, int]]) -> int:
-    return sum(count for count, _ in buckets.values())

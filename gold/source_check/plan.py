@@ -48,14 +48,7 @@ class ComparisonPlan(NamedTuple):
 def plan_comparison(
     table: Table, source: str, types: Mapping[str, str], shown: Sequence[str]
 ) -> ComparisonPlan:
-    """The comparison of a table.
-
-    Args:
-        table: the table's configuration.
-        source: SQL name of the source's table.
-        types: the source's columns and their SQL types.
-        shown: gold's columns.
-    """
+    """The comparison of a table: `types` are the source's columns, `shown` are gold's."""
     fields = {name: name_at_source(table, name, types) for name in (*table.keys, *shown)}
     values = [name for name in shown if _is_compared(table, name, types.get(fields[name]))]
     columns = tuple(

@@ -24,7 +24,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import datetime, time, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 from typing import Literal
 
@@ -96,26 +96,14 @@ def _write_float(value: object) -> str:
     return "NaN" if math.isnan(number) else f"{'-' * (number < 0)}Infinity"
 
 
-def _write_real(value: object) -> str:
-    return _write_float(_as_real(value))
-
-
 def _as_real(value: object) -> float:
     """The value that a real holds; a 64-bit reading of its text differs from it."""
     number: float = struct.unpack("f", struct.pack("f", float(str(value))))[0]
     return number
 
 
-def _write_bool(value: object) -> str:
-    return "true" if value in (True, 1, "1", "true", "t") else "false"
-
-
 def _write_bytes(value: object) -> str:
     return value.hex() if isinstance(value, bytes | bytearray | memoryview) else str(value)
-
-
-def _write_date(value: object) -> str:
-    return value.isoformat()[:10] if isinstance(value, date) else str(value)[:10]
 
 
 def _write_timestamp(value: object) -> str:
@@ -156,8 +144,10 @@ def _write_array(value: object) -> str:
 
 
 _WRITERS: dict[Kind, Callable[[object], str]] = {
-    "number": _write_number, "float": _write_float, "real": _write_real, "bool": _write_bool,
-    "bytes": _write_bytes, "date": _write_date, "timestamp": _write_timestamp,
+    "number": _write_number, "float": _write_float,
+    "real": lambda value: _write_float(_as_real(value)),
+    "bool": lambda value: "true" if value in (True, 1, "1", "true", "t") else "false",
+    "bytes": _write_bytes, "date": lambda value: str(value)[:10], "timestamp": _write_timestamp,
     "timestamptz": _write_timestamp, "time": _write_time, "timetz": _write_zoned_time,
     "interval": _write_interval, "json": _write_json, "array": _write_array,
     "padded": lambda value: str(value).rstrip(" "),

@@ -26,7 +26,6 @@ from pyspark.sql import functions as F
 
 from gold.source_check.database import connect_to_source, find_table, without_password
 from gold.source_check.digests import (
-    Comparison,
     Difference,
     bucket_parts,
     compare_buckets,
@@ -34,13 +33,7 @@ from gold.source_check.digests import (
     find_differences,
 )
 from gold.source_check.plan import ComparisonPlan, name_at_source, plan_comparison
-from gold.source_check.verified import (
-    Unfinished,
-    Verified,
-    read_verified,
-    utc_now,
-    write_verified,
-)
+from gold.source_check.verified import Unfinished, Verified, read_verified, utc_now, write_verified
 from gold.views import catalog
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -113,7 +106,9 @@ class SourceComparison:
         parts = bucket_parts(self.reader.PARTS)
         left = [number for number in range(len(parts)) if number not in unfinished.parts]
         gold = digest_gold(rows, self.plan, [parts[number] for number in left])
-        done = PartsCompared(unfinished, unfinished, None, [])
+        equal = every = unfinished
+        place: int | None = None
+        differences: list[Difference] = []
         for number in left:
             tell(f"part {number + 1} of {len(parts)}")
             with connect_to_source(self.given.url, self.table.table) as connection:
@@ -122,9 +117,11 @@ class SourceComparison:
                 unequal = list(
                     find_differences(rows, connection, self.reader, self.plan, compared.ids)
                 )
-            done = done.with_part(number, compared, place, unequal)
-            write_verified(self.target, self.table.table, kept.with_unfinished(done.equal))
-        return done
+            counted = (number, compared.gold, compared.source)
+            every, differences = every.with_part(*counted), [*differences, *unequal]
+            equal = equal if unequal else equal.with_part(*counted)
+            write_verified(self.target, self.table.table, kept.with_unfinished(equal))
+        return PartsCompared(every, place, differences)
 
     def settle(
         self, differences: Sequence[Difference], before: Applied, place: int | None, pause: float
@@ -153,25 +150,14 @@ class SourceComparison:
 
 
 class PartsCompared(NamedTuple):
-    """The parts of a comparison: those that are equal, all of them, and what differs in them.
+    """All parts of a comparison, and what differs in them.
 
     `place` is where the source's log was after the last one was read.
     """
 
-    equal: Unfinished
     all: Unfinished
     place: int | None
     differences: list[Difference]
-
-    def with_part(
-        self, number: int, comparison: Comparison, place: int | None, unequal: list[Difference]
-    ) -> "PartsCompared":
-        """The comparison with one more part."""
-        every = self.all.with_part(number, comparison.gold, comparison.source)
-        equal = self.equal
-        if not unequal:
-            equal = equal.with_part(number, comparison.gold, comparison.source)
-        return PartsCompared(equal, every, place, [*self.differences, *unequal])
 
 
 class Settled(NamedTuple):
@@ -192,13 +178,8 @@ def compare_with_source(
 ) -> Verdict:
     """Compares gold's rows of a table with its source database, and keeps the result.
 
-    Args:
-        spark: the session.
-        target: where the lake lies.
-        table: the table's configuration.
-        given: the database.
-        pause: seconds before what is open is compared again.
-        tell: is called with the part of the keys that is compared next.
+    Open differences are compared again after `pause` seconds. `tell` is called with the part of the
+    keys that is compared next.
     """
     before = read_applied(spark, target, table)
     rows = read_published(spark, target, table)

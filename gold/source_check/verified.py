@@ -5,7 +5,6 @@ the target's checkpoints. An interrupted comparison is recorded there too, with 
 the next one leaves these out. The same holds for a comparison of several tables.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -15,6 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from lakehouse.config.target import Target
+from lakehouse.places.place import write_whole
 
 FOLDER, SWEEP = "_verified", "_sweep"
 Stored = TypeVar("Stored", bound=msgspec.Struct)
@@ -84,7 +84,7 @@ def read_verified(target: Target, table: str) -> Verified:
 
 def write_verified(target: Target, table: str, verified: Verified) -> None:
     """Keeps what is known of a table."""
-    _write_file(_locate_file(target, table), verified)
+    write_whole(_locate_file(target, table), msgspec.json.encode(verified))
 
 
 def list_verified(target: Target, tables: Sequence[str]) -> dict[str, dict[str, str | None]]:
@@ -103,7 +103,7 @@ def sweep_tables(target: Target, tables: Sequence[str], source: str) -> Iterator
     sweep = _read_file(file, Sweep)
     if sweep is None or sweep.what != what:
         sweep = Sweep(utc_now(), what)
-        _write_file(file, sweep)
+        write_whole(file, msgspec.json.encode(sweep))
     ended = {table: read_verified(target, table).at or "" for table in tables}
     yield {table: at for table, at in ended.items() if at >= sweep.began}
     file.unlink(missing_ok=True)
@@ -123,10 +123,3 @@ def _read_file(file: Path, kind: type[Stored]) -> Stored | None:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError):
         return None
-
-
-def _write_file(file: Path, kept: msgspec.Struct) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    aside = file.with_suffix(f".{os.getpid()}")
-    aside.write_bytes(msgspec.json.encode(kept))
-    aside.replace(file)

@@ -1,1 +1,1 @@
-"""How every table does: its state, what is wrong with it, and what to do."""
+"""The status of every table: its figures, what is wrong with it, and what to do."""

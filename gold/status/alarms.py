@@ -1,7 +1,7 @@
 """Alarms: a webhook gets a message when trouble with a table begins, and one when it ends.
 
-The alarms that were sent and last are in `CHECKPOINTS/_alarms.json`, from where every run of the
-target goes on. A message is a JSON object with the key `text`, as Slack takes it.
+Alarms that were sent and have not ended yet are kept in `CHECKPOINTS/_alarms.json`, for all runs of
+the target. A message is a JSON object with the key `text`, as Slack takes it.
 """
 
 import json
@@ -44,7 +44,7 @@ def raise_alarms(target: Target, records: Sequence[Record]) -> list[str]:
             kept[alarm] = message
     if kept != previous:
         try:
-            _write_alarms(target, kept)
+            write_whole(to_place(target, target.checkpoints, FILE), json.dumps(kept).encode())
         except OSError as failure:
             failures.append(f"the alarms that were sent cannot be recorded: {failure}")
     return failures
@@ -83,7 +83,3 @@ def _read_alarms(target: Target) -> dict[str, str]:
         alarms = json.loads(to_place(target, target.checkpoints, FILE).read_text(encoding="utf-8"))
         return {str(alarm): str(message) for alarm, message in dict(alarms).items()}
     return {}
-
-
-def _write_alarms(target: Target, alarms: Alarms) -> None:
-    write_whole(to_place(target, target.checkpoints, FILE), json.dumps(alarms).encode())

@@ -1,9 +1,8 @@
 """Columns to look at: of another type than declared, that never came, that look encoded.
 
-And those that have the name of a column of gold.
-
-Reads the log and the file footers of a table's change log, without Spark. Tables in a catalog, and
-change logs of very many files, are not looked at.
+Also those that have the name of a column that gold adds. Reads the log and the file footers of a
+table's change log, without Spark. Tables in a catalog, and change logs of very many files, are not
+looked at.
 """
 
 import re
@@ -14,7 +13,7 @@ from gold.status.plan import Held, plan_changes
 from gold.views.selects import added_columns, source_names
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.delta_log import ColumnValues, read_columns, read_table_log
+from lakehouse.storage.delta_log import ColumnValues, read_column_values, read_table_log
 
 TICKS = (
     ("milliseconds", 10**12, 4 * 10**12),
@@ -64,10 +63,7 @@ def column_hints(target: Target, tables: Sequence[Table]) -> dict[str, list[str]
 def encoded_as(name: str, kind: str, column: ColumnValues) -> tuple[str, str] | None:
     """What a column's values look like, and the type to declare; None for plain values.
 
-    Args:
-        name: the column's name.
-        kind: its type, as Delta's log writes it.
-        column: the bounds of its values.
+    `kind` is the column's type as Delta's log writes it.
     """
     if kind in INTEGERS and column.numbers is not None:
         return encoded_numbers(name, *column.numbers)
@@ -78,7 +74,7 @@ def encoded_as(name: str, kind: str, column: ColumnValues) -> tuple[str, str] | 
 
 def _find_hints(target: Target, table: Table) -> Iterator[str]:
     log = read_table_log(target, "silver", f"{table.table}{CHANGES}")
-    columns = read_columns(log) if log else None
+    columns = read_column_values(log) if log else None
     if not (log and columns and log.rows):
         return
     business = {name: column for name, column in columns.items() if not name.startswith("_")}
@@ -89,14 +85,10 @@ def _find_hints(target: Target, table: Table) -> Iterator[str]:
     yield from _find_never_came(table, business)
     yield from _find_renamed(table, list(business))
     for name in [name for name in business if name not in table.columns]:
-        yield from _find_encoded(name, log.columns[name], business[name])
-
-
-def _find_encoded(name: str, kind: str, column: ColumnValues) -> Iterator[str]:
-    like = encoded_as(name, kind, column)
-    if like is not None:
-        looks, declared = like
-        yield f"column {name} looks like {looks}; do: declare it, `{name}: {declared}`"
+        encoded = encoded_as(name, log.columns[name], business[name])
+        if encoded is not None:
+            looks, declared = encoded
+            yield f"column {name} looks like {looks}; do: declare it, `{name}: {declared}`"
 
 
 def _find_renamed(table: Table, columns: list[str]) -> Iterator[str]:

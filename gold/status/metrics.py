@@ -1,6 +1,5 @@
 """What the status says, as Prometheus reads it: text exposition format 0.0.4."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ Sample = tuple[Mapping[str, str], float]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "lakehouse_"
-_ESCAPES = {"\\": "\\\\", "\n": "\\n", '"': '\\"'}
+_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
 
 
 class Family(NamedTuple):
@@ -21,69 +20,59 @@ class Family(NamedTuple):
     value: Callable[[Record], float | None]
 
 
-def _get(key: str) -> Callable[[Record], float | None]:
-    """The number or truth value of a key."""
-    return lambda record: None if record.get(key) is None else float(record[key])
+def _number(name: str, text: str) -> Family:
+    """The number or truth value of the key that is called like the metric."""
+
+    def read_number(record: Record) -> float | None:
+        return None if record.get(name) is None else float(record[name])
+
+    return Family(name, text, read_number)
 
 
-def _time_of(key: str) -> Callable[[Record], float | None]:
+def _time(name: str, text: str, key: str) -> Family:
     """The time of a key, in seconds since 1970."""
-    return lambda record: None if not record.get(key) else _to_seconds(record[key])
+    return Family(name, text, lambda record: _to_seconds(record.get(key)))
 
 
-def _length_of(key: str) -> Callable[[Record], float | None]:
-    return lambda record: float(len(record.get(key, ())))
+def _length(name: str, text: str, key: str) -> Family:
+    return Family(name, text, lambda record: float(len(record.get(key, ()))))
+
+
+def _to_seconds(time: str | None) -> float | None:
+    return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp() if time else None
 
 
 FAMILIES = (
-    Family("rows", "Live rows that are applied.", _get("rows")),
-    Family(
-        "watermark_timestamp_seconds", "Newest commit at the source shown.", _time_of("watermark")
-    ),
-    Family("lag_seconds", "Age of the newest commit at the source shown.", _get("lag_seconds")),
-    Family(
-        "staleness_seconds", "How long the oldest waiting change waits.", _get("staleness_seconds")
-    ),
-    Family("max_staleness_seconds", "The promised staleness.", _get("max_staleness_seconds")),
-    Family("stale", "1 if a change waits for longer than promised.", _get("stale")),
-    Family("pending_changes", "Decoded records that are not applied.", _get("pending_changes")),
-    Family(
-        "waiting_transactions",
-        "Transactions that wait for other tables of their group.",
-        _get("waiting_transactions"),
-    ),
-    Family(
-        "dead_letters_alert",
-        "1 if there are more dead letters than allowed.",
-        _get("dead_letters_alert"),
-    ),
-    Family("stale_keys", "Keys whose newest change is a dead letter.", _get("stale_keys")),
-    Family("schema_changes", "Schema changes of the source so far.", _length_of("drift")),
-    Family("gaps", "Open gaps in the source.", _length_of("gaps")),
-    Family("files", "Data files at the last publication.", _get("files")),
-    Family("bytes", "Size of the data files at the last publication.", _get("bytes")),
-    Family(
-        "deletion_vectors", "Deletion vectors at the last publication.", _get("deletion_vectors")
-    ),
-    Family(
-        "apply_p95_seconds", "95th percentile of a run's time, 7 days.", _get("apply_p95_seconds")
-    ),
-    Family(
-        "applied_batch", "Newest batch of the change log that is applied.", _get("applied_batch")
-    ),
-    Family("last_run_timestamp_seconds", "End of the last run with work.", _time_of("last_run")),
+    _number("rows", "Live rows that are applied."),
+    _time("watermark_timestamp_seconds", "Newest commit at the source shown.", "watermark"),
+    _number("lag_seconds", "Age of the newest commit at the source shown."),
+    _number("staleness_seconds", "How long the oldest waiting change waits."),
+    _number("max_staleness_seconds", "The promised staleness."),
+    _number("stale", "1 if a change waits for longer than promised."),
+    _number("pending_changes", "Decoded records that are not applied."),
+    _number("waiting_transactions", "Transactions that wait for other tables of their group."),
+    _number("dead_letters_alert", "1 if there are more dead letters than allowed."),
+    _number("stale_keys", "Keys whose newest change is a dead letter."),
+    _length("schema_changes", "Schema changes of the source so far.", "drift"),
+    _length("gaps", "Open gaps in the source.", "gaps"),
+    _number("files", "Data files at the last publication."),
+    _number("bytes", "Size of the data files at the last publication."),
+    _number("deletion_vectors", "Deletion vectors at the last publication."),
+    _number("apply_p95_seconds", "95th percentile of a run's time, 7 days."),
+    _number("applied_batch", "Newest batch of the change log that is applied."),
+    _time("last_run_timestamp_seconds", "End of the last run with work.", "last_run"),
     Family(
         "last_run_failed",
         "1 if the last work on a layer of the table failed.",
         lambda record: float(record.get("last_failure") is not None),
     ),
-    Family(
+    _time(
         "verified_timestamp_seconds",
         "When the table was last found equal to its source.",
-        _time_of("verified_at"),
+        "verified_at",
     ),
-    Family("accounted", "1 if outcomes add up to the records.", _get("accounted")),
-    Family("checked_timestamp_seconds", "When these figures were asked.", _time_of("checked_at")),
+    _number("accounted", "1 if outcomes add up to the records."),
+    _time("checked_timestamp_seconds", "When these figures were asked.", "checked_at"),
 )
 
 
@@ -109,7 +98,7 @@ def render_metrics(records: Sequence[Record], version: str) -> str:
 
 def update_ages(record: Record, now: float) -> Record:
     """An older status record with its ages brought up to `now`, in seconds since 1970."""
-    gone = now - (_time_of("checked_at")(record) or now)
+    gone = now - (_to_seconds(record.get("checked_at")) or now)
     lag, waits = record.get("lag_seconds"), record.get("staleness_seconds")
     promised = record.get("max_staleness_seconds")
     waits = waits + gone if waits else waits
@@ -125,13 +114,5 @@ def _render_family(name: str, text: str, samples: Sequence[Sample]) -> Iterator[
     yield f"# HELP {_PREFIX}{name} {text}"
     yield f"# TYPE {_PREFIX}{name} gauge"
     for labels, value in samples:
-        pairs = ",".join(f'{label}="{_escape_label(text)}"' for label, text in labels.items())
+        pairs = ",".join(f'{label}="{text.translate(_ESCAPES)}"' for label, text in labels.items())
         yield f"{_PREFIX}{name}{{{pairs}}} {value!r}"
-
-
-def _escape_label(text: str) -> str:
-    return re.sub(r'[\\\n"]', lambda special: _ESCAPES[special[0]], text)
-
-
-def _to_seconds(time: str) -> float:
-    return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()

@@ -14,7 +14,7 @@ from lakehouse.storage import names
 from lakehouse.storage.lake import AskedLake
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
-from lakehouse.words import read_columns
+from lakehouse.words import parse_columns
 from silver.contract import GROUP_TYPE, SCHEMA_CHANGES_TYPE
 
 
@@ -68,7 +68,7 @@ def _describe_files(lake: AskedLake, table: str) -> Files:
 P95_WINDOW = "INTERVAL 7 DAYS"
 DRIFT_WINDOW = "INTERVAL 7 DAYS"
 
-STATUS_COLUMNS = read_columns("""
+STATUS_COLUMNS = parse_columns("""
 table | string | the table
 rows | bigint | live rows that are applied
 watermark | timestamp | newest commit time at the source that is applied, or shown from the change
@@ -143,6 +143,7 @@ def build_runs_view(sources: Sources) -> View:
 def build_status_view(tables: Sequence[TableFacts], sources: Sources) -> View:
     """`gold.pipeline_status`: one row per table."""
     columns = ", ".join(quote(column) for column in STATUS)
+    newest = ledger.newest_states_sql(_ledger_sql(sources))
     parts = {
         "known": _select_tables(tables),
         "runs": _select_runs(sources),
@@ -153,7 +154,8 @@ def build_status_view(tables: Sequence[TableFacts], sources: Sources) -> View:
         "logged": _select_logged(tables),
         "letters": _select_letters(tables, sources),
         "outdated": _select_stale(tables),
-        "states": _select_states(sources),
+        # The consistency group and the schema changes in each table's newest state.
+        "states": f"SELECT `table`, {STATE} AS of FROM ({newest})",
         "drifts": DRIFTS,
         "holes": _select_gaps(sources),
         "waits": WAITS,
@@ -324,11 +326,6 @@ def _select_gaps(sources: Sources) -> str:
         return "SELECT '' AS `table`, 0L AS n WHERE false"
     counted = f"SELECT `table`, count(*) AS n FROM {sources.gaps}"
     return f"{counted} WHERE resolved_at IS NULL GROUP BY `table`"
-
-
-def _select_states(sources: Sources) -> str:
-    """The consistency group and the schema changes in each table's newest state."""
-    return f"SELECT `table`, {STATE} AS of FROM ({ledger.newest_states_sql(_ledger_sql(sources))})"
 
 
 STATE = f"from_json(state, {literal(f'{GROUP_TYPE}, {SCHEMA_CHANGES_TYPE}')})"

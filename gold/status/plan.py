@@ -44,7 +44,13 @@ def plan_changes(table: Table, held: Held | None) -> Planned:
     """The effect of the table's YAML on what is held of it; `held` is None before the first run."""
     if held is None:
         return Planned(table.table, "new", ["its first run makes it"], None, None)
-    changes = [*_list_rebuilds(held), *_list_columns(table, held), *_list_clusters(table, held)]
+    anew: Effect = "rename" if held.renamed else "rebuild"
+    changes = [(anew, text) for text in held.differences]
+    changes += _list_columns(table, held)
+    before, now = (", ".join(names) or "nothing" for names in (held.clustered, table.cluster_by))
+    if before != now:
+        text = f"cluster_by was {before}, is {now}: no row changes, files are rewritten"
+        changes.append(("cluster", text))
     effects = {each for each, _ in changes}
     effect: Effect = next((each for each in WORST if each in effects), "nothing")
     return Planned(table.table, effect, [text for _, text in changes], held.records, held.rows)
@@ -63,26 +69,13 @@ def is_wider(before: str, now: str) -> bool:
     return (before, now) in (("float", "double"), ("date", "timestamp_ntz"))
 
 
-def _list_rebuilds(held: Held) -> Iterator[tuple[Effect, str]]:
-    for difference in held.differences:
-        yield "rename" if held.renamed else "rebuild", difference
-
-
 def _list_columns(table: Table, held: Held) -> Iterator[tuple[Effect, str]]:
-    left_out = set(table.except_column_list or ())
     for name, column in table.columns.items():
         before, now = held.columns.get(name), str(read_type(column.type))
-        kept = name not in left_out and (table.column_list is None or name in table.column_list)
         if not held.columns.keys().isdisjoint(column.renamed_from):
             continue  # what it was built with differs, or no record fills the old column any more
-        if before is None and kept:
+        if before is None and table.keeps(name):
             yield "add", f"column {name}: new records fill it; older ones do after a rebuild"
         elif before is not None and before != now:
             effect: Effect = "widen" if is_wider(before, now) else "rebuild"
             yield effect, f"column {name} was {to_sql_name(before)}, is {to_sql_name(now)}"
-
-
-def _list_clusters(table: Table, held: Held) -> Iterator[tuple[Effect, str]]:
-    before, now = (", ".join(names) or "nothing" for names in (held.clustered, table.cluster_by))
-    if before != now:
-        yield "cluster", f"cluster_by was {before}, is {now}: no row changes, files are rewritten"

@@ -1,8 +1,8 @@
 """`gold.pipeline_reads`: what `lakehouse sql` read of tables with `max_staleness`, and how.
 
 Append-only, one row per query and table: a plain read, or a run-time merge, when changes had waited
-for longer than promised. What background applies cost stands in `gold.pipeline_runs`: the runs of
-silver whose counts have `bytes`. Together they show what a promise costs.
+for longer than promised. The cost of applying changes in the background is in `gold.pipeline_runs`:
+the runs of silver whose counts have `bytes`. Both together are the cost of `max_staleness`.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import table_exists, table_name
 from lakehouse.storage.views import load_views
 from lakehouse.storage.writing import DeclaredTable
-from silver.contract import PENDING, waits_in_log
+from silver.contract import PENDING, kept_name, waits_in_log
 
 Kind = Literal["plain_read", "runtime_merge"]
 
@@ -38,11 +38,7 @@ COLUMNS = (
 
 
 def record_query(
-    spark: SparkSession,
-    target: Target,
-    tables: Sequence[Table],
-    query: str,
-    began: datetime,
+    spark: SparkSession, target: Target, tables: Sequence[Table], query: str, began: datetime
 ) -> None:
     """Records a query that began then and has ended now; if that fails, nothing is raised.
 
@@ -50,19 +46,17 @@ def record_query(
     """
     ended = datetime.now(timezone.utc)
     took = int((ended - began).total_seconds() * 1000)
-    read = [t for t in tables if t.max_staleness is not None and _is_read(t, query)]
+    promising = [table for table in tables if table.max_staleness is not None]
+    views = {table.table: (table.table, f"{table.table}_history") for table in promising}
+    read = [t for t in promising if any(is_named(query, view) for view in views[t.table])]
     with suppress(*SPARK_FAILURES, OSError):
         rows = [_measure_read(spark, target, t) | {"at": began, "duration_ms": took} for t in read]
         DeclaredTable("gold", TABLE, COMMENT, COLUMNS).append(spark, target, rows)
 
 
-def _is_read(table: Table, query: str) -> bool:
-    return any(is_named(query, view) for view in (table.table, f"{table.table}_history"))
-
-
 def _measure_read(spark: SparkSession, target: Target, table: Table) -> dict[str, object]:
     """How a view of the table is read now, and the size of what is below it."""
-    kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
+    kept = kept_name(table)
     below = [kept, f"{table.table}_changes"] if _is_late(spark, target, table) else [kept]
     sizes = [measure_files(Lake(spark, target), each).bytes for each in below]
     kind: Kind = "runtime_merge" if len(below) > 1 else "plain_read"

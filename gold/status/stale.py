@@ -11,6 +11,7 @@ from lakehouse.storage import names
 from lakehouse.storage.lake import AskedLake
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
+from silver.contract import kept_name
 
 
 def build_stale_query(lake: AskedLake, table: Table, rows: str | None = None) -> str | None:
@@ -18,8 +19,7 @@ def build_stale_query(lake: AskedLake, table: Table, rows: str | None = None) ->
 
     `rows` is what is shown, in SQL; silver's own table unless it is given.
     """
-    kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
-    letters = f"{table.table}_dead_letters"
+    kept, letters = kept_name(table), f"{table.table}_dead_letters"
     if not table.keys or not all(lake.exists("silver", name) for name in (kept, letters)):
         return None
     column_types = lake.column_types("silver", kept)
@@ -31,11 +31,8 @@ def build_stale_query(lake: AskedLake, table: Table, rows: str | None = None) ->
 def render_stale_query(table: Table, rows: str, letters: str, types: Mapping[str, str]) -> str:
     """One row per stale key: its columns, since when, and the dead letter that made it so.
 
-    Args:
-        table: the table's configuration.
-        rows: silver's current table or history, as SQL that can stand after FROM.
-        letters: SQL name of its dead letters.
-        types: types of the key columns.
+    `rows` is silver's current table or history, as SQL that can stand after FROM, `letters` the SQL
+    name of its dead letters; `types` are those of the key columns.
     """
     live = "_is_current" if table.stored_as_scd_type == 2 else "NOT _deleted"
     fields = ", ".join(f"{quote(key)} {type}" for key, type in types.items())

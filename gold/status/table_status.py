@@ -1,4 +1,4 @@
-"""How every table does: `gold.pipeline_status`, and what `status` and `report` add to it."""
+"""The status of every table: `gold.pipeline_status`, and what `status` and `report` add to it."""
 
 import json
 from collections import defaultdict
@@ -18,13 +18,7 @@ from lakehouse.run import ledger
 from lakehouse.run.gaps import list_strict
 from lakehouse.storage.lake import AskedLake, Lake
 from lakehouse.storage.views import View
-from silver.contract import (
-    KEY_PARTS,
-    LACKED_KEYS,
-    LEFT_OUT,
-    ORDER,
-    waits_in_log,
-)
+from silver.contract import KEY_PARTS, LACKED_KEYS, LEFT_OUT, ORDER, kept_name, waits_in_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,10 +88,9 @@ def build_status_views(spark: "SparkSession", target: Target, tables: list[Table
 
 def collect_facts(lake: AskedLake, table: Table) -> TableFacts:
     """What the status query of a table reads."""
-    history = table.stored_as_scd_type == 2
-    current = f"{table.table}_history" if history else table.table
+    current = kept_name(table)
     place = _find_table(lake, current)
-    live = "_is_current" if history else "NOT _deleted"
+    live = "_is_current" if table.stored_as_scd_type == 2 else "NOT _deleted"
     return TableFacts(
         table=table.table,
         live=live if table.keys else _KEYLESS_LIVE,

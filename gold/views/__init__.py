@@ -1,1 +1,1 @@
-"""The views that people query: current rows, histories, changes, and what guards them."""
+"""The views that people query: current rows, histories, changes, and checks of them."""

@@ -1,4 +1,7 @@
-"""Laws about what gold shows of a table: frames of `unit` and `bad`, one row per unit."""
+"""Laws about what gold shows of a table.
+
+A law is a DataFrame with a row per `unit` that is checked; `bad` says whether it breaks the law.
+"""
 
 import json
 

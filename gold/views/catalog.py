@@ -119,7 +119,6 @@ class ServedCatalog:
     """All tables and views of a lake in the catalog of its server, kept as they are in the lake."""
 
     def __init__(self, spark: SparkSession, target: Target) -> None:
-        """Begin with nothing registered."""
         self._spark, self._target = spark, target
         self._shown: dict[str, str] = {}
         for database in (*LAYERS, _FRESH):

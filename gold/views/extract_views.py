@@ -18,7 +18,7 @@ from lakehouse.run import ledger
 from lakehouse.storage import names
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
-from silver.contract import DAYS_TYPE
+from silver.contract import DAYS_TYPE, kept_name
 
 LETTERS = (
     "I new, U changed, D missing from a full snapshot file, X not supplied in a delta, N unchanged"
@@ -39,18 +39,12 @@ def build_snapshot_views(spark: SparkSession, target: Target, table: Table) -> l
     log_name = names.table_name(target, "silver", log)
     columns = [c for c in columns_of(spark, target, log) if not c.startswith("_")]
     views = [build_changes(table, log_name, _days_sql(target, table), columns, target.sensitive)]
-    kept = f"{table.table}_history" if table.stored_as_scd_type == 2 else table.table
-    if _shows_apart(target, table, columns) and names.table_exists(spark, target, "silver", kept):
-        live = names.table_name(target, "silver", kept)
-        views.append(
-            sensitive_values(table, live, names.table_name(target, "silver", digests), columns)
-        )
+    kept = kept_name(table)
+    separate = target.sensitive == "separate" and any(map(table.is_sensitive, columns))
+    if separate and names.table_exists(spark, target, "silver", kept):
+        live, keys = (names.table_name(target, "silver", name) for name in (kept, digests))
+        views.append(sensitive_values(table, live, keys, columns))
     return views
-
-
-def _shows_apart(target: Target, table: Table, columns: Sequence[str]) -> bool:
-    """Whether sensitive values have a view of their own."""
-    return target.sensitive == "separate" and any(map(table.is_sensitive, columns))
 
 
 def build_empty_views(target: Target, table: Table) -> list[View]:
@@ -91,9 +85,14 @@ def build_changes(
 def _select_carried(table: Table, columns: Sequence[str], log: str) -> str:
     """The log's rows, with the values that their keys had then."""
     values = ", ".join(f"_row.{quote(c)}" if c not in table.keys else quote(c) for c in columns)
+    keys = _quote_all(table.keys)
+    row = f"named_struct({', '.join(f'{literal(c)}, {quote(c)}' for c in columns)})"
+    newest = (
+        f"last_value(CASE WHEN _operation = 'upsert' THEN {row} END, true)"
+        f" OVER (PARTITION BY {keys} ORDER BY _sequence)"
+    )
     rows = (
-        f"SELECT {_quote_all(table.keys)}, _letter, _sequence, {_in_force(table, columns)} AS _row"
-        f" FROM {log} WHERE _letter IS NOT NULL"
+        f"SELECT {keys}, _letter, _sequence, {newest} AS _row FROM {log} WHERE _letter IS NOT NULL"
     )
     return f"SELECT {values}, _letter AS _operation, {_DAY} AS _effective_date FROM ({rows})"
 
@@ -121,14 +120,6 @@ def _not_supplied(table: Table, columns: Sequence[str], log: str, extracts: str)
     )
 
 
-def _in_force(table: Table, columns: Sequence[str]) -> str:
-    """The newest values of the key up to the row, as a struct."""
-    row = f"named_struct({', '.join(f'{literal(c)}, {quote(c)}' for c in columns)})"
-    order = f"PARTITION BY {_quote_all(table.keys)} ORDER BY _sequence"
-    upserts = f"CASE WHEN _operation = 'upsert' THEN {row} END"
-    return f"last_value({upserts}, true) OVER ({order})"
-
-
 def _quote_all(columns: Sequence[str]) -> str:
     return ", ".join(quote(c) for c in columns)
 
@@ -136,11 +127,8 @@ def _quote_all(columns: Sequence[str]) -> str:
 def sensitive_values(table: Table, kept: str, digests: str, columns: Sequence[str]) -> View:
     """`gold.T_sensitive`: what gold.T leaves out, by the digest of the key.
 
-    Args:
-        table: the table's configuration.
-        kept: SQL name of silver's current table or history.
-        digests: SQL name of silver's digests of live keys.
-        columns: the business columns.
+    `kept` and `digests` are the SQL names of silver's current table or history, and of its digests
+    of live keys.
     """
     hidden = [c for c in columns if table.is_sensitive(c)]
     open_keys = [key for key in table.keys if key not in hidden]

@@ -62,14 +62,10 @@ def render_merged(
     same: Sequence[str],
     nullable: Collection[str] = (),
 ) -> str:
-    """The rows without those that a pending row replaces, and the pending rows.
+    """SQL of silver's rows without those that a pending row replaces, and of the pending rows.
 
-    Args:
-        rows: SQL name of silver's table.
-        columns: its columns.
-        waiting: its pending changes.
-        same: the columns by which a pending row replaces a row.
-        nullable: the columns among these in which null equals null.
+    A pending row replaces a row that has the same values in the columns `same`; null equals null in
+    those that are also `nullable`.
     """
     pending, of_keys, waiting_columns, promised = waiting
     late = f"current_timestamp() >= _since + INTERVAL {promised} SECONDS"

@@ -48,11 +48,7 @@ def answer_query(target: Target, tables: Sequence[Table], query: str) -> QuickAn
 
 
 def _translate_query(lake: QuickLake, tables: Sequence[Table], look: re.Match[str]) -> str:
-    """The query in DuckDB's SQL, with the view of gold written out.
-
-    Raises:
-        NotQuick: the view is no plain one, or a value is compared with one of another type.
-    """
+    """The query in DuckDB's SQL, with the view of gold written out."""
     rows = _select_rows(lake, tables, _strip_quotes(look["view"]))
     header = lake.answer(f"SELECT * FROM {rows} LIMIT 0")
     types = dict(zip(header.columns, header.types, strict=True))
@@ -71,13 +67,9 @@ def _translate_query(lake: QuickLake, tables: Sequence[Table], look: re.Match[st
 
 
 def _select_rows(lake: QuickLake, tables: Sequence[Table], name: str) -> str:
-    """What a plain view of current rows shows, in DuckDB's SQL.
-
-    Raises:
-        NotQuick: the view is another one, or reads of the table are recorded.
-    """
+    """What a plain view of current rows shows, in DuckDB's SQL."""
     view = load_views(lake.target, "gold").get(name)
-    recorded = [t for t in tables if t.max_staleness is not None]
+    recorded = [t for t in tables if t.max_staleness is not None]  # their reads, by Spark
     if view is None or any(name in (t.table, f"{t.table}_history") for t in recorded):
         raise NotQuick(f"gold.{name} is no plain view")
     current = _CURRENT.fullmatch(view.query)

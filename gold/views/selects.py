@@ -6,11 +6,11 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Sensitive
 from lakehouse.storage.names import quote
 from lakehouse.storage.views import View
-from lakehouse.words import read_columns
+from lakehouse.words import parse_columns
 from silver.contract import sequence_text
 
 FLAG_COLUMN = ("is_deleted", "boolean", "whether the source has deleted the row")
-VERSION_COLUMNS = read_columns("""
+VERSION_COLUMNS = parse_columns("""
 valid_from | timestamp | when the version began at the source
 valid_to | timestamp | when the version ended at the source; null while current
 sequence_from | string | sequence of the change that began the version

@@ -10,18 +10,18 @@ ROUTED = "__dbz__physicalTableIdentifier"
 ORIGIN = f"^(source\\.({_OF_SOURCE})|{ROUTED})$"
 
 
-def _null_as_word(value: object) -> object:
-    """The word `null`, which YAML parses as no value."""
-    return "null" if value is None else value
-
-
-def _to_list(value: object) -> object:
-    """A single name as a list."""
-    return [value] if isinstance(value, str) else value
-
-
-OldNames = Annotated[list[str], BeforeValidator(_to_list, json_schema_input_type=str | list[str])]
-Infinity = Annotated[Literal["null", "clamp"] | None, BeforeValidator(_null_as_word)]
+OldNames = Annotated[
+    list[str],
+    BeforeValidator(
+        lambda value: [value] if isinstance(value, str) else value,
+        json_schema_input_type=str | list[str],
+    ),
+]
+Infinity = Annotated[
+    Literal["null", "clamp"] | None,
+    BeforeValidator(lambda value: "null" if value is None else value),
+]
+"""YAML parses the word `null` as no value."""
 
 
 class Column(BaseModel):

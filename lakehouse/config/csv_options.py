@@ -20,13 +20,11 @@ def _known_encoding(name: str) -> str:
     return _OF_SPARK.get(python_name, name)
 
 
-def _unescape_tabs(text: str) -> str:
-    r"""The text with tabs for `\t`, as Spark takes a separator."""
-    return text.replace("\\t", "\t")
-
-
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 Character = Annotated[str, Field(min_length=1, max_length=1)]
+Separator = Annotated[
+    str, Field(min_length=1), AfterValidator(lambda text: text.replace("\\t", "\t"))
+]
 OneOrNone = Annotated[str, Field(max_length=1)]
 
 
@@ -38,9 +36,7 @@ class Csv(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    sep: Annotated[str, Field(min_length=1), AfterValidator(_unescape_tabs)] | None = Field(
-        default=None, description="What separates the fields."
-    )
+    sep: Separator | None = Field(default=None, description="What separates the fields.")
     header: bool = Field(
         default=True,
         description="Whether the first line has the names. `false`: the fields are the table's"

@@ -92,7 +92,11 @@ def load_tables(
         expected = "at least one table in tables/*.yml"
         action = "write one: `lakehouse init --from FILE`, or name another folder with --conf"
         raise ConfigurationError(str(conf), "tables/", "no file", expected, action)
-    defaults, rules = _load_defaults(conf, of_target or {}), _load_rules(conf)
+    common = conf / "defaults.yml"
+    given = shared.check_defaults(read_yaml(common), str(common)) if common.is_file() else {}
+    defaults = shared.merge(of_target or {}, given)
+    lists = sorted((conf / "rules").glob("*.y*ml"))
+    rules = {file.stem: shared.check_rules(read_yaml(file), str(file)) for file in lists}
 
     def complete(document: object, file: str) -> object:
         if not isinstance(document, dict):
@@ -120,17 +124,6 @@ def _set_key(document: Document, place: Sequence[str], value: object) -> Documen
     inner = document.get(key)
     inside = inner if isinstance(inner, dict) else {}
     return document | {key: _set_key(inside, below, value) if below else value}
-
-
-def _load_defaults(conf: Path, of_target: Mapping[str, Any]) -> Document:
-    file = conf / "defaults.yml"
-    common = shared.check_defaults(read_yaml(file), str(file)) if file.is_file() else {}
-    return shared.merge(of_target, common)
-
-
-def _load_rules(conf: Path) -> dict[str, list[Any]]:
-    files = sorted((conf / "rules").glob("*.y*ml"))
-    return {file.stem: shared.check_rules(read_yaml(file), str(file)) for file in files}
 
 
 def _load_all(

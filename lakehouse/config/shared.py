@@ -3,7 +3,7 @@
 A table's YAML document is completed with both before it becomes a model.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from lakehouse.config.table import Expectation, Strict, Table
@@ -110,15 +110,8 @@ def _is_applicable(document: Document, defaults: Document, key: str) -> bool:
     if key.startswith("track_history") and history == 1:
         return False
     formats = _FORMATS.get(key)
-    return (not formats or _find_format(document) in formats) and not any(
-        rival in document for rival in _list_rivals(key)
-    )
-
-
-def _list_rivals(key: str) -> Iterator[str]:
-    for one, other in _RIVALS:
-        if key in (one, other):
-            yield other if key == one else one
+    rivals = {name for pair in _RIVALS if key in pair for name in pair} - {key}
+    return (not formats or _find_format(document) in formats) and rivals.isdisjoint(document)
 
 
 def _find_format(document: Document) -> str | None:

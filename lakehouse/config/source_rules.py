@@ -1,7 +1,7 @@
 """Checks of the sources of a table: options that do not fit the format or kind of a source."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from lakehouse.config.formats import Format
 from lakehouse.config.table import Source, Table
@@ -28,6 +28,7 @@ SECRET = ("password", "jaas", "secret", "token", "keystore.key")
 ONLY_FOLDERS = ("max_files_per_trigger", "max_bytes_per_trigger", "file_format", "csv")
 ONLY_KAFKA = ("max_offsets_per_trigger", "value_format", "schema_registry")
 PLACES = ("path", "kafka", "delta")
+REMOVE = "remove it: it would have no effect"
 
 
 def source_contradictions(table: Table) -> Iterator[Problem]:
@@ -43,7 +44,7 @@ def source_contradictions(table: Table) -> Iterator[Problem]:
         yield from _check_kind(key, feed)
         if feed.transaction_topic and table.consistency_group is None:
             actual = "transaction_topic without consistency_group"
-            yield Problem(f"{key}.transaction_topic", actual, "both, or neither of them", _REMOVE)
+            yield Problem(f"{key}.transaction_topic", actual, "both, or neither of them", REMOVE)
         yield from _check_secrets(key, feed)
         yield from _check_csv(key, feed, table)
         yield from _check_avro(key, feed)
@@ -91,15 +92,22 @@ def _check_snapshot(key: str, feed: Source) -> Iterator[Problem]:
         yield Problem(f"{key}.kafka", "a topic", "a folder of snapshot files", "name it in path")
 
 
-def _check_format(key: str, feed: Source) -> Iterator[Problem]:
-    for option, formats in FORMATS_OF_OPTION.items():
-        if option in feed.model_fields_set and feed.format not in formats:
-            actual = f"{option} with format {feed.format}"
+def check_options(
+    model: Source | Table, formats_of: Mapping[str, tuple[Format, ...]], prefix: str = ""
+) -> Iterator[Problem]:
+    """Problems of options that are given though the format does not have them."""
+    for option, formats in formats_of.items():
+        if option in model.model_fields_set and model.format not in formats:
+            actual = f"{option} with format {model.format}"
             expected = f"{option} only with {' or '.join(formats)}"
-            yield Problem(f"{key}.{option}", actual, expected, _REMOVE)
+            yield Problem(f"{prefix}{option}", actual, expected, REMOVE)
+
+
+def _check_format(key: str, feed: Source) -> Iterator[Problem]:
+    yield from check_options(feed, FORMATS_OF_OPTION, f"{key}.")
     if feed.topic and not feed.kafka and feed.format not in ("debezium", "ydb"):
         actual = f"topic with {'delta' if feed.delta else f'files of format {feed.format}'}"
-        yield Problem(f"{key}.topic", actual, "topic only where records name their topic", _REMOVE)
+        yield Problem(f"{key}.topic", actual, "topic only where records name their topic", REMOVE)
 
 
 def _check_kind(key: str, feed: Source) -> Iterator[Problem]:
@@ -108,13 +116,13 @@ def _check_kind(key: str, feed: Source) -> Iterator[Problem]:
     for option, other in only.items():
         if option in feed.model_fields_set and other != kind:
             actual = f"{option} with {kind}"
-            yield Problem(f"{key}.{option}", actual, f"{option} only with {other}", _REMOVE)
+            yield Problem(f"{key}.{option}", actual, f"{option} only with {other}", REMOVE)
 
 
 def _check_csv(key: str, feed: Source, table: Table) -> Iterator[Problem]:
     if "csv" in feed.model_fields_set and feed.file_format != "csv":
         actual = f"csv with file_format {feed.file_format}"
-        yield Problem(f"{key}.csv", actual, "csv only with file_format csv", _REMOVE)
+        yield Problem(f"{key}.csv", actual, "csv only with file_format csv", REMOVE)
     if not feed.csv.header and not table.columns:
         actual, expected = "header: false without columns", "columns in the order of a row's fields"
         yield Problem(f"{key}.csv.header", actual, expected, "declare all columns of the files")
@@ -148,4 +156,3 @@ def _check_secrets(key: str, feed: Source) -> Iterator[Problem]:
 
 
 _BROKER = re.compile(r"\S+:\d+")
-_REMOVE = "remove it: it would have no effect"

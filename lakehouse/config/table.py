@@ -102,8 +102,7 @@ class Source(Strict):
     feed_mode: (
         Literal["updates", "new_image", "old_image", "new_and_old_images", "keys_only"] | None
     ) = Field(
-        default=None,
-        description="The mode of the changefeed. Default: what the records show.",
+        default=None, description="The mode of the changefeed. Default: what the records show."
     )
     once: bool = Field(
         default=False,
@@ -263,13 +262,10 @@ class Table(Strict):
         default="apply", description="What happens when the source truncates the table."
     )
     max_dead_letters: int = Field(
-        default=0,
-        ge=0,
-        description="More unresolved dead letters than these raise the alarm.",
+        default=0, ge=0, description="More unresolved dead letters than these raise the alarm."
     )
     on_stale_key: Literal["show", "hide"] = Field(
-        default="show",
-        description="Whether gold shows a key whose newest change is a dead letter.",
+        default="show", description="Whether gold shows a key whose newest change is a dead letter."
     )
     schema_changes: SchemaChanges = Field(
         default_factory=SchemaChanges,
@@ -284,8 +280,7 @@ class Table(Strict):
         description="How long a delete is remembered, in the source's time, to stop older changes.",
     )
     consistency_group: str | None = Field(
-        default=None,
-        description="Gold shows all tables of the group as of one source transaction.",
+        default=None, description="Gold shows all tables of the group as of one source transaction."
     )
     publish: Literal["view", "table"] = Field(
         default="view",
@@ -358,6 +353,11 @@ class Table(Strict):
     def fold(self, name: str) -> str:
         """The name by which fields are compared: in lower case, except for YDB."""
         return name if any(feed.format == "ydb" for feed in self.feeds) else name.lower()
+
+    def keeps(self, name: str) -> bool:
+        """Whether `column_list` and `except_column_list` leave a column in the table."""
+        left_out = name in (self.except_column_list or [])
+        return not left_out and (self.column_list is None or name in self.column_list)
 
     def is_sensitive(self, name: str) -> bool:
         """Whether the column of this name, current or old, is declared sensitive."""

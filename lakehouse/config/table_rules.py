@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lakehouse.config.column_types import EXPECTED, has_bounds, is_nested, is_type, meant_type
 from lakehouse.config.columns import ROUTED
 from lakehouse.config.formats import Format
-from lakehouse.config.source_rules import source_contradictions
+from lakehouse.config.source_rules import REMOVE, check_options, source_contradictions
 from lakehouse.config.table import Table
 from lakehouse.errors import Problem
 
@@ -38,7 +38,7 @@ def find_contradictions(table: Table) -> Iterator[Problem]:
     """All problems of a table beyond the types of its keys."""
     yield from source_contradictions(table)
     if table.feeds:
-        yield from _check_format(table)
+        yield from check_options(table, FORMATS_OF_OPTION)
         yield from _check_schema_changes(table)
         yield from _check_order(table)
         yield from _check_keys(table)
@@ -59,13 +59,6 @@ def find_contradictions(table: Table) -> Iterator[Problem]:
         yield from _check_column(table, column)
 
 
-def _check_format(table: Table) -> Iterator[Problem]:
-    for option, formats in FORMATS_OF_OPTION.items():
-        if option in table.model_fields_set and table.format not in formats:
-            actual, expected = f"{option} with format {table.format}", " or ".join(formats)
-            yield Problem(option, actual, f"{option} only with {expected}", _REMOVE)
-
-
 def _check_schema_changes(table: Table) -> Iterator[Problem]:
     """Only Debezium reports that a column got wider; it and snapshots show that one was dropped."""
     telling = {"widen": ("debezium",), "drop_column": ("debezium", "snapshot")}
@@ -73,7 +66,7 @@ def _check_schema_changes(table: Table) -> Iterator[Problem]:
         policy = getattr(table.schema_changes, kind)
         if policy != "apply" and table.format not in formats:
             key, actual = f"schema_changes.{kind}", f"{policy} with format {table.format}"
-            yield Problem(key, actual, f"{policy} only with {' or '.join(formats)}", _REMOVE)
+            yield Problem(key, actual, f"{policy} only with {' or '.join(formats)}", REMOVE)
 
 
 def _check_order(table: Table) -> Iterator[Problem]:
@@ -185,13 +178,8 @@ def _check_clustering(table: Table) -> Iterator[Problem]:
         elif is_type(declared.type) and not has_bounds(declared.type):
             expected = "a number, text, date or timestamp"
             yield Problem("cluster_by", f"{name} of type {declared.type}", expected, "remove it")
-        elif not _is_kept(table, name):
+        elif not table.keeps(name):
             yield Problem("cluster_by", name, "a column that the table keeps", "keep or remove it")
-
-
-def _is_kept(table: Table, name: str) -> bool:
-    left_out = name in (table.except_column_list or [])
-    return not left_out and (table.column_list is None or name in table.column_list)
 
 
 def _check_change_data_feed(table: Table) -> Iterator[Problem]:
@@ -242,7 +230,7 @@ def _check_old_name(table: Table, name: str, old: str) -> Iterator[Problem]:
     if not old.strip() or _is_of_layers(old):
         yield Problem(key, repr(old), _NO_UNDERSCORE, "leave it out")
     elif same == name:
-        yield Problem(key, f"{old}, the column itself", "a name that it had before", _REMOVE)
+        yield Problem(key, f"{old}, the column itself", "a name that it had before", REMOVE)
     elif same is not None:
         older = table.columns[same].renamed_from if same in table.columns else ()
         listed = ", ".join([*declared.renamed_from, *older])
@@ -284,12 +272,12 @@ def _check_column(table: Table, column: str) -> Iterator[Problem]:
     if declared.infinity is not None:
         if not declared.type.strip().lower().startswith(("date", "timestamp")):
             actual = f"infinity for type {declared.type}"
-            yield Problem(f"{key}.infinity", actual, "a date or timestamp", _REMOVE)
+            yield Problem(f"{key}.infinity", actual, "a date or timestamp", REMOVE)
         if column in table.keys and declared.infinity == "null":
             yield Problem(f"{key}.infinity", "null", "clamp for a key", "write clamp")
     if declared.origin is not None and table.feeds and table.format != "debezium":
         expected = "from only with format debezium"
-        yield Problem(f"{key}.from", f"from with format {table.format}", expected, _REMOVE)
+        yield Problem(f"{key}.from", f"from with format {table.format}", expected, REMOVE)
 
 
 _NAMING = {
@@ -302,4 +290,3 @@ _TEXT = re.compile(r"'[^']*'|\"[^\"]*\"|`(?=[^`]*\W[^`]*`)[^`]*`")
 """Parts of SQL that are no plain names: quoted texts, and quoted names of several words."""
 _OWN_ORDER = "the source's own order (sequence_by is for rows and bigquery)"
 _GROUPS = "sequence_groups only with rows, bigquery or ydb: elsewhere a row has one order"
-_REMOVE = "remove it: it would have no effect"

@@ -99,7 +99,9 @@ def _to_problems(
     merged: dict[str, Problem] = {}
     for error in errors:
         place = _document_place(document, error["loc"], error["type"])
-        problem = _to_problem(model, place, error)
+        key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+        describe = _KINDS.get(error["type"], _wrong_value)
+        problem = Problem(key.removeprefix("."), *describe(model, place, error))
         previous = merged.get(problem.key)
         if previous and previous.expected != problem.expected:
             problem = previous._replace(expected=f"{previous.expected}, or {problem.expected}")
@@ -120,16 +122,6 @@ def _document_place(document: object, location: Place, kind: str) -> Place:
                 continue
         kept.append(part)
     return tuple(kept)
-
-
-def _to_problem(model: type[BaseModel], place: Place, error: ErrorDetails) -> Problem:
-    key = _dotted_key(place)
-    return Problem(key, *_KINDS.get(error["type"], _wrong_value)(model, place, error))
-
-
-def _dotted_key(place: Place) -> str:
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-    return text.removeprefix(".")
 
 
 def _missing_key(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
@@ -208,7 +200,7 @@ _KEYS_OF_OTHERS = {
 """Names of keys in other programs, and the names here."""
 _NEEDLESS = {
     "interval_handling_mode": "remove it: an interval is what its records have, microseconds"
-    " (declare bigint) or text in ISO 8601 (declare string)",
+    " (declare bigint) or text in ISO 8601 (declare string)"
 }
 """Options of a connector that would have no effect here, with what to do."""
 _KINDS: dict[str, Describe] = {

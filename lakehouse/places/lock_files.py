@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from lakehouse.config.target import Target
 from lakehouse.places.place import to_place
@@ -20,49 +20,21 @@ if TYPE_CHECKING:
 RELEASED = "released"
 
 
-class LockFile(Protocol):
-    """A file whose text describes the holder of a lock."""
-
-    def read(self) -> str | None:
-        """The text; None without a file."""
-
-    def create(self, text: str) -> bool:
-        """Creates the file; False if it exists."""
-
-    def take_over(self, text: str, seen: str) -> bool:
-        """Replaces the text `seen` of another holder; False if the file has another text."""
-
-    def replace(self, text: str, seen: str) -> bool:
-        """The same for the holder's own text."""
-
-    def let_go(self, seen: str) -> None:
-        """Releases the holder's own lock."""
-
-
-def lock_file(target: Target, name: str) -> LockFile:
-    """The lock file of a name in a lake without a catalog."""
-    file = to_place(target, target.lake, "_locks", f"{name}.lock")
-    if isinstance(file, Path):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        return DiskLock(file)
-    return StoreLock(file)
-
-
 class DiskLock:
-    """A lock on a local disk, where a rename is one step."""
+    """A file on a local disk whose text describes the holder of a lock; a rename is one step."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def read(self) -> str | None:
-        """What it says; None where it is not there."""
+        """The text; None without a file."""
         try:
             return self._file.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return None
 
     def create(self, text: str) -> bool:
-        """Creates the file with its content in one step."""
+        """Creates the file with its content in one step; False if it exists."""
         with self._write_aside(text) as aside:
             try:
                 os.link(aside, self._file)
@@ -71,7 +43,10 @@ class DiskLock:
         return True
 
     def take_over(self, text: str, seen: str) -> bool:
-        """Replaces a stale lock; restores one that another run has taken over meanwhile."""
+        """Replaces the text `seen` of a stale lock; False if another run was faster.
+
+        A lock that another run has taken over meanwhile is restored.
+        """
         aside = self._file.with_suffix(f".{uuid.uuid4().hex}")
         try:
             self._file.rename(aside)
@@ -83,7 +58,7 @@ class DiskLock:
         return self.create(text)
 
     def replace(self, text: str, seen: str) -> bool:
-        """Puts the text in place of the one that was seen."""
+        """Replaces the holder's own text `seen`; False if the file has another text."""
         if self.read() != seen:
             return False
         with self._write_aside(text) as aside:
@@ -107,7 +82,7 @@ class DiskLock:
 
 
 class StoreLock:
-    """A lock in an object store, with conditional writes.
+    """The same in an object store, with conditional writes.
 
     Stores have no conditional delete, so a released lock stays with the text `released`.
     """
@@ -116,28 +91,38 @@ class StoreLock:
         self._file = file
 
     def read(self) -> str | None:
-        """What it says; None where it is not there."""
+        """The text; None without a file."""
         try:
             return self._file.read_text()
         except FileNotFoundError:
             return None
 
     def create(self, text: str) -> bool:
-        """Creates the file, or replaces a released lock."""
+        """Creates the file, or replaces a released lock; False if another run holds it."""
         return self._file.create(text.encode()) or self.replace(text, RELEASED)
 
-    def take_over(self, text: str, seen: str) -> bool:
-        """Puts the text in place of the one that was seen."""
-        return self.replace(text, seen)
-
     def replace(self, text: str, seen: str) -> bool:
-        """Puts the text in place of the one that was seen."""
+        """Replaces the text `seen`; False if the file has another text."""
         try:
             now, tag = self._file.read_with_tag()
         except FileNotFoundError:
             return False
         return now.decode() == seen and self._file.swap(text.encode(), tag)
 
+    take_over = replace
+
     def let_go(self, seen: str) -> None:
         """Marks the lock as released if it still has the text `seen`."""
         self.replace(RELEASED, seen)
+
+
+LockFile: TypeAlias = DiskLock | StoreLock
+
+
+def lock_file(target: Target, name: str) -> LockFile:
+    """The lock file of a name in a lake without a catalog."""
+    file = to_place(target, target.lake, "_locks", f"{name}.lock")
+    if isinstance(file, Path):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return DiskLock(file)
+    return StoreLock(file)

@@ -21,7 +21,7 @@ _FROM_ENVIRONMENT = {
     f"{_S3}session.token": ("AWS_SESSION_TOKEN",),
 }
 """S3A's settings, and the variables of AWS's own tools."""
-_VARIABLE = "env:"
+_AZURE_KEY = "spark.hadoop.fs.azure.account.key."
 _JARS = {
     "s3a": "org.apache.hadoop:hadoop-aws",
     "abfss": "org.apache.hadoop:hadoop-azure",
@@ -50,7 +50,10 @@ def is_reached(target: Target, text: str) -> bool:
 
 def spark_settings(target: Target) -> dict[str, str]:
     """The target's settings of Spark, with those for its object stores."""
-    given = {key: _resolve_value(text) for key, text in target.settings.items()}
+    given = {
+        key: os.environ.get(text[4:], "") if text.startswith("env:") else text
+        for key, text in target.settings.items()
+    }
     schemes = _list_schemes(target)
     if "s3a" in schemes:
         given = _read_environment() | given
@@ -59,7 +62,7 @@ def spark_settings(target: Target) -> dict[str, str]:
     account = os.environ.get("AZURE_STORAGE_ACCOUNT_KEY")
     if "abfss" in schemes and account:
         host = (urlsplit(target.lake).hostname or "").lower()
-        given.setdefault(f"spark.hadoop.fs.azure.account.key.{host}", account)
+        given.setdefault(f"{_AZURE_KEY}{host}", account)
     return given
 
 
@@ -98,7 +101,6 @@ def access_of(target: Target, scheme: str) -> Access:
     return Access(tuple(sorted(options.items())), endpoint.startswith("http://"))
 
 
-_AZURE_KEY = "spark.hadoop.fs.azure.account.key."
 _S3_OPTIONS = {
     "endpoint": "endpoint",
     "endpoint.region": "region",
@@ -122,9 +124,3 @@ def _read_environment() -> dict[str, str]:
     candidates = ((key, map(os.environ.get, names)) for key, names in _FROM_ENVIRONMENT.items())
     settings = ((key, next(filter(None, values), None)) for key, values in candidates)
     return {key: text for key, text in settings if text}
-
-
-def _resolve_value(text: str) -> str:
-    """A setting's value, or that of the variable that it names."""
-    name = text.removeprefix(_VARIABLE)
-    return text if name == text else os.environ.get(name, "")

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from lakehouse.config.column_types import to_sql_name
 from lakehouse.config.target import Layer, Target
 from lakehouse.quick.hidden_rows import read_hidden_rows
 from lakehouse.storage.delta_log import NESTED, TableLog, read_table_log
@@ -28,7 +29,6 @@ _TYPES = {
     "byte": "TINYINT", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMPTZ",
     "timestamp_ntz": "TIMESTAMP", "binary": "BLOB", "float": "FLOAT", "double": "DOUBLE",
 }  # fmt: skip
-_SPARKS = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 _FILE_TIME = "_metadata.file_modification_time"
 _REPLACEMENTS: Sequence[tuple[str, str]] = (
     (r"`([^`\"]*)`", r'"\1"'),
@@ -59,11 +59,11 @@ class QuickAnswer(NamedTuple):
 class QuickLake:
     """The tables of a lake without a catalog, each loaded when it is first used.
 
-    `said` maps more parts of Spark's SQL to DuckDB's.
+    `said` are more phrases of Spark's SQL, with what DuckDB says instead.
     """
 
     def __init__(self, target: Target, said: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Takes the lake.
+        """Opens DuckDB without any table.
 
         Raises:
             NotQuick: the lake is not on this machine, or DuckDB is not installed.
@@ -85,7 +85,7 @@ class QuickLake:
 
     def exists(self, layer: Layer, table: str) -> bool:
         """Whether a table has been created."""
-        return is_delta_table(self._table_folder(layer, table))
+        return is_delta_table(Path(str(table_folder(self.target, layer, table))))
 
     def name(self, layer: Layer, table: str) -> str:
         """The quoted name of a table in Spark's SQL.
@@ -114,7 +114,7 @@ class QuickLake:
         log = self._read_log(layer, table)
         if log is None:
             raise NotQuick(f"{layer}.{table} is not read here")
-        return {name: _SPARKS.get(kind, kind) for name, kind in log.columns.items()}
+        return {name: to_sql_name(kind) for name, kind in log.columns.items()}
 
     def ask(self, query: str) -> list[dict[str, Any]]:
         """The rows of a query in Spark's SQL, by column.
@@ -132,10 +132,13 @@ class QuickLake:
             NotQuick: DuckDB cannot answer it.
         """
         try:
-            self._note_files(query)
+            if self._times and "_files" in query:
+                self._duck.execute(f"INSERT INTO _files VALUES {', '.join(self._times)}")
+                self._times.clear()
             relation = self._duck.sql(query)
             columns, types = list(relation.columns), [str(kind) for kind in relation.types]
-            shown = [f"CAST(#{at} AS {_python_type(kind)})" for at, kind in enumerate(types, 1)]
+            plain = [kind.removesuffix(" WITH TIME ZONE") for kind in types]
+            shown = [f"CAST(#{at} AS {kind})" for at, kind in enumerate(plain, 1)]
             rows = relation.project(", ".join(shown)).fetchall() if columns else []
         except (self._failure, UnicodeDecodeError) as failure:
             raise NotQuick(str(failure)) from failure
@@ -148,9 +151,6 @@ class QuickLake:
             self._logs[name] = read_table_log(self.target, layer, table)
         return self._logs[name]
 
-    def _table_folder(self, layer: Layer, table: str) -> Path:
-        return Path(str(table_folder(self.target, layer, table)))
-
     def in_duckdb(self, query: str) -> str:
         """Translates a query from Spark's SQL to DuckDB's; it must not contain users' texts."""
         for spark, duck in self._said.items():
@@ -161,12 +161,14 @@ class QuickLake:
 
     def _register(self, name: str, log: TableLog) -> None:
         """Creates a view of the table with its columns' own names and types."""
-        typed = {c: _to_duckdb_type(kind) for c, kind in log.columns.items()}
+        typed = {
+            c: None if kind in NESTED else _TYPES.get(kind, kind) for c, kind in log.columns.items()
+        }
         inside = {c: log.physical[c] for c in typed if typed[c] or log.physical[c] == c}
         columns = [f"{_quote_name(of)} AS {_quote_name(c)}" for c, of in inside.items()]
         none = [f"NULL::{typed[c]} AS {_quote_name(of)}" for c, of in inside.items() if typed[c]]
         rows = f"SELECT {', '.join([*none, 'NULL AS filename', 'NULL AS file_row_number'])}"
-        rows += " WHERE false"
+        rows += " WHERE false"  # a file may lack columns that were added after it
         if log.files:
             times = ((_quote_text(str(file)), file.stat().st_mtime_ns / 1e9) for file in log.files)
             self._times += [f"({file}, to_timestamp({changed!r}))" for file, changed in times]
@@ -177,12 +179,6 @@ class QuickLake:
         select = f"SELECT {', '.join(columns)}, filename AS _data_file FROM {rows}"
         self._duck.execute(f"CREATE VIEW {_quote_name(name)} AS {select}")
 
-    def _note_files(self, query: str) -> None:
-        """Fills `_files` with the files' times of writing, if the query uses it."""
-        if self._times and "_files" in query:
-            self._duck.execute(f"INSERT INTO _files VALUES {', '.join(self._times)}")
-            self._times.clear()
-
     def _without_hidden(self, name: str, log: TableLog) -> str:
         hidden = {file: v for file, v in zip(log.files, log.vectors, strict=True) if v}
         if not hidden:
@@ -190,13 +186,11 @@ class QuickLake:
         table = _quote_name(f"{name} hidden")
         self._duck.execute(f"CREATE TEMP TABLE {table} (filename VARCHAR, file_row_number BIGINT)")
         for file, vector in hidden.items():
-            rows = read_hidden_rows(self._folder_of(name), vector)
+            folder = Path(self.target.lake, *name.split(".", 1))
+            rows = read_hidden_rows(folder, vector)
             insert = f"INSERT INTO {table} SELECT ?, unnest(?::BIGINT[])"
             self._duck.execute(insert, [str(file), rows])
         return f" ANTI JOIN {table} USING (filename, file_row_number)"
-
-    def _folder_of(self, name: str) -> Path:
-        return Path(self.target.lake, *name.split(".", 1))
 
 
 def _is_large(log: TableLog) -> bool:
@@ -205,27 +199,15 @@ def _is_large(log: TableLog) -> bool:
     return log.rows is None or log.rows > MOST_ROWS or many
 
 
-def _to_duckdb_type(written: str) -> str | None:
-    """A column's DuckDB type; None for a nested one."""
-    if written in NESTED:
-        return None
-    return _TYPES.get(written, written)
-
-
 def _from_json(written: re.Match[str]) -> str:
     """Spark's `from_json` of plain columns in DuckDB's SQL."""
     column, fields = written.groups()
     named = re.findall(r'"([^"]+)" (\w+(?:\([^)]*\))?)', fields)
     if not named:
         return written[0]
-    kinds = {v: _TYPES[k] for k, v in _SPARKS.items()} | _TYPES
+    kinds = {to_sql_name(k): kind for k, kind in _TYPES.items()} | _TYPES
     shape = {name: kinds.get(kind.strip(), kind.strip()) for name, kind in named}
     return f"from_json({column}, {_quote_text(json.dumps(shape))})"
-
-
-def _python_type(kind: str) -> str:
-    """The type of a value in Python: times have no zone."""
-    return "TIMESTAMP" if kind == "TIMESTAMP WITH TIME ZONE" else kind
 
 
 def _quote_name(name: str) -> str:

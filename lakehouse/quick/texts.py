@@ -57,11 +57,7 @@ def _check_columns(answer: QuickAnswer) -> None:
 
 
 def _render_text(value: object, kind: str) -> str | None:
-    """A value as `cdc_lakehouse.terminal.answers` has it from Spark.
-
-    Raises:
-        NotQuick: a time is beyond Python's range.
-    """
+    """A value as `cdc_lakehouse.terminal.answers` has it from Spark."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -95,11 +91,8 @@ def _json_value(value: object, kind: str) -> str:
 def _quote_json(text: str) -> str:
     """Text as JSON; like Spark, with upper-case hex digits of control characters."""
     written = json.dumps(text, ensure_ascii=False)
-    return re.sub(r"(?<!\\)((?:\\\\)*\\u)(00[01][0-9a-f])", _in_capitals, written)
-
-
-def _in_capitals(match: re.Match[str]) -> str:
-    return f"{match[1]}{match[2].upper()}"
+    digits = r"(?<!\\)((?:\\\\)*\\u)(00[01][0-9a-f])"
+    return re.sub(digits, lambda match: f"{match[1]}{match[2].upper()}", written)
 
 
 def _render_csv_line(fields: Sequence[str | None]) -> str:

@@ -14,7 +14,7 @@ from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import writing
 from lakehouse.storage.names import literal, table_name
-from lakehouse.words import read_columns
+from lakehouse.words import parse_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TABLE = "_gaps"
 
-COLUMNS = read_columns("""
+COLUMNS = parse_columns("""
 table | string | the table that lacks the records
 feed | string | the bronze table that should have them
 topic | string | the topic, where there is one

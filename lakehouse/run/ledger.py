@@ -13,14 +13,14 @@ from lakehouse.spark.failures import FailureText
 from lakehouse.storage.delta_log import read_table_log, read_values
 from lakehouse.storage.names import literal
 from lakehouse.storage.writing import DeclaredTable
-from lakehouse.words import read_columns
+from lakehouse.words import parse_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TABLE, STATE = "_runs", "state"
 
-COLUMNS = read_columns("""
+COLUMNS = parse_columns("""
 run_id | string | one run of the command, over all its tables and layers
 layer | string | bronze, silver or gold
 table | string | the table
@@ -114,15 +114,11 @@ def read_entries(spark: "SparkSession", target: Target) -> "DataFrame":
     return _LEDGER.read(spark, target)
 
 
-def read_states(
-    spark: "SparkSession", target: Target, until: datetime | None = None
-) -> dict[str, str]:
-    """The newest state of every table, by table; as of `until` if given."""
+def read_states(spark: "SparkSession", target: Target) -> dict[str, str]:
+    """The newest state of every table, by table."""
     from pyspark.sql import functions as F
 
     kept = read_entries(spark, target).where(f"layer = 'silver' AND {STATE} IS NOT NULL")
-    if until is not None:
-        kept = kept.where(F.col("ended_at") <= F.lit(until))
     newest = kept.groupBy("table").agg(F.max_by(STATE, "ended_at").alias(STATE))
     return {row["table"]: row[STATE] for row in newest.collect()}
 

@@ -42,7 +42,6 @@ class Lineage:
     """The events of one command; `problems` are lines about events that could not be sent."""
 
     def __init__(self, target: Target, tables: Sequence[Table]) -> None:
-        """Takes the target and its tables; creates the client if one is configured."""
         self._target = target
         self._tables = {table.table: table for table in tables}
         self._begun: dict[str, str] = {}

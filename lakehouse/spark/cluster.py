@@ -21,10 +21,7 @@ _OF_THIS_MACHINE = ("spark.local.dir", "spark.driver.host", "spark.driver.bindAd
 def cluster_settings(target: Target, settings: dict[str, str], folder: Path) -> dict[str, str]:
     """The settings of a local Spark without those that are valid on one machine only.
 
-    Args:
-        target: a target of kind `cluster`.
-        settings: those of a local Spark; the target's own are among them.
-        folder: where the zip for the workers is written.
+    The zip for the workers is written to the folder.
     """
     kept = {key: text for key, text in settings.items() if key not in _OF_THIS_MACHINE}
     host = _own_address(target.master)

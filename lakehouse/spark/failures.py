@@ -26,6 +26,7 @@ _CONFLICTS = (
     "MetadataChangedException",
     "ProtocolChangedException",
 )
+# Failures of Spark, of the lakehouse and (OSError) of the file system are no defects.
 _FORESEEN = ("pyspark", "py4j", "lakehouse", "bronze", "silver", "gold", "cdc_lakehouse")
 
 
@@ -42,8 +43,8 @@ def describe_failure(failure: BaseException) -> FailureText:
     """
     text = shorten_failure(failure)
     kind = type(failure).__name__
-    said = text
-    if not _is_foreseen(failure):
+    said, module = text, type(failure).__module__.partition(".")[0]
+    if module not in _FORESEEN and not isinstance(failure, OSError):
         what = kind if text == kind else f"{kind}: {text}"
         said = f"{what} (a defect: --debug shows where)"
     result = FailureText(said)
@@ -72,12 +73,6 @@ def shorten_failure(failure: BaseException) -> str:
     elif text.startswith("Traceback"):
         text = (_CONDITION.findall(text) or text.splitlines())[-1]
     return _STATE.sub("", _REST.split(text)[0]).strip()[:_MOST] or type(failure).__name__
-
-
-def _is_foreseen(failure: BaseException) -> bool:
-    """Whether the failure is one of Spark, the lakehouse or the file system."""
-    module = type(failure).__module__.partition(".")[0]
-    return module in _FORESEEN or isinstance(failure, OSError)
 
 
 def _names_conflict(text: str) -> bool:

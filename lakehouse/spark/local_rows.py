@@ -35,9 +35,7 @@ def _to_iso(value: object) -> str:
 def as_text(number: int, beside: Column) -> Column:
     """The number as a bigint, the same for every row.
 
-    Args:
-        number: the number.
-        beside: any text of the row; without it Spark would fold the number into its generated
-            Java, and compile that again for each number.
+    `beside` is any text of the row: without it Spark would fold the number into its generated Java,
+    and compile that again for each number.
     """
     return F.concat_ws("", F.substring(beside, 1, 0), F.lit(str(number))).cast("bigint")

@@ -1,4 +1,4 @@
-"""Settings of a local Spark: few tasks, no UI, everything written below root."""
+"""Settings of a local Spark, and the jars that it loads."""
 
 import hashlib
 import os
@@ -11,6 +11,7 @@ from urllib.error import URLError
 
 from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
+from lakehouse.places.place import write_whole
 from lakehouse.places.settings import is_object_url, spark_settings, uses_stores
 from lakehouse.spark.scratch import scratch_folder, socket_folder, temporary_folder
 
@@ -51,7 +52,7 @@ def fetch_jars(jars: Sequence[Jar], folder: Path, progress: Progress = str) -> l
 def _find_or_fetch(jar: Jar, file: Path, progress: Progress) -> Path:
     if not file.exists():
         progress(f"downloading {jar.file}")
-        _write_file(file, _fetch_jar(jar))
+        write_whole(file, _fetch_jar(jar))
     if hashlib.sha256(file.read_bytes()).hexdigest() != jar.digest:
         raise SparkUnavailable(f"{file} is not the jar of that name", f"put {jar.url} there")
     return file
@@ -68,13 +69,6 @@ def _fetch_jar(jar: Jar) -> bytes:
     return content
 
 
-def _write_file(file: Path, content: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    aside = file.with_suffix(".part")
-    aside.write_bytes(content)
-    aside.replace(file)
-
-
 # Compiling a query costs more than running it where there is this little to read.
 SMALL = 64 << 20
 SETTINGS_OF_SMALL_LAKES = {
@@ -85,8 +79,8 @@ SETTINGS_OF_SMALL_LAKES = {
 
 # Hadoop keeps a checksum file beside every local file, and runs a program (chmod, readlink) several
 # times for each of both: 1,500 in a demo. Parquet has checksums of its own. A rename of Hadoop's
-# FileContext runs four more; these two write aside and rename as well, by its FileSystem, and
-# look before they rename as it does.
+# FileContext runs four more; the last two settings use FileSystem, which also writes a temporary
+# file and checks the new name before it renames.
 _STREAMING = "org.apache.spark.sql.execution.streaming.checkpointing"
 LOCAL_FILES = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
@@ -97,9 +91,8 @@ LOCAL_FILES = {
         f"{_STREAMING}.FileSystemBasedCheckpointFileManager"
     ),
 }
-# A store's client writes its parts aside by the class of local files that Hadoop has by itself.
-# Parquet looks for every value among those before it until they are so many bytes, 1 MiB unless
-# told otherwise: of a batch's keys and places nearly each is another.
+# Parquet gives up a column's dictionary when it has so many bytes, 1 MiB by default. Nearly all
+# keys and positions of a batch differ, so that a large dictionary is built in vain.
 SMALL_DICTIONARIES = {"spark.hadoop.parquet.dictionary.page.size": str(64 << 10)}
 
 # Large pages where Java asks for them, and programs started without a copy of Java's memory map.
@@ -123,6 +116,7 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.sql.warehouse.dir": f"{scratch_folder(target.lake)}/_warehouse",
         "spark.local.dir": folder,
         JAVA_OPTIONS: _java_options(target, folder, small),
+        # The client of a store writes its temporary files by Hadoop's own class of local files.
         **({} if uses_stores(target) else LOCAL_FILES),
         **SMALL_DICTIONARIES,
         "spark.driver.memory": target.driver_memory,
@@ -143,7 +137,7 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         "spark.sql.codegen.wholeStage.union.enabled": "true",
         # Times as whole numbers: Spark's own twelve bytes are slower to write and larger.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        # VACUUM lists a table's files in so many tasks, 10,000 unless told otherwise.
+        # VACUUM lists a table's files in so many tasks, 10,000 by default.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.sql.session.timeZone": "UTC",
         # CSV files in windows-1252 and others: without it Spark takes seven encodings only.
@@ -209,7 +203,7 @@ def socket_settings(target: Target) -> dict[str, str]:
 
 
 def jar_settings(jars: Sequence[Jar], folder: Path, progress: Progress = str) -> dict[str, str]:
-    """Spark's settings for jars instead of the modules that Ivy would resolve."""
+    """Spark's settings for these jars, and none of the same modules from Maven's repositories."""
     if not jars:
         return {}
     modules = ",".join(f"{jar.group}:{jar.module}" for jar in jars)

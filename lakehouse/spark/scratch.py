@@ -28,9 +28,7 @@ def scratch_folder(lake: str) -> Path:
         return kept / "cdc-lakehouse" / re.sub(r"\W+", "-", lake)
     if not Path(lake).exists() or os.access(lake, os.W_OK):
         return Path(lake)
-    folder = tempfile.TemporaryDirectory(prefix="lakehouse-", ignore_cleanup_errors=True)
-    atexit.register(folder.cleanup)
-    return Path(folder.name)
+    return _make_folder()
 
 
 def temporary_folder(lake: str) -> Path:
@@ -55,6 +53,10 @@ def socket_folder() -> Path | None:
     """
     if not hasattr(socket, "AF_UNIX") or len(tempfile.gettempdir()) > _LONGEST_OF_SOCKETS - 20:
         return None
+    return _make_folder()
+
+
+def _make_folder() -> Path:
     folder = tempfile.TemporaryDirectory(prefix="lakehouse-", ignore_cleanup_errors=True)
     atexit.register(folder.cleanup)
     return Path(folder.name)

@@ -10,12 +10,7 @@ if TYPE_CHECKING:
 
 
 def read_secret(spark: "SparkSession", path: str, key: str) -> str:
-    """A secret; its scope is the part before the first slash.
-
-    Args:
-        spark: the session.
-        path: SCOPE/KEY.
-        key: the configuration key with `secret:SCOPE/KEY`, for the error.
+    """The secret of a path SCOPE/KEY; `key` is the configuration key that names it, for the error.
 
     Raises:
         ConfigurationError: there is no secret store here.

@@ -76,10 +76,11 @@ def get_spark(
         SparkUnavailable: something is missing; the message says what to do.
     """
     _prepare_process()
-    if target.kind == "databricks":
-        return _in_utc(_connect_databricks())
-    if target.kind == "connect":
-        return _in_utc(connect_to(str(target.remote)))
+    if target.kind in ("databricks", "connect"):
+        is_databricks = target.kind == "databricks"
+        spark = _connect_databricks() if is_databricks else connect_to(str(target.remote))
+        spark.conf.set("spark.sql.session.timeZone", "UTC")  # serverless accepts this setting
+        return spark
     use_java()
     settings = local_settings(target, os.cpu_count() or 1, open_ended) | dict(more)
     return _start_local(target, packages, jars, settings, progress)
@@ -240,12 +241,6 @@ def _connect_databricks() -> SparkSession:
     return session
 
 
-def _in_utc(spark: SparkSession) -> SparkSession:
-    """The session with UTC as its time zone: a setting that serverless accepts."""
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-    return spark
-
-
 def _prepare_process() -> None:
     """Stops PySpark from echoing exceptions, and sets this process's time zone to UTC.
 
@@ -332,9 +327,9 @@ def _redirect(number: int, to: int, now: TextIO, standard: TextIO | None) -> Ite
         stream.close()
 
 
-def _last_lines(log: Path, count: int = 5) -> str:
+def _last_lines(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    return "\n            ".join(lines[-count:])
+    return "\n            ".join(lines[-5:])
 
 
 LookUp = Callable[[object, str], object]

@@ -7,6 +7,7 @@ Source: Delta's transaction log protocol, PROTOCOL.md.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
@@ -26,14 +27,18 @@ NESTED = ("array", "map", "struct", "variant")
 _BOUNDED = ("NONE", "INT", "STRING")
 """Logical types of columns whose bounds are read; those of times would load pandas."""
 _PHYSICAL = "delta.columnMapping.physicalName"
+_OF_VECTOR = ("storageType", "pathOrInlineDv", "offset")
+"""What identifies a deletion vector."""
 
 
 class TableLog(NamedTuple):
     """A table's newest version: its rows (None if unknown), its columns' types, its data files.
 
-    `physical` are the columns' names in the files, `stats` the log's statistics of each file,
-    `clustered` the clustering columns, `features` those that a reader of the table must support,
-    `vectors` the deletion vector of each file or None.
+    Of a nested type only `array`, `map` or `struct` is known.
+
+    `physical` are the columns' names in the files, `stats` the log's statistics of each file and
+    the number of its `hidden` rows, `clustered` the clustering columns, `features` those that a
+    reader of the table must support, `vectors` the deletion vector of each file or None.
     """
 
     version: int
@@ -89,7 +94,7 @@ def read_notes(folder: Place) -> Iterator[str]:
         yield from (info["userMetadata"] for info in infos if info.get("userMetadata"))
 
 
-def read_columns(table: TableLog) -> dict[str, ColumnValues] | None:
+def read_column_values(table: TableLog) -> dict[str, ColumnValues] | None:
     """The columns' values by the footers of the data files.
 
     Hidden rows are counted. Nested columns, and columns without statistics in a footer, are left
@@ -144,7 +149,9 @@ def forget_old_log(folder: Place) -> None:
 def _read_actions(log: Place) -> tuple[int, list[Action]]:
     """The newest version, and the actions of the last checkpoint and all commits since."""
     first, actions = 0, list[Action]()
-    pointer = _read_pointer(log)
+    pointer: str | None = None
+    with suppress(FileNotFoundError):
+        pointer = _read_text(log / "_last_checkpoint")
     if pointer is not None:
         checkpoint = json.loads(pointer)
         if "parts" in checkpoint or "v2Checkpoint" in checkpoint:
@@ -155,14 +162,6 @@ def _read_actions(log: Place) -> tuple[int, list[Action]]:
     for text in ask_each(_read_text, commits):
         actions += [json.loads(line) for line in text.splitlines()]
     return first - 1 + len(commits), actions
-
-
-def _read_pointer(log: Place) -> str | None:
-    """The text of `_last_checkpoint`; None if there is none."""
-    try:
-        return _read_text(log / "_last_checkpoint")
-    except FileNotFoundError:
-        return None
 
 
 def _commits_from(log: Place, version: int) -> list[Place]:
@@ -202,14 +201,18 @@ def _build_table(folder: Place, version: int, actions: Sequence[Action]) -> Tabl
     protocols = [action["protocol"] for action in actions if "protocol" in action]
     fields = json.loads(newest[-1])["fields"] if newest else []
     files = _list_files(actions)
-    stats = [_read_stats(file) for file in files]
+    vectors = [file.get("deletionVector") for file in files]
+    stats = [
+        {**json.loads(file.get("stats") or "{}"), "hidden": (vector or {}).get("cardinality", 0)}
+        for file, vector in zip(files, vectors, strict=True)
+    ]
     is_counted = all("numRecords" in each for each in stats)
     rows = sum(each["numRecords"] - each["hidden"] for each in stats) if is_counted else None
-    columns = {field["name"]: _type_name(field["type"]) for field in fields}
+    types = {field["name"]: field["type"] for field in fields}
+    columns = {name: of["type"] if isinstance(of, dict) else of for name, of in types.items()}
     physical = {field["name"]: field["metadata"].get(_PHYSICAL, field["name"]) for field in fields}
     places = [folder / unquote(file["path"]) for file in files]
     clustered = _clustered_columns(actions, {inside: name for name, inside in physical.items()})
-    vectors = [file.get("deletionVector") for file in files]
     features = frozenset(protocols[-1].get("readerFeatures") or ()) if protocols else frozenset()
     return TableLog(version, rows, columns, physical, places, stats, clustered, features, vectors)
 
@@ -226,34 +229,17 @@ def _list_files(actions: Sequence[Action]) -> list[Action]:
 
     A new deletion vector removes and adds a file under the same path: path and vector identify it.
     """
-    files: dict[tuple[str, str], Action] = {}
+    files: dict[tuple[object, ...], Action] = {}
     for action in actions:
         for kind in ("remove", "add"):
             file = action.get(kind) or {}
             vector = file.get("deletionVector") or {}
-            identity = (str(file.get("path")), _identify_vector(vector))
+            identity = (file.get("path"), *(vector.get(name) or "" for name in _OF_VECTOR))
             if kind == "add" and file:
                 files[identity] = file
             elif file:
                 files.pop(identity, None)
     return list(files.values())
-
-
-def _identify_vector(vector: Action) -> str:
-    """The identity of a deletion vector; an empty text without one."""
-    names = ("storageType", "pathOrInlineDv", "offset")
-    return "|".join(str(vector.get(name) or "") for name in names) if vector else ""
-
-
-def _read_stats(file: Action) -> Action:
-    """The log's statistics of a file; `hidden` is the number of rows that a vector hides."""
-    hidden = (file.get("deletionVector") or {}).get("cardinality", 0)
-    return {**json.loads(file.get("stats") or "{}"), "hidden": hidden}
-
-
-def _type_name(written: object) -> str:
-    """The name of a type in the log: for a nested one only array, map or struct."""
-    return str(written["type"]) if isinstance(written, dict) else str(written)
 
 
 def _read_chunks(file: Place) -> Iterator[tuple[str, ColumnValues | None]]:

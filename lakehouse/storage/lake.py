@@ -1,7 +1,7 @@
 """A lake as the layers use it: the Spark session, and the places of the tables."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from lakehouse.config.target import Layer, Target
 from lakehouse.storage import names
@@ -10,38 +10,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
 
+    from lakehouse.quick.lake import QuickLake
 
-class AskedLake(Protocol):
-    """A lake that answers SQL: Spark's (`Lake`), or DuckDB's (`lakehouse.quick.lake`)."""
-
-    @property
-    def target(self) -> Target:
-        """The target whose lake it is."""
-
-    @property
-    def at_once(self) -> int:
-        """How many queries are best run in parallel."""
-
-    def name(self, layer: Layer, table: str) -> str:
-        """The quoted SQL name of a table."""
-
-    def exists(self, layer: Layer, table: str) -> bool:
-        """Whether a table has been created."""
-
-    def column_types(self, layer: Layer, table: str) -> dict[str, str]:
-        """The columns of a table with their types in Spark's SQL."""
-
-    def ask(self, query: str) -> list[dict[str, Any]]:
-        """The rows of a query in Spark's SQL, by column; times are in UTC, without a zone."""
+AskedLake: TypeAlias = "Lake | QuickLake"
+"""A lake that answers queries in Spark's SQL: by Spark, or by DuckDB without Spark."""
 
 
 @dataclass(frozen=True)
 class Lake:
-    """A Spark session and the target that it works on."""
+    """A Spark session and the target that it works on.
+
+    `at_once` queries are best run in parallel: planning a query over many tables keeps one
+    processor busy.
+    """
 
     spark: "SparkSession"
     target: Target
-    # Planning a query over many tables keeps one processor busy.
     at_once: ClassVar[int] = 2
 
     def name(self, layer: Layer, table: str) -> str:
@@ -58,7 +42,7 @@ class Lake:
         return {field.name: field.dataType.simpleString() for field in fields}
 
     def ask(self, query: str) -> list[dict[str, Any]]:
-        """The rows of a query, by column."""
+        """The rows of a query, by column; times are in UTC, without a zone."""
         return [row.asDict(recursive=True) for row in self.spark.sql(query).collect()]
 
 
@@ -66,7 +50,6 @@ class LakeTable:
     """A Delta table of a lake. Its schema is read once, and again after `forget`."""
 
     def __init__(self, lake: Lake, layer: Layer, table: str) -> None:
-        """Take the lake, the layer and the table's own name."""
         self.lake, self.layer, self.table = lake, layer, table
         self._schema: StructType | None = None
 

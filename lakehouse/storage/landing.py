@@ -93,7 +93,12 @@ def land_snapshot(target: Target, tables: Sequence[Table], folder: Path, day: st
     aside.mkdir()
     for name, file in new.items():
         shutil.copyfile(file, aside / name)
-    _move_into_place(aside, day_of, list(new))
+    if not day_of.exists():
+        aside.rename(day_of)
+    else:
+        for name in new:
+            (aside / name).rename(day_of / name)
+        aside.rmdir()
     return [day_of / name for name in new]
 
 
@@ -123,15 +128,6 @@ def from_landing(text: str | None, target: Target) -> str | None:
     """A message with paths of dropped files shortened to those below the landing root."""
     root = re.escape(target.landing.strip("/"))
     return None if text is None else re.sub(rf"file:/+{root}/", "", text)
-
-
-def _move_into_place(aside: Path, day_of: Path, names: Sequence[str]) -> None:
-    if not day_of.exists():
-        aside.rename(day_of)
-        return
-    for name in names:
-        (aside / name).rename(day_of / name)
-    aside.rmdir()
 
 
 def _snapshot_folder(target: Target, tables: Sequence[Table]) -> Path:

@@ -62,7 +62,7 @@ def hold_locks(target: Target, names: Iterable[str], run_id: str) -> Iterator[di
     me = _this_holder(run_id)
     files = {name: lock_file(target, name) for name in names}
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        holders = pool.map(lambda file: _take_lock(file, me, _is_stale), files.values())
+        holders = pool.map(lambda file: _take_lock(file, me, _is_silent), files.values())
         by_name = dict(zip(files, holders, strict=True))
     refused = {name: who for name, who in by_name.items() if who is not None}
     with _keep_beating([file for name, file in files.items() if name not in refused], me):
@@ -82,8 +82,8 @@ def hold_commit_lock(target: Target) -> Iterator[None]:
         return
     if is_object_url(target.lake):
         me, file = _this_holder(f"commit-{uuid.uuid4().hex}"), lock_file(target, "commits")
-        is_stale = _Watch()
-        while _take_lock(file, me, is_stale) is not None:
+        has_stopped = _Watch()
+        while _take_lock(file, me, has_stopped) is not None:
             time.sleep(GLANCE_SECONDS)
         with _keep_beating([file], me):
             yield
@@ -96,9 +96,12 @@ def hold_commit_lock(target: Target) -> Iterator[None]:
 
 
 def _take_lock(
-    file: LockFile, me: Holder, is_stale: Callable[[LockFile, str, Holder], bool]
+    file: LockFile, me: Holder, has_stopped: Callable[[LockFile, str], bool]
 ) -> Holder | None:
-    """Takes the lock; returns None, or its holder if that is another run."""
+    """Takes the lock; returns None, or its holder if that is another run.
+
+    A holder on this machine is asked by its process, one on another machine by `has_stopped`.
+    """
     text = me.model_dump_json()
     while not file.create(text):
         seen = file.read()
@@ -107,30 +110,28 @@ def _take_lock(
         if seen == text:  # an answer that was lost: the store took it all the same
             break
         other = _parse_holder(seen)
-        if not is_stale(file, seen, other):
+        is_here = other.host == socket.gethostname()
+        ended = process_start(other.pid) != other.born if is_here else has_stopped(file, seen)
+        if not ended:
             return other
         if file.take_over(text, seen):
             break
     return None
 
 
-def _is_stale(file: LockFile, seen: str, holder: Holder) -> bool:
-    """Whether the holder's process has ended, or its beat did not change while this run waited."""
-    if holder.host == socket.gethostname():
-        return process_start(holder.pid) != holder.born
+def _is_silent(file: LockFile, seen: str) -> bool:
+    """Waits for several beats; whether the text with the holder's beat is still the same."""
     time.sleep(BEAT_SECONDS * MISSED_BEATS)
     return file.read() == seen
 
 
 class _Watch:
-    """The same without waiting, for callers that ask repeatedly."""
+    """`_is_silent` without waiting, for callers that ask repeatedly."""
 
     def __init__(self) -> None:
         self._seen, self._since = "", 0.0
 
-    def __call__(self, file: LockFile, seen: str, holder: Holder) -> bool:
-        if holder.host == socket.gethostname():
-            return process_start(holder.pid) != holder.born
+    def __call__(self, file: LockFile, seen: str) -> bool:
         now = time.monotonic()
         if seen != self._seen:
             self._seen, self._since = seen, now
@@ -213,9 +214,8 @@ def process_start(pid: int) -> str | None:
 
 def _by_signal(pid: int) -> str | None:
     try:
-        os.kill(pid, 0)
+        with suppress(PermissionError):  # it runs, for another user
+            os.kill(pid, 0)
     except ProcessLookupError:
         return None
-    except PermissionError:
-        return str(pid)
     return str(pid)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
 from lakehouse.config.target import Layer, Target
 from lakehouse.spark.spark_failures import SPARK_FAILURES
@@ -36,12 +36,10 @@ def newest_batches(
     parts = [_build_query(target, layer, table) for table in there if batches[table] is None]
     queries = [" UNION ALL ".join(parts[at::AT_ONCE]) for at in range(min(AT_ONCE, len(parts)))]
 
-    def answer(query: str) -> list[Row]:
-        return spark.sql(query).collect()
-
     try:
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            rows = [row for answered in pool.map(answer, queries) for row in answered]
+            answers = pool.map(lambda query: spark.sql(query).collect(), queries)
+            rows = [row for answered in answers for row in answered]
     except SPARK_FAILURES:
         return {table: _try_newest_batch(spark, target, layer, table) for table in there}
     return batches | {row["name"]: int(row["newest"] or 0) for row in rows}

@@ -84,7 +84,8 @@ def digest_of_lake(target: Target) -> str:
     Raises:
         OSError: a folder cannot be listed.
     """
-    return _digest_of(_tables_of(to_place(target, target.lake, layer)) for layer in LAYERS)
+    folders = (list_folder(to_place(target, target.lake, layer)) for layer in LAYERS)
+    return _digest_of(ask_each(_newest_state, sorted(entries, key=str)) for entries in folders)
 
 
 def read_mark(target: Target) -> Mark | None:
@@ -104,26 +105,19 @@ def remove_mark(target: Target) -> None:
     to_place(target, target.lake, FILE).unlink(missing_ok=True)
 
 
-def _tables_of(layer: Place) -> list[tuple[object, ...]]:
-    """The newest commit of each table, and the state of each other file in the layer's folder."""
-    return ask_each(_newest_of, sorted(list_folder(layer), key=str))
+def _newest_state(entry: Place) -> tuple[object, ...]:
+    """The name of a table and its newest commit, or of another file, and values of that file.
 
-
-def _newest_of(entry: Place) -> tuple[object, ...]:
-    newest = _newest_commit(entry / "_delta_log") if entry.is_dir() else entry
-    return entry.name, newest and newest.name, newest and _file_state(newest)
-
-
-def _newest_commit(log: Place) -> Place | None:
-    """The file of a table's newest commit; None without any."""
-    commits = (file for file in list_folder(log) if file.suffix == ".json")
-    return max(commits, key=lambda file: file.name, default=None)
-
-
-def _file_state(file: Place) -> tuple[int, ...]:
-    """Values that differ if a file was written again, restored or replaced."""
-    state = file.stat()
-    return state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
+    The values differ if the file was written again, restored or replaced.
+    """
+    newest: Place | None = entry
+    if entry.is_dir():
+        commits = (file for file in list_folder(entry / "_delta_log") if file.suffix == ".json")
+        newest = max(commits, key=lambda file: file.name, default=None)
+    if newest is None:
+        return entry.name, None, None
+    of = newest.stat()
+    return entry.name, newest.name, (of.st_size, of.st_mtime_ns, of.st_ctime_ns, of.st_ino)
 
 
 def _digest_of(parts: Iterable[object]) -> str:

@@ -77,7 +77,10 @@ class FileFacts(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A statement for a table, and why it is due; `settings` are the session's during it."""
+    """A statement for a table, and why it is due; `settings` are the session's during it.
+
+    `action` is settle (change a setting of the table), compact, cluster or vacuum.
+    """
 
     action: str
     sql: str
@@ -134,13 +137,14 @@ def plan_layout(table: str, facts: FileFacts, wanted: Layout) -> Iterator[Step]:
     """The due changes of a table's settings; Delta needs statistics of the clustering columns."""
     clusters, before = [*wanted.cluster_by], [*facts.layout.cluster_by]
     if before and clusters != before:
-        reason = f"was by {_join_names(before)}"
+        reason = f"was by {', '.join(before)}"
         yield Step("settle", f"ALTER TABLE {table} CLUSTER BY NONE", reason)
     if wanted.statistics not in (None, facts.layout.statistics):
         text = set_sql(table, {STATISTICS: str(wanted.statistics)})
         yield Step("settle", text, f"statistics of {wanted.statistics}")
     if clusters and clusters != before:
-        yield Step("settle", cluster_sql(table, clusters), f"cluster_by is {_join_names(clusters)}")
+        reason = f"cluster_by is {', '.join(clusters)}"
+        yield Step("settle", cluster_sql(table, clusters), reason)
 
 
 def set_sql(table: str, given: Mapping[str, str]) -> str:
@@ -183,7 +187,8 @@ def plan_compaction(table: str, facts: FileFacts, wanted: Layout = NO_LAYOUT) ->
     small = _file_size(facts) / 4 if wanted.cluster_by else SMALL
     if facts.files <= MOST_SMALL_FILES or average >= small:
         return None
-    size = _render_size(average)
+    mib = average / 1024 / 1024
+    size = f"{mib:.1f} MiB" if mib >= 1 else f"{average / 1024:.0f} KiB"
     reason = f"{facts.files} files of {size} on average, more than {MOST_SMALL_FILES}"
     if wanted.cluster_by:
         return Step("cluster", f"OPTIMIZE {table}", reason, _clustering_settings(facts))
@@ -195,7 +200,7 @@ def plan_compaction(table: str, facts: FileFacts, wanted: Layout = NO_LAYOUT) ->
 def _plan_clustering(table: str, facts: FileFacts, wanted: Layout) -> Step | None:
     """The clustering that is due: first of all rows, later of new ones."""
     if facts.unordered is None or [*wanted.cluster_by] != [*facts.layout.cluster_by]:
-        reason = f"its files are not ordered by {_join_names(wanted.cluster_by)}"
+        reason = f"its files are not ordered by {', '.join(wanted.cluster_by)}"
         return Step("cluster", f"OPTIMIZE {table} FULL", reason, _clustering_settings(facts))
     share = facts.unordered / facts.size
     if share < MUCH_NEW:
@@ -214,10 +219,6 @@ def _clustering_settings(facts: FileFacts) -> dict[str, str]:
 
 def _file_size(facts: FileFacts) -> int:
     return max(SMALLEST, facts.size // FILES)
-
-
-def _join_names(columns: Sequence[str]) -> str:
-    return ", ".join(columns)
 
 
 def _much_hidden(facts: FileFacts) -> str | None:
@@ -242,7 +243,7 @@ def hours_kept(facts: FileFacts, pinned: Iterable[int], now: datetime) -> int | 
         after = facts.commits.get(version + 1)
         if after is None:
             return None
-        age = now - _make_aware(after)
+        age = now - (after if after.tzinfo else after.replace(tzinfo=timezone.utc))
         hours = max(hours, math.ceil(age.total_seconds() / 3600) + 24)
     return hours
 
@@ -310,11 +311,3 @@ def _is_replacing(commit: Mapping[str, Any]) -> bool:
     mode = (commit.get("operationParameters") or {}).get("mode")
     overwrites = commit["operation"] == "WRITE" and mode == "Overwrite"
     return overwrites or commit["operation"] in _RESETS
-
-
-def _make_aware(time: datetime) -> datetime:
-    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
-
-
-def _render_size(size: float) -> str:
-    return f"{size / 1024 / 1024:.1f} MiB" if size >= 1024 * 1024 else f"{size / 1024:.0f} KiB"

@@ -112,7 +112,8 @@ def _read_stored_views(target: Target, layer: Layer) -> dict[str, View]:
     if not file.exists():
         return {}
     views = [View(**entry) for entry in json.loads(file.read_text())]
-    return {view.name: _restore_pin(view) for view in views}
+    # JSON has the tuple `pinned` as a list.
+    return {v.name: v._replace(pinned=v.pinned and (v.pinned[0], v.pinned[1])) for v in views}
 
 
 def create_sql(name: str, view: View) -> str:
@@ -145,14 +146,6 @@ def as_of_name(view: View) -> str:
 def at_time(view: View, moment: str) -> str:
     """The SELECT of a view with a history at a moment, which is SQL."""
     return str(view.as_of).replace("{at}", moment)
-
-
-def _restore_pin(view: View) -> View:
-    """The view with `pinned` as a tuple, which JSON stores as a list."""
-    if view.pinned is None:
-        return view
-    kept, version = view.pinned
-    return view._replace(pinned=(kept, version))
 
 
 def _views_file(target: Target, layer: Layer) -> Place:

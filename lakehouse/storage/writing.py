@@ -18,6 +18,7 @@ from lakehouse.storage.names import (
     is_delta_table,
     literal,
     quote,
+    render_properties,
     table_exists,
     table_folder,
     table_name,
@@ -68,23 +69,21 @@ def _remove_killed(folder: Place) -> None:
 
 
 def append_rows(
-    spark: "SparkSession",
-    target: Target,
-    layer: Layer,
-    table: str,
-    rows: "DataFrame",
-    options: Options = NO_OPTIONS,
+    spark: "SparkSession", target: Target, layer: Layer, table: str, rows: "DataFrame"
 ) -> None:
-    """Adds rows to an existing table; `options` are Delta's, such as `txnAppId`."""
+    """Adds rows to an existing table."""
     if table_folder(target, layer, table) is not None:
         rows = cast_to(rows, spark.table(table_name(target, layer, table)).schema)
-    append_typed(target, layer, table, rows, options)
+    append_typed(target, layer, table, rows)
 
 
 def append_typed(
     target: Target, layer: Layer, table: str, rows: "DataFrame", options: Options = NO_OPTIONS
 ) -> None:
-    """Adds rows that have the table's types already, without reading the schema."""
+    """Adds rows that have the table's types already, without reading the schema.
+
+    `options` are Delta's, such as `compression`.
+    """
     folder = table_folder(target, layer, table)
     if folder is None:
         rows.writeTo(table_name(target, layer, table)).options(**options).append()
@@ -109,11 +108,10 @@ class DeclaredTable(NamedTuple):
     def create_sql(self, target: Target) -> str:
         """CREATE TABLE with a comment on the table and on each column."""
         columns = (f"{quote(c)} {kind} COMMENT {literal(text)}" for c, kind, text in self.columns)
-        set_to = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in self.properties.items())
         return (
             f"CREATE TABLE IF NOT EXISTS {table_name(target, self.layer, self.name)}"
             f" ({', '.join(columns)}) USING delta COMMENT {literal(self.comment)}"
-            + (f" TBLPROPERTIES ({set_to})" if set_to else "")
+            + (f" TBLPROPERTIES {render_properties(self.properties)}" if self.properties else "")
         )
 
     def ensure(self, spark: "SparkSession", target: Target) -> None:
@@ -144,21 +142,17 @@ class DeclaredTable(NamedTuple):
 
 
 def replace_rows(
-    spark: "SparkSession", target: Target, layer: Layer, table: str, rows: "DataFrame"
-) -> None:
-    """Replaces all rows of a table; its columns and properties stay."""
-    replace_where(spark, target, layer, table, rows, None)
-
-
-def replace_where(
     spark: "SparkSession",
     target: Target,
     layer: Layer,
     table: str,
     rows: "DataFrame",
-    condition: str | None,
+    condition: str | None = None,
 ) -> None:
-    """Replaces the rows that meet a condition in SQL, which all new rows must meet."""
+    """Replaces all rows of a table, or those that meet a condition in SQL, as all new rows must.
+
+    The table's columns and properties stay.
+    """
     from pyspark.sql import functions as F
 
     folder = table_folder(target, layer, table)

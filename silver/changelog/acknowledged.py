@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 from lakehouse.config.target import Target
 from lakehouse.storage.names import table_name
 from lakehouse.storage.writing import DeclaredTable, append_rows
-from lakehouse.words import read_columns
+from lakehouse.words import parse_columns
 
 TABLE, IDENTITY = "_acknowledged", ["_feed", "_arrival"]
-_COLUMNS = read_columns("""
+_COLUMNS = parse_columns("""
 _feed | string | bronze table that brought the record
 _arrival | string | the record's order of arrival there
 because | string | why it needs no more attention

@@ -57,7 +57,7 @@ def rewrite_batch(
     layout.ensure_table(table.log, fields, LOG_COLUMNS, batch)
     spark, target, name = table.spark, table.target, table.log.table
     condition = f"_batch = {batch}"
-    writing.replace_where(spark, target, "silver", name, observed.rows, condition)
+    writing.replace_rows(spark, target, "silver", name, observed.rows, condition)
     return observed
 
 

@@ -133,8 +133,8 @@ DESCRIBED = TableLines(
 
 def report(records: list[dict[str, Any]], **more: Any) -> Report:
     """A report of these records, and of what is named."""
-    told = PipelineStatus(records, more.pop("unread", []), more.pop("notes", []))
-    given = {"target": "local", "moment": NOW, "told": told, "entries": []}
+    status = PipelineStatus(records, more.pop("unread", []), more.pop("notes", []))
+    given = {"target": "local", "moment": NOW, "status": status, "entries": []}
     return Report(**(given | more))
 
 

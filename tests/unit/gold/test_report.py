@@ -11,7 +11,7 @@ import pytest
 from cdc_lakehouse.cli.ask.report import find_report_file
 from gold.quality.results import rule_text
 from gold.report import page, story
-from gold.report.drawing import PowerAxis
+from gold.report.drawing import LogAxis
 from gold.report.html import render_page
 from gold.report.runs import list_runs
 from gold.report.tables import ColumnLine, RuleLine, describe_tables
@@ -34,7 +34,7 @@ def text() -> str:
 
 
 def told(*records: dict[str, Any], **more: Any) -> PipelineStatus:
-    return report(list(records), **more).told
+    return report(list(records), **more).status
 
 
 def test_everything_that_asks_for_attention_is_named() -> None:
@@ -72,7 +72,7 @@ def test_all_is_well_only_where_something_is_promised_and_kept(
 ) -> None:
     verdict = page.judge_status(status)
     assert (verdict.kind, verdict.headline) == (kind, headline)
-    assert headline in render_page(report([])._replace(told=status))
+    assert headline in render_page(report([])._replace(status=status))
 
 
 def test_the_page_says_what_status_says_in_the_order_of_status() -> None:
@@ -80,7 +80,7 @@ def test_the_page_says_what_status_says_in_the_order_of_status() -> None:
     lines = list_lines(status)
     assert [table for table, _, _ in lines] == ["orders"] * 5 + [""]
     assert lines[-1][1] == "feed_shop: 7 records of 1 topic that no table reads: shop.carts (7)"
-    shown = render_page(report([])._replace(told=status))
+    shown = render_page(report([])._replace(status=status))
     assert all(re.sub("[`<].*", "", sentence) in shown for _, sentence, _ in lines)
     assert "<code>lakehouse run --table orders</code>" in shown and "`lakehouse" not in shown
     assert '<th scope="row">shop.carts</th>' in shown
@@ -109,7 +109,7 @@ def test_a_wait_that_breaks_the_promise_is_told_apart() -> None:
 
 def test_an_axis_by_powers_has_room_for_everything() -> None:
     for longest in (0, 0.3, 59, 61, 5_000, 10**7):
-        axis = PowerAxis(longest)
+        axis = LogAxis(longest)
         assert axis.percent(0.01) == 0 and axis.percent(axis.top) == pytest.approx(100)
         assert axis.top >= longest and 2 <= len(axis.marks) <= 5
 

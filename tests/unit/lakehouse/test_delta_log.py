@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
-from lakehouse.storage.delta_log import ColumnValues, forget_old_log, read_columns, read_log
+from lakehouse.storage.delta_log import ColumnValues, forget_old_log, read_column_values, read_log
 
 
 def commit(folder: Path, version: int, *actions: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ def test_rows_columns_and_values_of_the_newest_version(tmp_path: Path) -> None:
     found = read_log(tmp_path)
     assert found is not None
     assert (found.version, found.rows, list(found.columns)) == (2, 3, ["a", "b"])
-    assert read_columns(found) == {
+    assert read_column_values(found) == {
         "a": ColumnValues(2, texts=("x", "y")),
         "b": ColumnValues(1, (7, 7)),
     }
