@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from lakehouse.config.loading import find_yaml
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 
@@ -50,9 +51,9 @@ def open_checks(conf: Path, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table, the lines of its YAML that `init` marked with `# check`, while they are open."""
     open_lines: dict[str, list[str]] = {}
     for table in tables:
-        files = (conf / "tables" / f"{table.table}{ending}" for ending in (".yml", ".yaml"))
-        texts = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
-        lines = [line.strip() for text in texts for line in text.splitlines() if CHECK in line]
+        file = find_yaml(conf / "tables", table.table)
+        text = file.read_text(encoding="utf-8") if file.is_file() else ""
+        lines = [line.strip() for line in text.splitlines() if CHECK in line]
         if lines:
             open_lines[table.table] = lines
     return open_lines

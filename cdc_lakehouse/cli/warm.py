@@ -37,6 +37,7 @@ IMPORTED = (
 _POSSIBLE = hasattr(socket, "send_fds")
 _LENGTH_BYTES = 4
 _BY_SIGNAL = 128
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The exit code of a process that signal N ended is that much more than N, as in a shell."""
 
 
@@ -106,7 +107,21 @@ def _digest_installation() -> str:
 
 
 def _send_command(connection: socket.socket) -> int | None:
-    """The exit code; None where the warm process ends before it took the command."""
+    """The exit code; None where the warm process ends before it took the command.
+
+    Signals go to the process that runs the command; those that come before it runs, afterwards.
+    """
+    began: list[int] = []
+    early: list[int] = []
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        if not began:
+            early.append(number)
+            return
+        with suppress(ProcessLookupError):
+            os.kill(began[0], number)
+
+    before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
     request = {"argv": sys.argv, "folder": str(Path.cwd()), "environment": dict(os.environ)}
     text = json.dumps(request).encode()
     socket.send_fds(connection, [len(text).to_bytes(_LENGTH_BYTES, "big")], [0, 1, 2])
@@ -114,14 +129,14 @@ def _send_command(connection: socket.socket) -> int | None:
     answers = connection.makefile("r")
     pid = answers.readline()
     if not pid:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in early:
+            os.kill(os.getpid(), number)
         return None
-
-    def pass_on(number: int, _: FrameType | None) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(int(pid), number)
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, pass_on)
+    began.append(int(pid))
+    for number in early:
+        pass_on(number, None)
     code = int(answers.readline() or 1)
     return code if code >= 0 else _BY_SIGNAL - code
 

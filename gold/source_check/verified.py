@@ -8,13 +8,12 @@ the next one leaves these out. The same holds for a comparison of several tables
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from lakehouse.config.target import Target
-from lakehouse.places.place import write_whole
+from lakehouse.places.place import Place, to_place, write_whole
 
 FOLDER, SWEEP = "_verified", "_sweep"
 Stored = TypeVar("Stored", bound=msgspec.Struct)
@@ -114,11 +113,11 @@ def utc_now() -> str:
     return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
 
 
-def _locate_file(target: Target, table: str) -> Path:
-    return Path(target.checkpoints, FOLDER, f"{table}.json")
+def _locate_file(target: Target, table: str) -> Place:
+    return to_place(target, target.checkpoints, FOLDER, f"{table}.json")
 
 
-def _read_file(file: Path, kind: type[Stored]) -> Stored | None:
+def _read_file(file: Place, kind: type[Stored]) -> Stored | None:
     try:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError):

@@ -42,7 +42,7 @@ def load_target(
         ConfigurationError: there is no such file, or it cannot be read.
         ManyConfigurationErrors: the file has errors.
     """
-    file = conf / "targets" / f"{name}.yml"
+    file = find_yaml(conf / "targets", name)
     if not file.is_file():
         raise _unknown_target(conf, name)
     document = read_yaml(file)
@@ -52,6 +52,21 @@ def load_target(
     target = unpack_target(document, str(file), name)
     shared.check_defaults(target.defaults, str(file))
     return target
+
+
+def find_yaml(folder: Path, name: str) -> Path:
+    """The file NAME.yml of a folder, or NAME.yaml where that is there.
+
+    Raises:
+        ConfigurationError: both are there.
+    """
+    file, other = folder / f"{name}.yml", folder / f"{name}.yaml"
+    if not other.is_file():
+        return file
+    if file.is_file():
+        action = f"keep one of them, remove {file.name} or {other.name}"
+        raise ConfigurationError(str(folder), name, f"{file.name} and {other.name}", "one", action)
+    return other
 
 
 def with_settings(document: Document, settings: Sequence[str]) -> Document:
@@ -92,7 +107,7 @@ def load_tables(
         expected = "at least one table in tables/*.yml"
         action = "write one: `lakehouse init --from FILE`, or name another folder with --conf"
         raise ConfigurationError(str(conf), "tables/", "no file", expected, action)
-    common = conf / "defaults.yml"
+    common = find_yaml(conf, "defaults")
     given = shared.check_defaults(read_yaml(common), str(common)) if common.is_file() else {}
     defaults = shared.merge(of_target or {}, given)
     lists = sorted((conf / "rules").glob("*.y*ml"))
@@ -161,7 +176,7 @@ def _name_clash(file: Path, name: str, expected: str) -> ConfigurationError:
 
 
 def _unknown_target(conf: Path, name: str) -> ConfigurationError:
-    names = sorted(file.stem for file in (conf / "targets").glob("*.yml"))
+    names = sorted(file.stem for file in (conf / "targets").glob("*.y*ml"))
     if not names:
         expected = "a folder with targets/NAME.yml and tables/"
         action = "go to the project's folder, or make a project here: `lakehouse init`"

@@ -4,6 +4,7 @@ On a disk a hard link fails if the file exists; a store has conditional writes. 
 replacing a lock needs the text that was read there, and does nothing if the text is another by now.
 """
 
+import fcntl
 import os
 import uuid
 from collections.abc import Iterator
@@ -45,20 +46,17 @@ class DiskLock:
     def take_over(self, text: str, seen: str) -> bool:
         """Replaces the text `seen` of a stale lock; False if another run was faster.
 
-        A lock that another run has taken over meanwhile is restored.
+        Runs that take a lock over wait for each other here, by a lock of the folder itself.
         """
-        aside = self._file.with_suffix(f".{uuid.uuid4().hex}")
+        folder = os.open(self._file.parent, os.O_RDONLY)
         try:
-            self._file.rename(aside)
-        except FileNotFoundError:
-            return False
-        if aside.read_text(encoding="utf-8", errors="replace") != seen:
-            os.link(aside, self._file)
-        aside.unlink()
-        return self.create(text)
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            return self.replace(text, seen)
+        finally:
+            os.close(folder)
 
     def replace(self, text: str, seen: str) -> bool:
-        """Replaces the holder's own text `seen`; False if the file has another text."""
+        """Replaces the text `seen`; False if the file has another text."""
         if self.read() != seen:
             return False
         with self._write_aside(text) as aside:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.config.target import Target
+from lakehouse.places.lock_files import DiskLock
 from lakehouse.storage import locks
 from lakehouse.storage.locks import Holder, hold_commit_lock, hold_locks
 
@@ -101,6 +102,16 @@ def test_a_lock_elsewhere_that_beats_is_respected(
     monkeypatch.setattr(locks.time, "sleep", beats)
     with hold_locks(target, ["silver.orders"], "ours") as refused:
         assert list(refused) == ["silver.orders"]
+
+
+def test_a_lock_that_another_run_took_over_meanwhile_is_left_to_it(tmp_path: Path) -> None:
+    file = tmp_path / "t.lock"
+    file.write_text("stale")
+    one, other = DiskLock(file), DiskLock(file)
+    assert one.take_over("one", "stale")
+    assert not other.take_over("other", "stale")
+    assert file.read_text() == "one"
+    assert [each.name for each in tmp_path.iterdir()] == ["t.lock"]
 
 
 def test_a_torn_lock_file_holds_nobody_up(target: Target) -> None:

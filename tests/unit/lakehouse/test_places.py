@@ -14,6 +14,7 @@ import pytest
 from bronze.files.cleaning import clean_files
 from bronze.files.json_files import has_other_records, read_records
 from bronze.files.listing import DroppedFile, list_here
+from gold.source_check.verified import Verified, read_verified, write_verified
 from lakehouse.config.target import Target, find_contradictions
 from lakehouse.errors import LakeNotWritable
 from lakehouse.places.objects import ObjectPlace
@@ -201,6 +202,15 @@ def test_a_commit_waits_for_another_processs_and_not_for_a_killed_ones(target: T
     check_commit_waits_until_killed(target, waiting)
     with hold_commit_lock(target):
         pass
+
+
+def test_what_is_known_of_the_source_lies_in_the_store(
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_verified(target, "orders", Verified("0/1A"))
+    assert read_verified(target, "orders").through == "0/1A"
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_store_that_says_no_is_told_of(target: Target) -> None:

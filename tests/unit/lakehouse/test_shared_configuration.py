@@ -35,6 +35,17 @@ def test_a_table_has_what_it_does_not_say_otherwise(tmp_path: Path) -> None:
     assert (table.schema_changes.widen, table.schema_changes.add_column) == ("ignore", "ignore")
 
 
+def test_files_may_end_with_yaml_and_two_of_a_name_are_refused(tmp_path: Path) -> None:
+    folder = conf(tmp_path, defaults="on_delete: flag\n", tables_orders=ORDERS)
+    (folder / "defaults.yml").rename(folder / "defaults.yaml")
+    (folder / "targets").mkdir(exist_ok=True)
+    (folder / "targets" / "own.yaml").write_text("kind: local\nroot: .\n")
+    assert orders(folder, "own").on_delete == "flag"
+    (folder / "defaults.yml").write_text("on_delete: remove\n")
+    with pytest.raises(ConfigurationError, match=r"keep one of them"):
+        orders(folder, "own")
+
+
 def test_a_target_goes_before_the_defaults_and_after_the_table(tmp_path: Path) -> None:
     prod = "kind: local\nroot: .\ndefaults: {on_delete: remove, max_dead_letters: 5}\n"
     own = "max_dead_letters: 9\n"

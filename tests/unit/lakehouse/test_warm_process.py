@@ -2,12 +2,16 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from cdc_lakehouse.cli import warm
 
 ROOT = Path(__file__).parents[3]
 SERVER = """
@@ -100,6 +104,28 @@ def test_ctrl_c_reaches_the_command(machine: Machine) -> None:
     client.send_signal(signal.SIGINT)
     assert client.wait(20) == 130
     client.communicate()
+
+
+def test_a_signal_that_comes_before_the_command_runs_reaches_it_too() -> None:
+    ours, theirs = socket.socketpair()
+    command = subprocess.Popen(["sleep", "60"])
+    before = signal.getsignal(signal.SIGTERM)
+
+    def serve() -> None:
+        assert theirs.recv(1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        theirs.sendall(f"{command.pid}\n".encode())
+        theirs.sendall(f"{command.wait(20)}\n".encode())
+
+    serving = threading.Thread(target=serve)
+    serving.start()
+    try:
+        with ours, theirs:
+            assert warm._send_command(ours) == 128 + signal.SIGTERM
+    finally:
+        for number in warm._PASSED_ON:
+            signal.signal(number, signal.default_int_handler if number == 2 else before)
+        serving.join()
 
 
 @pytest.mark.usefixtures("server")
