@@ -171,11 +171,11 @@ def start_spark(
     sends_functions: bool = False,
     asks: bool = False,
 ) -> "SparkSession":
-    """The Spark session, with a live line on a terminal while it starts.
+    """The Spark session; on a terminal a live line is shown while it starts.
 
-    `open_ended` work may read more than is there now. Work that `sends_functions` decodes or
-    folds records: a server must be able to run this process's Python functions. A command that only
-    `asks` uses the lake's running server.
+    `open_ended` work may read more than is there now. Work that decodes or folds records
+    `sends_functions`: a server must be able to run this process's Python functions. A command that
+    only `asks` uses the lake's running server, if there is one.
 
     Raises:
         SparkUnavailable: there is no session, or it cannot run the functions.
@@ -207,9 +207,9 @@ def expectation_problems(table: Table) -> Sequence[str]:
 
 
 def _run_application(application: typer.Typer, given: Sequence[str], name: str) -> None:
-    """Runs it without Typer's SystemExit(0), which Databricks takes for a failed task.
+    """Runs an application without Typer's SystemExit(0), which Databricks takes for a failed task.
 
-    The command is called itself, as calling the application replaces the exception hook.
+    Its command is called directly, as calling the application replaces the exception hook.
 
     Raises:
         ConfigurationError: wrong usage.
@@ -233,7 +233,7 @@ def _run_application(application: typer.Typer, given: Sequence[str], name: str) 
 
 
 def _find_context(application: typer.Typer, given: Sequence[str], name: str) -> typer.Context:
-    """The context of the command that is named, where Typer's error does not know it."""
+    """The context of the command on the command line, where Typer's error does not have it."""
     command: Any = typer.main.get_command(application)
     context: typer.Context = command.context_class(command, info_name=name)
     for word in given:

@@ -92,7 +92,7 @@ HELP = {
 
 @contextmanager
 def reading_once() -> Iterator[None]:
-    """Within, what was loaded with the same options is not read again, though files change."""
+    """Within, a configuration is read once for the same options, even if its files change."""
     before = _LOADED.set({})
     try:
         yield
