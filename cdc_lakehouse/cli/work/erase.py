@@ -3,7 +3,6 @@
 import hashlib
 import json
 import sys
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, NamedTuple
