@@ -23,7 +23,8 @@ Status = Mapping[str, object]
 class Story(NamedTuple):
     """What the story is made of.
 
-    `answers` are the rows of the demo's questions by name, `explained` the records of one key.
+    `answers` are the rows of the demo's questions by name, `explained` the records of one key,
+    `options` those with which other commands find the lake.
     """
 
     dropped: Dropped
@@ -52,11 +53,7 @@ def _render_arrived(story: Story) -> list[str]:
     unbroken = ", ".join(kind.replace(" ", UNBROKEN) for kind in kinds)
     indent = " " * len("ARRIVED  ")
     lines = wrap(
-        unbroken,
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_on_hyphens=False,
+        unbroken, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
     )
     return [
         f"ARRIVED  {story.dropped.records} records that Debezium captured from a PostgreSQL shop:",
@@ -78,9 +75,8 @@ def _render_explained(story: Story) -> list[str]:
         [_time_of_day(each.source_time), each.operation, each.outcome, each.because]
         for each in story.explained[:MOST_RECORDS]
     ]
-    name = f"customer {EXPLAINED['id']}"
     return [
-        f"EXPLAINED  every record of {name}, in the source's order:",
+        f"EXPLAINED  every record of customer {EXPLAINED['id']}, in the source's order:",
         *_render_grid(("written", "what", "outcome", "why"), rows),
     ]
 
