@@ -209,7 +209,7 @@ class Words:
 def _build_reader(given: Asking) -> Read:
     """The function that reads a line: at a terminal with history and completion, if installed."""
     if not sys.stdin.isatty():
-        return lambda _: _next_line()
+        return lambda _: input()
     try:
         from prompt_toolkit import PromptSession
         from prompt_toolkit.completion import WordCompleter
@@ -233,10 +233,3 @@ def _build_reader(given: Asking) -> Read:
         return line
 
     return read
-
-
-def _next_line() -> str:
-    line = sys.stdin.readline()
-    if not line:
-        raise EOFError
-    return line.rstrip("\n")
