@@ -156,12 +156,10 @@ def check_lake(target: Target) -> None:
 
     if target.catalog or not is_reached(target, target.lake):
         return
-    if to_place(target, target.lake).is_dir():
-        return
-    action = "run `lakehouse run` first, or correct --root or the target's root"
-    raise ConfigurationError(
-        "command line", "--root", f"no lake in {target.root}", f"the folder {target.lake}", action
-    )
+    if not to_place(target, target.lake).is_dir():
+        problem, expected = f"no lake in {target.root}", f"the folder {target.lake}"
+        action = "run `lakehouse run` first, or correct --root or the target's root"
+        raise ConfigurationError("command line", "--root", problem, expected, action)
 
 
 def start_spark(

@@ -147,10 +147,7 @@ def _list_columns(sample: Sample) -> list[str]:
         if name in possible
     ]
     hint = "  # check: seen, but not declared; declare decimals, dates and times"
-    return [
-        *(["columns:", *declared] if declared else []),
-        *([hint, *guessed] if guessed else []),
-    ]
+    return [*(["columns:", *declared] if declared else []), *([hint, *guessed] if guessed else [])]
 
 
 def possible_columns(names: Iterable[str]) -> set[str]:

@@ -82,10 +82,9 @@ def _check_kind(target: Target) -> None:
     """
     if target.kind == "local" and "://" not in target.lake:
         return
+    expected = "local, with its lake on this machine"
     action = "ask there; `lakehouse sql` and the others do so by themselves"
-    raise ConfigurationError(
-        f"target {target.name}", "kind", target.kind, "local, with its lake on this machine", action
-    )
+    raise ConfigurationError(f"target {target.name}", "kind", target.kind, expected, action)
 
 
 def _start_process(target: Target, chosen: Chosen, options: list[str]) -> Server:
@@ -144,19 +143,19 @@ def _be_server(target: Target, port: int, longest: int) -> None:
     spark, server = start_server(target, port)
     catalog = ServedCatalog(spark, target)
     try:
-        server, use = _brought_up_to_date(target, catalog, server), LastUse(spark)
+        server, use = _refresh_catalog(target, catalog, server), LastUse(spark)
         while not stop.is_set() and use.idle_seconds() <= longest:
             stop.wait(GLANCE_SECONDS)
             if not is_own(target, server):
                 break
-            server = _brought_up_to_date(target, catalog, server)
+            server = _refresh_catalog(target, catalog, server)
     finally:
         remove_server(target, server)
         if not java_has_ended():
             spark.stop()
 
 
-def _brought_up_to_date(target: Target, catalog: "ServedCatalog", server: Server) -> Server:
+def _refresh_catalog(target: Target, catalog: "ServedCatalog", server: Server) -> Server:
     """Refreshes the catalog if views have changed; returns the server as its file records it."""
     from gold.views.catalog import digest_of_views
 

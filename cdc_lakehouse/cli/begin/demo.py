@@ -55,8 +55,8 @@ def demo(chosen: Chosen) -> None:
         fail_at_the_end(entries)
         with _time_step(5, "gold has answered"):
             answers, explained = asked.result()
-    shown = [{**record, "rejected": record["dead_letters_total"]} for record in records]
-    statuses = [record | {"state": to_narrow_row(record)["state"]} for record in shown]
+    rows = [to_narrow_row(record) for record in records]
+    statuses = [row | {"rejected": row["dead letters"]} for row in rows]
     story = Story(dropped, statuses, explained, answers, page, same_lake(chosen))
     for line in story_lines(story):
         print(line)

@@ -64,7 +64,10 @@ def quality(
         try_rules(target, tables, attempt, shown == "json")
         return
     folder = _find_folder(target, docs)
-    _look_for_great_expectations()
+    if find_spec("great_expectations") is None:
+        missing, expected = "not installed", "the package great-expectations"
+        action = install_extra("quality")
+        raise ConfigurationError("this Python", "great_expectations", missing, expected, action)
     check_lake(target)
     spark = start_spark(target, tables)
 
@@ -168,13 +171,6 @@ def _find_folder(target: Target, docs: Path | None) -> str:
         expected = "a folder, such as a volume's"
         raise ConfigurationError("command line", "--docs", "nothing", expected, "name it")
     return f"{target.lake}/_docs"
-
-
-def _look_for_great_expectations() -> None:
-    if find_spec("great_expectations") is None:
-        missing, expected = "not installed", "the package great-expectations"
-        action = install_extra("quality")
-        raise ConfigurationError("this Python", "great_expectations", missing, expected, action)
 
 
 def try_rules(target: Target, tables: list[Table], file: Path, as_json: bool) -> None:

@@ -128,31 +128,33 @@ class Schedule:
 
     def end_work(self, work: Work, entries: "Sequence[Entry]") -> None:
         """Plans what follows a piece of work, of which these are the entries."""
-        layer, now = work.layer, time.monotonic()
         failed = any(entry.status == "failed" for entry in entries)
         changed = [entry for entry in entries if any(entry.counts.values())]
         del self.begun[work]
-        self.held.pop(work, None)
         self.failures[work] = self.failures.get(work, 0) + 1 if failed else 0
-        if failed:
+        self._plan_next_look(work, bool(changed))
+        slow = any(entry.duration_ms > SLOW_SECONDS * 1000 for entry in changed)
+        (self.slow.add if slow else self.slow.discard)(work)
+        # Nobody knows which records a feed brought before it failed.
+        news = entries if failed and work.layer == "bronze" else changed
+        self._make_due(NEXT_LAYER.get(work.layer), [entry.table for entry in news])
+        self._plan_merge(work, entries)
+
+    def _plan_next_look(self, work: Work, changed: bool) -> None:
+        """Plans work again that failed or is the first layer's; after silver also held feeds."""
+        layer, now = work.layer, time.monotonic()
+        self.held.pop(work, None)
+        if self.failures[work]:
             delay = back_off(self.failures[work], self.pause, LONGEST_PAUSE[layer])
             self.due[work] = now + delay
         elif layer == self.layers[0] and layer != "gold":
             self.due[work] = now + self.pause
             if changed and layer == "bronze" and "silver" in self.layers:
-                self.held[work], self.due[work] = (
-                    self.due[work],
-                    now + max(self.pause, SLOW_SECONDS),
-                )
+                self.held[work] = self.due[work]
+                self.due[work] = now + max(self.pause, SLOW_SECONDS)
         if layer == "silver":
             for feed in [f for f in self.held if not set(work.tables).isdisjoint(f.tables)]:
                 self.due[feed] = self.held.pop(feed)
-        slow = any(entry.duration_ms > SLOW_SECONDS * 1000 for entry in changed)
-        (self.slow.add if slow else self.slow.discard)(work)
-        # Nobody knows which records a feed brought before it failed.
-        news = entries if failed and layer == "bronze" else changed
-        self._make_due(NEXT_LAYER.get(layer), [entry.table for entry in news])
-        self._plan_merge(work, entries)
 
     def _plan_merge(self, work: Work, entries: "Sequence[Entry]") -> None:
         """Plans another look at pending changes after half the table's `max_staleness`.

@@ -71,9 +71,8 @@ def answer_from_mark(target: Target, tables: Sequence[Table], inputs: Inputs, me
     say(f"nothing new: {render_count(len(tables), 'table')}, all up to date")
     for each in mark.waiting:
         until = f"{datetime.fromtimestamp(each.due_at, timezone.utc):%F %T} UTC"
-        say(
-            f"{each.table}: {render_count(each.records, 'change')} to be merged, not before {until}"
-        )
+        changes = render_count(each.records, "change")
+        say(f"{each.table}: {changes} to be merged, not before {until}")
     for table, text in mark.warnings:
         warn(f"{table}: {text}")
     return True
