@@ -88,7 +88,7 @@ class Schedule:
             self._make_due(layer, self.units)
 
     def _make_due(self, layer: Layer | None, tables: Iterable[str]) -> None:
-        """Makes the layer's work on the tables due now, unless planned; other layers have none."""
+        """Makes the layer's work on the tables due now, unless planned; not of layers left out."""
         if layer is not None and layer in self.layers:
             for table in tables:
                 self.due.setdefault(Work(layer, self.units[table]), time.monotonic())
@@ -120,7 +120,7 @@ class Schedule:
         return sorted(calls.values(), key=lambda works: LAYERS.index(works[0].layer))
 
     def _may_begin(self, work: Work, stop: threading.Event) -> bool:
-        """No work begins twice, no feed begins after a stop, and gold waits for gold."""
+        """Whether work may begin: none twice, no feed after a stop, gold one call at a time."""
         if work.layer == "bronze" and stop.is_set():
             return False
         publishing = work.layer == "gold" and any(other.layer == "gold" for other in self.begun)

@@ -33,8 +33,6 @@ KeyText = Annotated[str, typer.Option("--key", help='JSON object of the key, as 
 Landing = Annotated[
     bool, typer.Option("--landing", help="Delete the dropped files that brought it, too.")
 ]
-
-
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only show what would be removed, and from where.")
 ]
@@ -280,7 +278,7 @@ def _list_topics(table: Table) -> set[tuple[str, str | None]]:
 def _remove_records(
     spark: "SparkSession", target: Target, wanted: Erasure, hits: "KeyTraces"
 ) -> None:
-    """Removes records, rows, versions and dead letters; at last the log, which names the others."""
+    """Removes records, rows, versions, dead letters; last the log, which lists these records."""
     from bronze.erasure import erase as bronze
     from lakehouse.places.place import to_place
     from lakehouse.storage import names

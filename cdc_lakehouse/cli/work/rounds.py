@@ -54,7 +54,8 @@ def do_layer(
     Entries of idle tables are not written, unless the table failed before.
 
     With `watched`, bronze also looks for records that are gone at the source; silver for positions
-    that run backwards, and for snapshots that make up for either. Their tables have then failed.
+    that run backwards, and for snapshots that make up for either. Entries of tables that lack
+    records are failures.
     """
     memory = given.memory or Memory()
     memory.merge_all = given.merge

@@ -63,7 +63,6 @@ Extract = Annotated[
 EffectiveDate = Annotated[
     str | None, typer.Option(help="Business effective date of --extract, YYYY-MM-DD.")
 ]
-
 Again = Annotated[
     list[Path] | None,
     typer.Option(metavar="FILE", help="A dropped file to be read again; repeatable."),
