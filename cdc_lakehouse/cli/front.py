@@ -156,12 +156,10 @@ def check_lake(target: Target) -> None:
 
     if target.catalog or not is_reached(target, target.lake):
         return
-    if to_place(target, target.lake).is_dir():
-        return
-    action = "run `lakehouse run` first, or correct --root or the target's root"
-    raise ConfigurationError(
-        "command line", "--root", f"no lake in {target.root}", f"the folder {target.lake}", action
-    )
+    if not to_place(target, target.lake).is_dir():
+        problem, expected = f"no lake in {target.root}", f"the folder {target.lake}"
+        action = "run `lakehouse run` first, or correct --root or the target's root"
+        raise ConfigurationError("command line", "--root", problem, expected, action)
 
 
 def start_spark(
@@ -171,11 +169,11 @@ def start_spark(
     sends_functions: bool = False,
     asks: bool = False,
 ) -> "SparkSession":
-    """The Spark session, with a live line on a terminal while it starts.
+    """The Spark session; on a terminal a live line is shown while it starts.
 
-    `open_ended` work may read more than is there now. Work that `sends_functions` decodes or
-    folds records: a server must be able to run this process's Python functions. A command that only
-    `asks` uses the lake's running server.
+    `open_ended` work may read more than is there now. Work that decodes or folds records
+    `sends_functions`: a server must be able to run this process's Python functions. A command that
+    only `asks` uses the lake's running server, if there is one.
 
     Raises:
         SparkUnavailable: there is no session, or it cannot run the functions.
@@ -207,9 +205,9 @@ def expectation_problems(table: Table) -> Sequence[str]:
 
 
 def _run_application(application: typer.Typer, given: Sequence[str], name: str) -> None:
-    """Runs it without Typer's SystemExit(0), which Databricks takes for a failed task.
+    """Runs an application without Typer's SystemExit(0), which Databricks takes for a failed task.
 
-    The command is called itself, as calling the application replaces the exception hook.
+    Its command is called directly, as calling the application replaces the exception hook.
 
     Raises:
         ConfigurationError: wrong usage.
@@ -233,7 +231,7 @@ def _run_application(application: typer.Typer, given: Sequence[str], name: str) 
 
 
 def _find_context(application: typer.Typer, given: Sequence[str], name: str) -> typer.Context:
-    """The context of the command that is named, where Typer's error does not know it."""
+    """The context of the command on the command line, where Typer's error does not have it."""
     command: Any = typer.main.get_command(application)
     context: typer.Context = command.context_class(command, info_name=name)
     for word in given:

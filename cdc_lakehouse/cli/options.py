@@ -92,7 +92,7 @@ HELP = {
 
 @contextmanager
 def reading_once() -> Iterator[None]:
-    """Within, what was loaded with the same options is not read again, though files change."""
+    """Within, a configuration is read once for the same options, even if its files change."""
     before = _LOADED.set({})
     try:
         yield
@@ -100,23 +100,16 @@ def reading_once() -> Iterator[None]:
         _LOADED.reset(before)
 
 
-def load_chosen(chosen: Chosen, checks: Sequence[Check] = ()) -> tuple[Target, list[Table]]:
+def load_chosen(chosen: Chosen, checks: Sequence[Check]) -> tuple[Target, list[Table]]:
     """The target and the tables that were chosen.
 
     Raises:
         ManyConfigurationErrors: all that is wrong in either.
     """
-    loaded = _LOADED.get()
-    if loaded is None:
-        return _load_uncached(chosen, checks)
-    key = repr([*chosen[:3], list(chosen.only), list(chosen.setting)])
-    if key not in loaded:
-        loaded[key] = _load_uncached(chosen, checks)
-    target, tables = loaded[key]
-    return target, list(tables)
-
-
-def _load_uncached(chosen: Chosen, checks: Sequence[Check]) -> tuple[Target, list[Table]]:
+    loaded, key = _LOADED.get(), repr([*chosen[:3], list(chosen.only), list(chosen.setting)])
+    if loaded is not None and key in loaded:
+        target, tables = loaded[key]
+        return target, list(tables)
     errors: list[ConfigurationError] = []
     with _collect_errors(errors):
         target = load_target(chosen.conf, chosen.target, chosen.root, chosen.setting)
@@ -126,6 +119,8 @@ def _load_uncached(chosen: Chosen, checks: Sequence[Check]) -> tuple[Target, lis
             tables = load_tables(chosen.conf, chosen.only, checks, defaults)
     if errors:
         raise ManyConfigurationErrors(errors)
+    if loaded is not None:
+        loaded[key] = target, list(tables)
     return target, tables
 
 
@@ -146,13 +141,18 @@ def with_common_options(
 
     @functools.wraps(function)
     def command(*args: Given.args, **given: Given.kwargs) -> None:
-        common = Chosen._make([given.pop(key) for key in HELP])
-        if common.quiet or common.verbose:
-            set_level(common.quiet, common.verbose)
-        function(common, *args, **given)
+        chosen = Chosen._make([given.pop(key) for key in HELP])
+        if chosen.quiet or chosen.verbose:
+            set_level(chosen.quiet, chosen.verbose)
+        function(chosen, *args, **given)
 
     shown = inspect.signature(function, eval_str=True)
-    parameters = [*list(shown.parameters.values())[1:], *_common_parameters()]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    common = [
+        inspect.Parameter(key, keyword, default=default, annotation=HELP[key])
+        for key, default in Chosen._field_defaults.items()
+    ]
+    parameters = [*list(shown.parameters.values())[1:], *common]
     hints = {parameter.name: parameter.annotation for parameter in parameters}
     vars(command).update(__signature__=shown.replace(parameters=parameters), __annotations__=hints)
     del vars(command)["__wrapped__"]
@@ -170,16 +170,8 @@ def _collect_errors(errors: list[ConfigurationError]) -> Iterator[None]:
         errors.extend(several.errors)
 
 
-def _common_parameters() -> list[inspect.Parameter]:
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return [
-        inspect.Parameter(key, keyword, default=default, annotation=HELP[key])
-        for key, default in Chosen._field_defaults.items()
-    ]
-
-
 def seconds_of(given: str, option: str = "--interval") -> int:
-    """Seconds of an option that is a duration.
+    """The seconds of an option's duration, such as `30s`.
 
     Raises:
         ConfigurationError: it is no duration.

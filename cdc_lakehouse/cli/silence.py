@@ -1,4 +1,4 @@
-"""Warnings about runs that succeed: no input, overwritten files, unchecked lines of YAML."""
+"""Warnings about runs that succeed, so that nothing goes wrong in silence."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,13 +16,13 @@ def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]
     from bronze.loss.missing_input import missing_input
     from gold.status.column_hints import column_hints
 
-    kinds = (missing_input, overwritten_files, column_hints, unknown_names)
-    by_kind = [of(target, tables) for of in kinds]
-    return {t.table: [text for each in by_kind for text in each.get(t.table, ())] for t in tables}
+    checks = (missing_input, overwritten_files, column_hints, unknown_names)
+    by_check = [check(target, tables) for check in checks]
+    return {t.table: [text for each in by_check for text in each.get(t.table, ())] for t in tables}
 
 
 def unknown_names(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
-    """By table, a sentence for each name in a condition that no record of a local lake has had."""
+    """By table a sentence for each name in a condition that no record of a local lake has had."""
     from lakehouse.storage.delta_log import read_table_log
     from silver.decode.expressions.names import find_unknown_names
 
@@ -48,7 +48,7 @@ def without_yaml(target: Target, everything: Sequence[Table]) -> list[str]:
 
 
 def open_checks(conf: Path, tables: Sequence[Table]) -> dict[str, list[str]]:
-    """By table, the lines of its YAML that `init` marked with `# check`, while they are open."""
+    """By table, the lines of its YAML that still have the mark `# check` of `init`."""
     open_lines: dict[str, list[str]] = {}
     for table in tables:
         file = find_yaml(conf / "tables", table.table)
@@ -60,7 +60,7 @@ def open_checks(conf: Path, tables: Sequence[Table]) -> dict[str, list[str]]:
 
 
 def warn_of_open_checks(conf: Path, tables: Sequence[Table]) -> None:
-    """A warning for each table of which a line is open that decides what its rows are."""
+    """Warns of each table of which a line with `# check` decides what its rows are."""
     from cdc_lakehouse.terminal.console import warn
 
     for table, lines in open_checks(conf, tables).items():

@@ -1,4 +1,4 @@
-"""Commands that a warm process answers: it has imported what takes a new process seconds to import.
+"""Commands that a warm process answers, which has already imported what takes seconds to import.
 
 A server of a lake has such a process beside it. It listens on a socket in a folder that this user
 alone can enter. Each command gets a fork of it, with the files, folder and environment of the
@@ -37,12 +37,12 @@ IMPORTED = (
 _POSSIBLE = hasattr(socket, "send_fds")
 _LENGTH_BYTES = 4
 _BY_SIGNAL = 128
+"""The exit code of a process that signal N ended is 128 + N, as in a shell."""
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The exit code of a process that signal N ended is that much more than N, as in a shell."""
 
 
 def ask_warm_process() -> int | None:
-    """The exit code of this process' command line, which a warm process runs; None without one.
+    """The exit code of this process' command line, run by a warm process; None if there is none.
 
     Ctrl-C and the signals that end a process reach the fork that runs the command.
     """
@@ -59,9 +59,9 @@ def ask_warm_process() -> int | None:
 
 @contextmanager
 def warm_process() -> Iterator[bool]:
-    """A warm process beside this one, which has no threads yet; it ends with this one.
+    """A warm process beside this one, which must have no threads yet; it ends with this one.
 
-    Given is False in this process, and True in each fork, which has to run its command line.
+    Yields False in this process, and True in each fork, which then has to run its command line.
     """
     if not _POSSIBLE or not _has_folder():
         yield False

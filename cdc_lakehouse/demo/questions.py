@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -95,23 +95,19 @@ def place_events(target: Target, tables: Sequence[Table]) -> Dropped:
         ConfigurationError: the target is not a local one.
     """
     if target.kind != "local":
-        expected = "a local target: the demo brings its own Spark"
-        raise ConfigurationError(
-            "command line", "--target", target.name, expected, "leave --target out"
-        )
+        expected, action = "a local target: the demo brings its own Spark", "leave --target out"
+        raise ConfigurationError("command line", "--target", target.name, expected, action)
     folder = Path(target.landing, FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
     topics = {feed.topic for table in tables for feed in table.feeds}
-    lines = gzip.decompress(files("cdc_lakehouse.demo").joinpath(EVENTS).read_bytes()).splitlines(
-        True
-    )
-    read = [(line, json.loads(line)) for line in lines]
+    packed = files("cdc_lakehouse.demo").joinpath(EVENTS).read_bytes()
+    read = [(line, json.loads(line)) for line in gzip.decompress(packed).splitlines(True)]
     kept = [(line, record) for line, record in read if None in topics or record["topic"] in topics]
-    late = [line for line, record in kept if _is_late(record)]
-    first = [line for line, record in kept if not _is_late(record)]
-    _write_lines(folder / FIRST, first)
-    _write_lines(folder / LATE, late)
-    return Dropped(folder, len(kept), _count_kinds(record for _, record in kept))
+    _write_lines(folder / FIRST, [line for line, record in kept if not _is_late(record)])
+    _write_lines(folder / LATE, [line for line, record in kept if _is_late(record)])
+    kinds = Counter(_find_kind(record["value"]) for _, record in kept)
+    order = (*OPERATIONS.values(), TOMBSTONES, OTHERS)
+    return Dropped(folder, len(kept), {kind: kinds[kind] for kind in order if kinds[kind]})
 
 
 def copy_configuration(conf: Path) -> Path:
@@ -129,12 +125,6 @@ def _is_late(record: Mapping[str, object]) -> bool:
     return record["topic"] == LATE_TOPIC and str(position) == LATE_AT
 
 
-def _count_kinds(records: Iterable[Mapping[str, object]]) -> dict[str, int]:
-    """How many records there are of each kind; each record is counted once."""
-    tally = Counter(_find_kind(record["value"]) for record in records)
-    return {word: tally[word] for word in (*OPERATIONS.values(), TOMBSTONES, OTHERS) if tally[word]}
-
-
 def _find_kind(value: object) -> str:
     if value is None:
         return TOMBSTONES
@@ -142,7 +132,7 @@ def _find_kind(value: object) -> str:
 
 
 def _write_lines(file: Path, lines: Sequence[bytes]) -> None:
-    """Write a file at once, as a source does; one that is there with that content is left alone."""
+    """Write a file in one step, as a source does; one of the same size is left alone."""
     text = b"".join(lines)
     if text and (not file.exists() or file.stat().st_size != len(text)):
         unfinished = file.with_name(f".{file.name}.{os.getpid()}")

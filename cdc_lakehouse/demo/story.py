@@ -13,6 +13,11 @@ from cdc_lakehouse.terminal.grid import Row, lay_out
 WIDTH = 80
 UNBROKEN = "\N{NO-BREAK SPACE}"
 MOST_TABLES, MOST_RECORDS = 4, 5
+LATE_TEXT = (
+    f"LATE  one change arrived last, in {LATE} after all of {FIRST}.",
+    "      Its version stands where the source wrote it:",
+)
+DELETED_TEXT = ("DELETED  order 2 is gone from gold.orders; gold.orders_history still knows it:",)
 
 if TYPE_CHECKING:
     from silver.audit.explain import Explained
@@ -23,7 +28,8 @@ Status = Mapping[str, object]
 class Story(NamedTuple):
     """What the story is made of.
 
-    `answers` are the rows of the demo's questions by name, `explained` the records of one key.
+    `answers` are the rows of the demo's questions by name, `explained` the records of one key,
+    `options` those with which other commands find the lake.
     """
 
     dropped: Dropped
@@ -40,8 +46,8 @@ def story_lines(story: Story) -> list[str]:
         _render_arrived(story),
         _render_outcome(story),
         _render_explained(story),
-        _render_late(story),
-        _render_deleted(story),
+        _render_answer(story, "history", ("tier", "prefs", "valid_from", "valid_to"), LATE_TEXT),
+        _render_answer(story, "deleted", ("id", "status", "valid_from", "valid_to"), DELETED_TEXT),
         _render_next(story),
     ]
     return [line for part in parts if part for line in ("", *part)]
@@ -52,11 +58,7 @@ def _render_arrived(story: Story) -> list[str]:
     unbroken = ", ".join(kind.replace(" ", UNBROKEN) for kind in kinds)
     indent = " " * len("ARRIVED  ")
     lines = wrap(
-        unbroken,
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_on_hyphens=False,
+        unbroken, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
     )
     return [
         f"ARRIVED  {story.dropped.records} records that Debezium captured from a PostgreSQL shop:",
@@ -78,32 +80,17 @@ def _render_explained(story: Story) -> list[str]:
         [_time_of_day(each.source_time), each.operation, each.outcome, each.because]
         for each in story.explained[:MOST_RECORDS]
     ]
-    name = f"customer {EXPLAINED['id']}"
     return [
-        f"EXPLAINED  every record of {name}, in the source's order:",
+        f"EXPLAINED  every record of customer {EXPLAINED['id']}, in the source's order:",
         *_render_grid(("written", "what", "outcome", "why"), rows),
     ]
 
 
-def _render_late(story: Story) -> list[str]:
-    rows = story.answers.get("history", ())
-    if not rows:
-        return []
-    return [
-        f"LATE  one change arrived last, in {LATE} after all of {FIRST}.",
-        "      Its version stands where the source wrote it:",
-        *_render_grid(("tier", "prefs", "valid_from", "valid_to"), rows),
-    ]
-
-
-def _render_deleted(story: Story) -> list[str]:
-    rows = story.answers.get("deleted", ())
-    if not rows:
-        return []
-    return [
-        "DELETED  order 2 is gone from gold.orders; gold.orders_history still knows it:",
-        *_render_grid(("id", "status", "valid_from", "valid_to"), rows),
-    ]
+def _render_answer(
+    story: Story, question: str, names: Sequence[str], heading: Sequence[str]
+) -> list[str]:
+    rows = story.answers.get(question, ())
+    return [*heading, *_render_grid(names, rows)] if rows else []
 
 
 def _render_next(story: Story) -> list[str]:

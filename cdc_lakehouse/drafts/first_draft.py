@@ -18,7 +18,7 @@ SCHEMA_LINE = "# yaml-language-server: $schema=../table.schema.json"
 
 
 class LandingPlace(NamedTuple):
-    """Where a table's files are to lie: a folder below the landing root, and whether it is sure."""
+    """The folder below the landing root for a table's files; it is sure if they are there now."""
 
     folder: str
     is_sure: bool
@@ -27,7 +27,7 @@ class LandingPlace(NamedTuple):
 class Draft(NamedTuple):
     """A table's YAML: its file, its text, and whether the file was there and is left alone.
 
-    One that was drafted from files has their sample, and where the files are to lie.
+    A draft from files also has their sample, and the folder for them.
     """
 
     file: Path
@@ -38,7 +38,7 @@ class Draft(NamedTuple):
 
     @property
     def check_count(self) -> int:
-        """How many lines want to be checked by a person."""
+        """How many lines a person has to check."""
         return self.text.count("# check")
 
 
@@ -54,9 +54,8 @@ def write_draft(
     if file.exists():
         problem, action = "a file that is there", "remove it first, or choose another name"
         raise ConfigurationError(str(file), "table", problem, "a new table", action)
-    return _write_sample(
-        file, read_sample(files, table, _build_folder_lookup(place_of)), place_of(files[0])
-    )
+    sample = read_sample(files, table, _build_folder_lookup(place_of))
+    return _write_sample(file, sample, place_of(files[0]))
 
 
 def write_drafts(
@@ -64,7 +63,7 @@ def write_drafts(
 ) -> list[Draft]:
     """Write a YAML per table in the files; those that are there are left alone.
 
-    Tables of plain rows that would share a folder get one each, which has to be made.
+    Tables of plain rows that would share a folder get a folder each, which has to be made.
 
     Raises:
         ConfigurationError: the files cannot be used.
@@ -81,7 +80,7 @@ def write_drafts(
 
 
 def _build_folder_lookup(place_of: Callable[[Path], LandingPlace]) -> FolderOf:
-    """The names of the folders below the landing root in which files lie already."""
+    """A function for the name of the landing folder in which a file lies already."""
 
     def folder_of(file: Path) -> str | None:
         place = place_of(file)
@@ -138,18 +137,17 @@ def _list_columns(sample: Sample) -> list[str]:
     possible = possible_columns([*sample.keys, *sample.columns, *sample.guessed])
     notes = CSV_NOTES if sample.file_format == "csv" else {}
     declared = [
-        f"  {to_scalar(n)}: {kind}{notes.get(kind.partition('(')[0], '')}"
-        for n, kind in sample.columns.items()
-        if n in possible
+        f"  {to_scalar(name)}: {kind}{notes.get(kind.partition('(')[0], '')}"
+        for name, kind in sample.columns.items()
+        if name in possible
     ]
-    lines = ["columns:", *declared] if declared else []
-    guessed = {name: kind for name, kind in sample.guessed.items() if name in possible}
-    if guessed:
-        lines += ["  # check: seen, but not declared; declare decimals, dates and times"]
-        lines += [
-            f"  # {to_scalar(n)}: {_render_guess(sample, n, kind)}" for n, kind in guessed.items()
-        ]
-    return lines
+    guessed = [
+        f"  # {to_scalar(name)}: {_render_guess(sample, name, kind)}"
+        for name, kind in sample.guessed.items()
+        if name in possible
+    ]
+    hint = "  # check: seen, but not declared; declare decimals, dates and times"
+    return [*(["columns:", *declared] if declared else []), *([hint, *guessed] if guessed else [])]
 
 
 def possible_columns(names: Iterable[str]) -> set[str]:

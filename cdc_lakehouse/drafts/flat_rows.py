@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from itertools import chain, combinations
 from pathlib import Path
@@ -39,11 +40,9 @@ def day_of_name(name: str) -> str | None:
     """The date in the name of a file or folder, as YYYY-MM-DD."""
     for match in _DATED.finditer(name):
         day = "-".join(match.groups())
-        try:
+        with suppress(ValueError):
             if date.fromisoformat(day).year >= 1970:
                 return day
-        except ValueError:
-            continue
     return None
 
 
@@ -102,8 +101,8 @@ def _sample_changes(opened: SampleFile, columns: dict[str, str]) -> Sample:
     order, deletes = _find_order(rows, columns), _build_delete_condition(rows, operation)
     values = {n: kind for n, kind in columns.items() if n not in (operation, order)} or columns
     keys = find_keys(rows, values, [order] if order else ())
-    if order is not None:
-        columns[order] = _type_of_order(rows, order, columns)
+    if order is not None and columns[order] == "string":
+        columns[order] = type_of_times([str(row[order]) for row in rows]) or "string"
     return Sample("rows", opened.format, None, keys, columns, {}, order, deletes)
 
 
@@ -114,13 +113,6 @@ def _find_order(rows: Sequence[Object], columns: Mapping[str, str]) -> str | Non
         if _ORDER.search(words) and columns[name].startswith(ORDERABLE):
             return name
     return None
-
-
-def _type_of_order(rows: Sequence[Object], name: str, columns: Mapping[str, str]) -> str:
-    """The type of a column that orders changes: texts of dates or times alone are such."""
-    if columns[name] != "string":
-        return columns[name]
-    return type_of_times([str(row[name]) for row in rows]) or "string"
 
 
 def _find_operation(rows: Sequence[Object]) -> str | None:
@@ -134,14 +126,10 @@ def _find_operation(rows: Sequence[Object]) -> str | None:
 
 
 def _build_delete_condition(rows: Sequence[Object], operation: str | None) -> str | None:
-    """A condition for deletes, where the operation's column has one."""
-    if operation is None:
-        return None
-    for row in rows:
-        word = row.get(operation)
-        if isinstance(word, str) and word.lower() in DELETE_WORDS:
-            return f"{operation} = '{word}'"
-    return None
+    """The condition for deletes; None without an operation's column or a delete."""
+    words = (row.get(operation) for row in rows) if operation else ()
+    deletes = (word for word in words if isinstance(word, str) and word.lower() in DELETE_WORDS)
+    return next((f"{operation} = '{word}'" for word in deletes), None)
 
 
 def find_keys(
@@ -149,8 +137,9 @@ def find_keys(
 ) -> list[str]:
     """The columns that probably are the key: with `order` they identify every row.
 
-    None that is null in a row or has no type of keys, if there are others. `id` is tried first,
-    then names such as `sku` and `order_number`, then the first column, then pairs of these.
+    Columns that are null in some row, or have a type that keys do not have, count only if there are
+    no others. `id` is tried first, then names such as `sku` and `order_number`, then the first
+    column, then pairs of these.
     """
     full = list_full(columns, rows)
     possible = [n for n in full if not columns[n].startswith(_NO_KEYS)] or full or list(columns)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pyspark.sql import types as T
 
@@ -115,7 +115,7 @@ def to_identifier(text: str) -> str:
 
 
 class _Part(NamedTuple):
-    """The records of one table: those of a topic, or files without topics that have one shape."""
+    """The records of one table: those of a topic, or of files without topics of the same shape."""
 
     topic: str | None
     files: list[Path]
@@ -192,7 +192,7 @@ def _sample_part(part: _Part) -> Sample:
 def _sample_json(part: _Part) -> Sample:
     """What the JSON records of one table show."""
     changes = [change for record in part.records if (change := _read_change(record))]
-    if any(map(_is_event, changes)):
+    if any("op" in each and ("after" in each or "before" in each) for each in changes):
         return _sample_debezium(part.records, part.topic)
     if not set().union(*changes).isdisjoint(FLATTENED):
         return _sample_flattened(part.records, part.topic)
@@ -200,22 +200,17 @@ def _sample_json(part: _Part) -> Sample:
         return _sample_ydb(changes, part.topic)
     if not changes:
         raise sample_error(part.files[0], "no record of a table", "records with rows")
-    return sample_rows(
-        [SampleFile("json", list(map(_read_change, o.records))) for o in part.opened], part.files
-    )
-
-
-def _is_event(change: Object) -> bool:
-    return "op" in change and not change.keys().isdisjoint(("after", "before"))
+    files = [SampleFile("json", list(map(_read_change, each.records))) for each in part.opened]
+    return sample_rows(files, part.files)
 
 
 def _has_row(record: Object) -> bool:
-    """Whether a record carries a row of a table, or names its key."""
+    """Whether a record carries a row of a table; transactions, heartbeats and messages do not."""
     change = _read_change(record)
     if "op" in change:
         return any(_read_row(change, side) for side in ("after", "before"))
     envelope = {"ts_ms", "status", "event_count", "message", "id", "data_collections"}
-    return bool(set(change) - envelope)
+    return bool(change.keys() - envelope)
 
 
 def _sample_debezium(records: Sequence[Object], topic: str | None) -> Sample:
@@ -224,7 +219,7 @@ def _sample_debezium(records: Sequence[Object], topic: str | None) -> Sample:
     rows = [_read_row(change, "after") for change in changes]
     keys = _read_record_key(events)
     if not keys and not any(map(is_whole, events)):
-        keys = _guess_keys(changes, list(filter(None, rows)))
+        keys = _guess_keys(changes, [*filter(None, rows)])
     return _sample_events(rows, topic, keys, _read_declared(events))
 
 
@@ -238,14 +233,18 @@ def _sample_flattened(records: Sequence[Object], topic: str | None) -> Sample:
 def _sample_events(
     rows: Sequence[Object], topic: str | None, keys: list[str], declared: Mapping[str, str]
 ) -> Sample:
-    """The sample of Debezium's rows: without a schema block only keys and mixtures are declared."""
+    """The sample of Debezium's rows.
+
+    Without a schema block only keys are declared, and columns whose values only a text holds
+    together: undeclared these would be refused.
+    """
     inferred = infer_types(rows)
-    sure = {name: inferred.get(name, "string") for name in [*keys, *_find_mixed_columns(rows)]}
-    columns = dict(declared or sure)
+    mixed = [name for name, seen in see_values(rows).items()
+             if len(seen.kinds) > 1 and isinstance(infer_type(seen), T.StringType)]  # fmt: skip
+    columns = dict(declared or {name: inferred.get(name, "string") for name in [*keys, *mixed]})
     guessed = {name: kind for name, kind in inferred.items() if name not in columns}
-    return Sample(
-        "debezium", "json", topic, keys, columns, guessed, looks=_find_encodings(rows, guessed)
-    )
+    looks = _find_encodings(rows, guessed)
+    return Sample("debezium", "json", topic, keys, columns, guessed, looks=looks)
 
 
 def _read_record_key(records: Iterable[Object]) -> list[str]:
@@ -257,8 +256,7 @@ def _read_record_key(records: Iterable[Object]) -> list[str]:
 def _guess_keys(changes: Sequence[Object], rows: Sequence[Object]) -> list[str]:
     """The keys guessed from changes: never a column that updates change, or that is ever null.
 
-    With a replica identity of the key, deletes carry the key alone: this shows by a column that
-    they leave out, and that has a value in all other rows.
+    If deletes lack a column that has a value in all other rows, they carry the key alone.
     """
     deleted = list(filter(None, _list_rows(changes, "d", "before")))
     full = list_full(next(iter([*rows, *deleted]), {}), rows)
@@ -273,10 +271,10 @@ def _guess_keys(changes: Sequence[Object], rows: Sequence[Object]) -> list[str]:
 
 def _find_changed_columns(changes: Sequence[Object]) -> set[str]:
     """The columns to which some update gives another value."""
-    sides = (_list_rows(changes, "u", side) for side in ("before", "after"))
+    befores, afters = (_list_rows(changes, "u", side) for side in ("before", "after"))
     return {
         name
-        for before, after in zip(*sides, strict=True)
+        for before, after in zip(befores, afters, strict=True)
         for name, value in before.items()
         if value is not None and value != after.get(name)
     }
@@ -323,26 +321,14 @@ def _sample_ydb(changes: Sequence[Object], topic: str | None) -> Sample:
 
 def _find_encodings(rows: Sequence[Object], names: Iterable[str]) -> dict[str, tuple[str, str]]:
     """What the values of some columns seem to encode; columns of plain values are left out."""
-    values = {n: [row[n] for row in rows if row.get(n) is not None] for n in names}
-    encodings = {name: _find_encoding(name, values) for name, values in values.items() if values}
+    encodings: dict[str, tuple[str, str] | None] = {}
+    for name in names:
+        values = [row[name] for row in rows if row.get(name) is not None]
+        if values and all(type(value) is int for value in values):
+            encodings[name] = encoded_numbers(name, min(values), max(values))
+        elif values and all(isinstance(value, str) for value in values):
+            encodings[name] = encoded_texts(min(values), max(values))
     return {name: encoding for name, encoding in encodings.items() if encoding is not None}
-
-
-def _find_encoding(name: str, values: Sequence[Any]) -> tuple[str, str] | None:
-    if all(type(value) is int for value in values):
-        return encoded_numbers(name, min(values), max(values))
-    if all(isinstance(value, str) for value in values):
-        return encoded_texts(min(values), max(values))
-    return None
-
-
-def _find_mixed_columns(rows: Iterable[Object]) -> list[str]:
-    """Columns whose values only a text holds together; undeclared they would be refused."""
-    return [
-        name
-        for name, seen in see_values(rows).items()
-        if len(seen.kinds) > 1 and isinstance(infer_type(seen), T.StringType)
-    ]
 
 
 def _read_declared(records: Iterable[Object]) -> dict[str, str]:

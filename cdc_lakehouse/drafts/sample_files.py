@@ -1,4 +1,4 @@
-"""A sample, and the first records of its files: JSON lines or an array, CSV, Parquet."""
+"""The first records of files: JSON lines or an array, CSV, Parquet; and what a sample has."""
 
 import csv
 import gzip
@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from silver.decode.values.json_values import NumberText
 from silver.decode.wrapped import other_form
 
 MOST_RECORDS = 5_000
-KINDS = "JSON lines, CSV or Parquet"
+KINDS, OTHER_FILE = "JSON lines, CSV or Parquet", "name another file"
 MOST_DIGITS = 4
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 _FRACTION = re.compile(r"-?(0|[1-9]\d{0,12})(\.\d+)?")
@@ -59,7 +59,7 @@ class Sample(NamedTuple):
 
 
 def open_sample(file: Path) -> SampleFile:
-    """Read at most 5,000 records; what is no record is left out.
+    """Reads at most 5,000 records; what is no record is left out.
 
     Raises:
         ConfigurationError: the file cannot be read, or it has no record.
@@ -96,7 +96,7 @@ def _parse_json(value: object) -> object:
 
 
 def sample_error(
-    file: Path, problem: str, expected: str, action: str = "name another file"
+    file: Path, problem: str, expected: str, action: str = OTHER_FILE
 ) -> ConfigurationError:
     """The error to raise about a sample."""
     return ConfigurationError("command line", f"--from {file}", problem, expected, action)
@@ -113,35 +113,28 @@ def _read_records(file: Path, records: Callable[[TextIO], Iterator[_Read]]) -> l
     except OSError as failure:
         raise sample_error(file, failure.strerror or str(failure), "a file") from failure
     except UnicodeDecodeError as failure:
-        action = "make a copy in UTF-8 for the draft, and add source.csv.encoding to the YAML"
-        action = action if ".csv" in file.suffixes else "name another file"
-        raise sample_error(
-            file, "bytes that are no UTF-8", f"{KINDS}, in UTF-8", action
-        ) from failure
+        problem, expected, action = "bytes that are no UTF-8", f"{KINDS}, in UTF-8", OTHER_FILE
+        if ".csv" in file.suffixes:
+            action = "make a copy in UTF-8 for the draft, and add source.csv.encoding to the YAML"
+        raise sample_error(file, problem, expected, action) from failure
 
 
 def _parse_objects(text: TextIO) -> Iterator[Object]:
-    """The JSON objects of the lines, or of one array."""
+    """The JSON objects of the lines, or of one array; what is no JSON is left out."""
     first = next((line for line in text if line.strip()), "")
     is_array = first.lstrip().startswith("[")
-    lines = [first + text.read()] if is_array else itertools.chain([first], text)
-    for value in _parse_values(lines):
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, dict):
-                yield each
+    for line in [first + text.read()] if is_array else itertools.chain([first], text):
+        with suppress(ValueError):
+            value = json.loads(line, parse_float=NumberText)
+            values = value if isinstance(value, list) else [value]
+            yield from (each for each in values if isinstance(each, dict))
 
 
 def _first_text(file: Path) -> str | None:
-    """The known form in which a program wrote the first line; None for any other text."""
+    """The known form that the first line has, such as a log's; None for any other text."""
     [line] = _read_records(file, lambda text: iter([text.readline()]))
     form = other_form(line.encode())
     return None if form is None else form.removeprefix("found ")
-
-
-def _parse_values(texts: Iterable[str]) -> Iterator[object]:
-    for text in texts:
-        with suppress(ValueError):
-            yield json.loads(text, parse_float=NumberText)
 
 
 def _csv_rows(text: TextIO) -> Iterator[Object]:

@@ -125,7 +125,7 @@ def read_tables(url: URL) -> tuple[URL, list[DatabaseTable]]:
 
 
 def name_tables(tables: Sequence[DatabaseTable]) -> dict[str, DatabaseTable]:
-    """The tables by the names that they get here; with their schema where that is needed."""
+    """The tables by the names that they get here; one whose name is taken has its schema's too."""
     named: dict[str, DatabaseTable] = {}
     for table in tables:
         name = to_identifier(table.name)
@@ -233,11 +233,10 @@ def list_preparations(tables: Sequence[DatabaseTable], url: URL) -> list[str]:
 
 def describe_partitioned(tables: Mapping[str, DatabaseTable]) -> list[str]:
     """A sentence for each partitioned table, whose partitions get no YAML of their own."""
+    counts = {name: len(table.partitions) for name, table in tables.items() if table.partitions}
     return [
-        f"{name} is a partitioned table: its {render_count(len(table.partitions), 'partition')} are"
-        " read as one table"
-        for name, table in tables.items()
-        if table.partitions
+        f"{name} is a partitioned table: its {render_count(n, 'partition')} are read as one table"
+        for name, n in counts.items()
     ]
 
 
@@ -252,22 +251,13 @@ def to_spark_type(kind: "types.TypeEngine[Any]") -> str:
     if isinstance(kind, mysql.BIT | postgresql.BIT):
         return "boolean" if kind.length in (None, 1) else "binary"
     if isinstance(kind, types.Numeric) and not isinstance(kind, types.Float):
-        return _decimal_type(kind)
+        # Debezium has decimals without a limit as text: they may exceed every type.
+        limited = kind.precision is not None and kind.precision <= MOST_DIGITS
+        return f"decimal({kind.precision},{kind.scale or 0})" if limited else "string"
     if getattr(kind, "timezone", False) and isinstance(kind, types.DateTime):
         return "timestamp"
-    return _to_simple_type(kind)
-
-
-def _to_simple_type(kind: "types.TypeEngine[Any]") -> str:
     spark = next((spark for sources, spark in _KINDS if isinstance(kind, sources)), "string")
     return _UNSIGNED.get(spark, spark) if getattr(kind, "unsigned", False) else spark
-
-
-def _decimal_type(kind: "types.Numeric[Any]") -> str:
-    """A decimal of any size is text in Debezium's records, as it may exceed every type."""
-    if kind.precision is None or kind.precision > MOST_DIGITS:
-        return "string"
-    return f"decimal({kind.precision},{kind.scale or 0})"
 
 
 def _read_partitions(engine: Engine) -> dict[tuple[str, str], list[tuple[str, str]]]:

@@ -1,4 +1,4 @@
-"""One batch of a flow: judged, folded into rows of the state, and published by a MERGE."""
+"""One batch of a flow: its rows are judged, folded into the state, and published by a MERGE."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -124,7 +124,7 @@ class FlowTarget:
         return FlowBatch(self, source, sequence)
 
     def _refuse_foreign(self) -> None:
-        """Raises where the target is not this function's, or has its state in the other place."""
+        """Raises if no flow wrote the target's rows, or its state is in the other place."""
         target = self.target
         if not target.exists:
             return
@@ -151,7 +151,7 @@ class FlowTarget:
 
 
 class FlowBatch:
-    """The rows of a source with what the fold takes of them.
+    """A batch of a source's rows, and what the fold needs of them.
 
     Attributes:
         judged: one row per row of the source: the target's columns, `_operation`, `_order`,
@@ -197,7 +197,10 @@ class FlowBatch:
 
     @cached_property
     def row_counts(self) -> Mapping[str, int]:
-        """Counts changes, truncates and rejected rows; the state records a newer truncate."""
+        """How many changes, truncates and rejected rows there are.
+
+        The first look also has the state record the newest truncate.
+        """
         sound, cuts = F.col("_reason").isNull(), F.col("_reason").isNull() & _is_operation(TRUNCATE)
         counted = self.judged.agg(
             F.count_if(sound & ~_is_operation(TRUNCATE)).alias("changes"),
@@ -231,22 +234,18 @@ class FlowBatch:
             .when(~has_key & ~_is_operation(TRUNCATE), "NULL_KEY")
             .when(sections.isNull(), "NULL_SEQUENCE")
         )
+        lacks_some = _is_operation(UPSERT) & (F.size("_absent") > 0)
         judged = prepared.withColumns(
             {
-                "_absent": F.when(
-                    _is_operation(UPSERT) & (F.size("_absent") > 0), F.col("_absent")
-                ),
+                "_absent": F.when(lacks_some, F.col("_absent")),
                 "_order": F.unhex(F.concat(sections, F.lit("00"), arrival)),
                 "_source_time": F.current_timestamp(),
                 "_reason": reason,
             }
         )
         rejected = F.when(F.col("_reason").isNotNull(), F.col("_row"))
-        added = {
-            "_row": rejected,
-            "_digest": hash_change([*definition.keys, *self._values]),
-        }
-        return judged.withColumns(added).drop("_value", "_fits")
+        digest = hash_change([*definition.keys, *self._values])
+        return judged.withColumns({"_row": rejected, "_digest": digest}).drop("_value", "_fits")
 
 
 def _build_operation(definition: Definition, source: DataFrame) -> Column:
@@ -278,7 +277,7 @@ def _cast_column(field: T.StructField, given: T.DataType | None) -> Column:
 
 @contextmanager
 def _keep_computed(rows: DataFrame) -> Iterator[None]:
-    """Has Spark compute rows once, where it can keep them (serverless Spark cannot)."""
+    """Within, Spark keeps computed rows, where it can (serverless Spark cannot)."""
     try:
         rows.persist()
     except PySparkException:

@@ -52,13 +52,9 @@ def decode_debezium(
     """
     named = _as_bronze(df)
     declared = {name: {"type": kind} for name, kind in (columns or {}).items()}
+    source = {"path": "records", "format": "debezium"}
     table = Table.model_validate(
-        {
-            "table": "records",
-            "source": {"path": "records", "format": "debezium"},
-            "keys": [*keys],
-            "columns": declared,
-        }
+        {"table": "records", "source": source, "keys": [*keys], "columns": declared}
     )
     decoded = decode_alone(named, table, ())
     changes = decoded.where("_reason IS NOT NULL OR _operation <> 'none'")
@@ -78,18 +74,14 @@ def _as_bronze(df: DataFrame) -> DataFrame:
         text = "decode_debezium takes Kafka's columns or one column of text, of a batch."
         raise AutoCdcError("AUTOCDC_DEBEZIUM_INPUT", text)
     given = {**_KAFKA, "_raw": value}
-    raw = df.select(
-        *[
-            (column(given[c.name]) if given.get(c.name) in df.columns else F.lit(None))
-            .cast(c.type)
-            .alias(c.name)
-            for c in COLUMNS
-        ]
+    there = {name: column(of) for name, of in given.items() if of in df.columns}
+    raw = df.select(*[there.get(c.name, F.lit(None)).cast(c.type).alias(c.name) for c in COLUMNS])
+    return raw.withColumns(
+        {
+            "_arrival": F.format_string("%032X", F.monotonically_increasing_id()),
+            "_arrived_at": F.current_timestamp(),
+            "_batch": F.lit(1).cast("bigint"),
+            "_feed": F.lit("records"),
+            "_line": F.lit(0).cast("bigint"),
+        }
     )
-    arrival = F.format_string("%032X", F.monotonically_increasing_id())
-    arrived = {
-        "_arrival": arrival,
-        "_arrived_at": F.current_timestamp(),
-        "_batch": F.lit(1).cast("bigint"),
-    }
-    return raw.withColumns({**arrived, "_feed": F.lit("records"), "_line": F.lit(0).cast("bigint")})

@@ -28,11 +28,11 @@ _NOTE = "auto_cdc "
 
 
 def publish_batch(into: "FlowTarget", sequence: T.DataType, newest: int) -> None:
-    """Merges the newest batch of the state into the target, and others not yet published.
+    """Merges the batches of the state that are not yet published into the target.
 
-    `newest` is the highest batch number that rows of the state have: a batch that wrote none has
-    its number taken by the next one. A commit that writes rows of the target notes that number.
-    Where none of the newest commits notes one, all rows of the target are compared with the state.
+    `newest` is the highest batch number of the state's rows; a batch without rows leaves its number
+    to the next one. Commits to the target note this number. Where none of the target's newest
+    commits has a note, all its rows are compared with the state.
     """
     state, target = into.state, into.target
     bounds = (START, END) if into.definition.keeps_history else ()
@@ -57,10 +57,9 @@ def publish_batch(into: "FlowTarget", sequence: T.DataType, newest: int) -> None
             written = state.select_counting(written)
         shown = [column(field.name) for field in fields]
         rows = written.select(*shown, F.col("_deleted").alias("_remove"))
+    text = _target_sql(into, [field.name for field in fields], compared)
     with note_commits(into.spark, f"{_NOTE}{newest}"):
-        execute_with_rows(
-            into.spark, _target_sql(into, [f.name for f in fields], compared), rows
-        ).collect()
+        execute_with_rows(into.spark, text, rows).collect()
 
 
 def _build_touched(into: "FlowTarget", since: int, sequence: T.DataType) -> DataFrame:
@@ -80,7 +79,7 @@ def _read_published(target: FlowTable) -> list[int]:
 
 
 def _build_wanted(into: "FlowTarget", held: DataFrame, sequence: T.DataType) -> DataFrame:
-    """The rows that the state shows, as the target has them; `held` are those of some keys."""
+    """The target's rows by the state; `held` are all rows of the state, or all of some keys."""
     shown = [column(field.name) for field in into.state.fields]
     counting = into.state.select_counting(held)
     if not into.definition.keeps_history:

@@ -38,7 +38,7 @@ _TAKEN = "another call has written the batch"
 
 
 class FlowState:
-    """The rows of `TARGET_auto_cdc` or of the target, looked up when they are first asked for."""
+    """The state in `TARGET_auto_cdc` or in the target; it is read when it is first needed."""
 
     def __init__(
         self, table: FlowTable, definition: Definition, retention: int | None = None
@@ -194,7 +194,7 @@ class FlowState:
     def read_stored(
         self, changes: DataFrame, few: bool, parted: DataFrame | None = None
     ) -> DataFrame:
-        """The rows that the fold needs: of the changes' keys; of a history from the first on.
+        """The rows of the changes' keys; of a history, those that end after the first change.
 
         `few` says that every task can hold the changes' keys; `parted` are rows to be folded also.
         """
@@ -214,7 +214,7 @@ class FlowState:
         return rows.where(needed).drop("__first")
 
     def remove_outdated(self, newest: int) -> None:
-        """Removes the rows that count no more; those of the newest batch keep its number known."""
+        """Removes rows that count no more, except the newest batch's, which keep its number."""
         if newest % PACKED_EVERY:
             return
         if self.in_target:
@@ -225,9 +225,9 @@ class FlowState:
     def write_batch(self, written: Observed, number: int) -> Counts:
         """Adds the folded rows of a batch, or puts them in place of the target's.
 
-        The MERGE fails where another call writes while it runs. A call that has written a batch of
-        this number meanwhile shows by its rows: the MERGE into `TARGET_auto_cdc` matches them and
-        adds none; that into the target fails where it meets one.
+        The MERGE fails if another call writes while it runs. If another call has already written a
+        batch of this number, the MERGE into `TARGET_auto_cdc` matches its rows and adds none, and
+        the MERGE into the target fails at the first of them.
 
         Returns:
             What the fold counted.

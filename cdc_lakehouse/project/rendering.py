@@ -1,7 +1,8 @@
 """The files of a project, rendered from `template/`.
 
 The folder is a template of Databricks' CLI: files that end in `.tmpl` are Go templates, all others
-are copied. Here their few kinds of actions are translated for Jinja: one source serves both.
+are copied. The few kinds of actions in them are translated for Jinja, so that one source serves
+both.
 """
 
 import re
@@ -47,13 +48,14 @@ def render_project(answers: ProjectAnswers) -> dict[str, str]:
     """Every file of a project, by its path below the project's folder."""
     given = answers._asdict()
     skipped: list[str] = []
-    _render_text(_read_text(TEMPLATE / f"{PREAMBLE}{SUFFIX}"), given, skipped.append)
+    preamble = TEMPLATE / f"{PREAMBLE}{SUFFIX}"
+    _render_text(preamble.read_text(encoding="utf-8"), given, skipped.append)
     texts = {"conf/table.schema.json": table_schema()}
     for file in sorted(file for file in TEMPLATE.rglob("*") if file.is_file()):
         path = file.relative_to(TEMPLATE).as_posix()
         name = path.removesuffix(SUFFIX)
         if "__pycache__" not in path and not any(fnmatch(name, each) for each in skipped):
-            text = _read_text(file)
+            text = file.read_text(encoding="utf-8")
             texts[name] = _render_text(text, given, skipped.append) if name != path else text
     return texts
 
@@ -63,10 +65,6 @@ def is_example(path: str) -> bool:
     return any(fnmatch(path, pattern) for pattern in EXAMPLE)
 
 
-def _read_text(file: Path) -> str:
-    return file.read_text(encoding="utf-8")
-
-
 def _render_text(text: str, given: Mapping[str, str], skip: Callable[[str], None]) -> str:
     def skipping(pattern: str) -> str:
         skip(pattern)
@@ -74,10 +72,8 @@ def _render_text(text: str, given: Mapping[str, str], skip: Callable[[str], None
 
     from jinja2 import Environment, StrictUndefined
 
-    environment = Environment(
-        undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
-    )
-    return environment.from_string(_ACTION.sub(_translate, text)).render(given, skip=skipping)
+    jinja = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
+    return jinja.from_string(_ACTION.sub(_translate, text)).render(given, skip=skipping)
 
 
 def _translate(action: re.Match[str]) -> str:

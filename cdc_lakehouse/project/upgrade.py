@@ -73,13 +73,10 @@ def find_changes(folder: Path, base: Mapping[str, str], new: Mapping[str, str]) 
 
     The example's files are the user's from the first day: an upgrade leaves them alone.
     """
-    changes: list[FileChange] = []
-    for path in sorted(path for path in {*base, *new} if not is_example(path)):
-        file = folder / path
-        mine = file.read_text(encoding="utf-8") if file.is_file() else None
-        change = _find_change(path, mine, base.get(path), new.get(path))
-        changes += [change] if change else []
-    return changes
+    paths = sorted(path for path in {*base, *new} if not is_example(path))
+    mine = {path: (folder / path).read_text("utf-8") for path in paths if (folder / path).is_file()}
+    changes = (_find_change(path, mine.get(path), base.get(path), new.get(path)) for path in paths)
+    return [change for change in changes if change is not None]
 
 
 def apply_change(folder: Path, change: FileChange) -> None:
@@ -95,12 +92,13 @@ def apply_change(folder: Path, change: FileChange) -> None:
 def _find_change(
     path: str, mine: str | None, base: str | None, new: str | None
 ) -> FileChange | None:
+    """The change of a file from its text now, the generated text of before, and the new one."""
     if new in (base, mine):
         return None
+    if new is None and mine != base:
+        return FileChange(path, "kept", mine, mine)
     if new is None:
-        return FileChange(
-            path, "removed" if mine == base else "kept", mine, mine if mine != base else None
-        )
+        return FileChange(path, "removed", mine, None)
     if mine is None:
         return FileChange(path, "added", None, new) if base is None else None
     if mine == base:

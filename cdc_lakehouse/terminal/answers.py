@@ -56,7 +56,7 @@ def row_texts(frame: DataFrame) -> Iterator[list[str | None]]:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """The names, numbered where one would repeat an earlier one in any case of letters."""
+    """The names; one that repeats an earlier one, in upper or lower case, gets a number."""
     unique: dict[str, str] = {}
     for name in names:
         candidates = (name if count == 1 else f"{name}_{count}" for count in itertools.count(1))

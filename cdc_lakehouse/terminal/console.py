@@ -1,4 +1,4 @@
-"""How the command line looks: progress and warnings on stderr, lines and tables on stdout."""
+"""What commands print: progress, warnings and errors on stderr, lines and tables on stdout."""
 
 import itertools
 import json
@@ -53,22 +53,20 @@ def get_width() -> int | None:
 
 
 class LiveStep(NamedTuple):
-    """What is being done, and since when: as text, and as the line of a terminal."""
+    """The current step and its seconds, as text and as a live line of a terminal."""
 
     began: float
 
     def __str__(self) -> str:
-        """The step with its whole seconds."""
         return f"{current_step() or ''} ({time.monotonic() - self.began:.0f} s)"
 
     def __rich__(self) -> Text:
-        """The same, as it is when the terminal's line is drawn."""
         return Text(str(self))
 
 
 @contextmanager
 def show_progress(title: str) -> Iterator[Progress]:
-    """Shows the present step and its seconds: a live line, elsewhere a line every few seconds.
+    """Shows the current step and its seconds: a live line, elsewhere a line every few seconds.
 
     Yields a function that takes the text of the step. With `--quiet` nothing is printed.
     """
@@ -106,7 +104,7 @@ def wait_for_first(title: str, rows: Iterable[Item]) -> Iterator[Item]:
 
 
 def current_step() -> str | None:
-    """The step that is being done, or that an interrupt broke off; None between two steps."""
+    """The current step, or the one that an interrupt broke off; None between two steps."""
     return _doing[-1] if _doing else None
 
 
@@ -195,16 +193,14 @@ def _fill_lines(text: str, room: int, indent: str) -> list[str]:
 
 
 def add_colours(text: str, to_stderr: bool = False) -> str:
-    """The text with its verdicts in colours, where it goes to a terminal and NO_COLOR is not set.
+    """The text with its verdicts in colours, if it goes to a terminal and NO_COLOR is not set.
 
-    Red says that something failed, yellow that it wants looking at, green that it is well.
+    Red: something failed; yellow: somebody should look at it; green: it is well.
     """
     stream = sys.stderr if to_stderr else sys.stdout
     if os.environ.get("NO_COLOR") or not stream.isatty():
         return text
-    return _VERDICT.sub(
-        lambda match: f"\x1b[{_CODES[match.lastgroup or '']}m{match[0]}\x1b[0m", text
-    )
+    return _VERDICT.sub(lambda word: f"\x1b[{_CODES[word.lastgroup or '']}m{word[0]}\x1b[0m", text)
 
 
 def entry_line(entry: "Entry") -> str:
@@ -216,10 +212,7 @@ def entry_line(entry: "Entry") -> str:
 
 
 def show_grid(
-    columns: Sequence[str],
-    rows: Iterable[Row],
-    rest: str = "",
-    shown: Callable[[str], str] = str,
+    columns: Sequence[str], rows: Iterable[Row], rest: str = "", shown: Callable[[str], str] = str
 ) -> None:
     """Prints rows under their columns; as blocks where the terminal is too narrow.
 
@@ -228,11 +221,11 @@ def show_grid(
     shown.
     """
     room = get_width()
-    if room is None:
-        lines = lay_out(columns, list(rows), None)
-    else:
-        some = [row for row, _ in zip(rows, range(TALLEST), strict=False)]
-        lines = _shorten_grid(lay_out(columns, some, room), room, rest)
+    some = list(itertools.islice(rows, None if room is None else TALLEST))
+    lines = lay_out(columns, some, room)
+    if room is not None and len(lines) >= TALLEST:
+        more = f"… there is more{': ' if rest else ''}{rest}"
+        lines[TALLEST - 2 :] = [cut_to_width(more, room)]
     for line in lines:
         print(shown(line))
 
@@ -261,15 +254,8 @@ def show_records(records: Sequence[Mapping[str, object]], as_json: bool) -> None
         for record in records:
             print(json.dumps(record, default=str, ensure_ascii=False))
     elif records:
-        rows = [[_to_text(value) for value in record.values()] for record in records]
-        show_grid(list(records[0]), rows, "--format json shows all", add_colours)
-
-
-def _shorten_grid(lines: list[str], room: int, rest: str) -> list[str]:
-    if len(lines) < TALLEST:
-        return lines
-    more = f"… there is more{': ' if rest else ''}{rest}"
-    return [*lines[: TALLEST - 2], cut_to_width(more, room)]
+        texts = ([None if v in (None, "") else str(v) for v in r.values()] for r in records)
+        show_grid(list(records[0]), texts, "--format json shows all", add_colours)
 
 
 @contextmanager
@@ -288,7 +274,3 @@ def _show_heartbeat(step: LiveStep) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-
-
-def _to_text(value: object) -> str | None:
-    return None if value in (None, "") else str(value)

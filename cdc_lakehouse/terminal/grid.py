@@ -36,11 +36,11 @@ def lay_out(columns: Sequence[str], rows: Sequence[Row], width: int | None) -> l
     second's fractions, and columns in WRAPPED go on in the lines below. Control characters are
     replaced, so that a value cannot move the cursor or break a line.
     """
-    names = [_replace_controls(name) for name in columns]
-    texts = [["" if v is None else _replace_controls(v) or '""' for v in row] for row in rows]
-    texts = texts if width is None else _without_zeros(texts)
-    if not names:
+    if not columns:
         return []
+    names = [name.translate(_CONTROL) for name in columns]
+    texts = [["" if v is None else v.translate(_CONTROL) or '""' for v in row] for row in rows]
+    texts = texts if width is None else _without_zeros(texts)
     sizes = _find_widths(names, texts, width)
     if sizes is None:
         return _render_blocks(names, texts, width or 80)
@@ -55,16 +55,12 @@ def cut_to_width(text: str, width: int) -> str:
 
 
 def _without_zeros(texts: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The rows; of a column all of whose times end in six zeros, without these."""
+    """The rows, without the six zeros at the end of times where a column has them in all times."""
     columns = [list(column) for column in zip(*texts, strict=True)]
     for column in columns:
         if all(_ZEROS.search(text) for text in column if text):
             column[:] = [_ZEROS.sub(r"\1", text) for text in column]
     return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _replace_controls(text: str) -> str:
-    return text.translate(_CONTROL)
 
 
 def _find_widths(
@@ -87,7 +83,7 @@ def _find_widths(
 
 
 def _is_rigid(values: Sequence[str]) -> bool:
-    """Whether shortening would change what a value says: all are numbers or times."""
+    """Whether all values are numbers or times, of which a part would mean something else."""
     given = [value for value in values if value]
     return all(_NUMBER.fullmatch(v) or _TIME.fullmatch(v) for v in given) and bool(given)
 
@@ -101,11 +97,7 @@ def _render_grid(
     ]
 
     def line(row: Sequence[str]) -> str:
-        cells = [
-            _pad_cell(text, size, to_right)
-            for text, size, to_right in zip(row, sizes, right, strict=True)
-        ]
-        return (" " * GAP).join(cells).rstrip()
+        return (" " * GAP).join(map(_pad_cell, row, sizes, right)).rstrip()
 
     head = [line(names), (" " * GAP).join("─" * size for size in sizes)]
     return [*head, *(line(part) for row in texts for part in _wrap_row(names, row, sizes))]

@@ -8,7 +8,6 @@ import typer
 from cdc_lakehouse.cli.front import check_lake, command, load_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.loading import select_tables
-from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from lakehouse.words import render_count
@@ -30,7 +29,9 @@ def export(chosen: Chosen, table: Name, dest: Destination, format: Written = "de
     Pending changes are included. Delta and Parquet files need no special reader.
     """
     target, tables = load_conf(chosen._replace(only=()))
-    one = _of_view(tables, table)
+    histories = {f"{t.table}{_HISTORY}" for t in tables if t.stored_as_scd_type == 2}
+    name = table.removesuffix(_HISTORY) if table in histories else table
+    (one,) = select_tables(tables, [name])
     folder = _empty_folder(target, dest)
     check_lake(target)
     spark = start_spark(target, [one])
@@ -39,7 +40,7 @@ def export(chosen: Chosen, table: Name, dest: Destination, format: Written = "de
 
 
 def write_view(spark: "SparkSession", target: Target, view: str, to: tuple[str, Kind]) -> int:
-    """Writes a view of gold to a folder in a format; how many rows that were.
+    """Writes a view of gold to a folder in a format; returns the number of rows.
 
     Raises:
         ConfigurationError: gold has no such view yet.
@@ -67,7 +68,7 @@ def write_view(spark: "SparkSession", target: Target, view: str, to: tuple[str, 
 
 
 def _as_text(rows: "DataFrame") -> "DataFrame":
-    """The rows with nested values and bytes as JSON has them, as CSV has no form for these."""
+    """The rows with nested values and bytes as JSON has them: CSV has no form of its own."""
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
 
@@ -85,19 +86,8 @@ def _as_text(rows: "DataFrame") -> "DataFrame":
     return rows.withColumns(texts) if texts else rows
 
 
-def _of_view(tables: list[Table], view: str) -> Table:
-    """The table that a view of gold belongs to.
-
-    Raises:
-        ConfigurationError: no table has the view.
-    """
-    with_history = {f"{t.table}{_HISTORY}" for t in tables if t.stored_as_scd_type == 2}
-    name = view.removesuffix(_HISTORY) if view in with_history else view
-    return select_tables(tables, [name])[0]
-
-
 def _empty_folder(target: Target, dest: str) -> str:
-    """The folder as Spark takes it; a local one is looked at.
+    """The folder as Spark takes it; only a local one is checked, and removed if it is empty.
 
     Raises:
         ConfigurationError: it is not empty, or a file.

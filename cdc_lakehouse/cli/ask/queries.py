@@ -115,7 +115,7 @@ def status(
 
 
 def asked_quickly(target: Target, answer: Callable[["QuickLake"], object]) -> bool:
-    """Answers without Spark from the lake's files; False, and no print, if that cannot be."""
+    """Answers from the lake's files without Spark; False, and nothing printed, if it cannot."""
     from gold.status.quick import quick_lake
     from lakehouse.quick.lake import NotQuick
 
@@ -127,7 +127,7 @@ def asked_quickly(target: Target, answer: Callable[["QuickLake"], object]) -> bo
 
 
 def print_quickly(target: Target, tables: list[Table], query: str, shown: str) -> bool:
-    """Answers a query without Spark; False, and nothing printed, if that cannot be."""
+    """Answers a query without Spark; False, and nothing printed, if it cannot."""
     from cdc_lakehouse.terminal.console import show_grid
     from gold.views.quick import answer_query
     from lakehouse.quick import texts
@@ -164,7 +164,7 @@ def print_answer(
     as_of: str | None = None,
     views: Sequence[str] = (),
 ) -> None:
-    """The answer to a query over `bronze.T`, `silver.T` and `gold.T` on stdout.
+    """Prints the answer to a query over `bronze.T`, `silver.T` and `gold.T`.
 
     `shown` is `table`, `json`, `csv`, or `pages`: a table that is paged where it is long. `views`
     are names to suggest for a misspelt table.
@@ -222,13 +222,13 @@ def show_status(pipeline: "PipelineStatus", as_json: bool, wide: bool) -> None:
     if as_json:
         show_records(pipeline.records, as_json=True)
         return
-    ordered = worst_first(pipeline.records)
     to_row = to_wide_row if wide else to_narrow_row
-    show_records([to_row(record) for record in ordered], as_json=False)
+    show_records([to_row(record) for record in worst_first(pipeline.records)], as_json=False)
     lines = list_lines(pipeline)
     _print_troubles([(table, text) for table, text, _ in lines if table])
-    for text in (text for table, text, _ in lines if not table):
-        print("\n".join(wrap_line(text)))
+    for table, text, _ in lines:
+        if not table:
+            print("\n".join(wrap_line(text)))
 
 
 def _print_troubles(troubles: Sequence[tuple[str, str]]) -> None:
@@ -313,7 +313,10 @@ def to_utc(text: str, option: str = "--as-of") -> str:
 def _refuse_commands(spark: "SparkSession", query: str) -> None:
     """Refuses statements that change anything.
 
-    A classic session's parser knows the kind of a statement. On Spark Connect its first words do.
+    A classic session's parser says what a statement does. On Spark Connect its words have to.
+
+    Raises:
+        QueryRefused: the query changes something.
     """
     session = getattr(spark, "_jsparkSession", None)
     if session is None:
@@ -353,8 +356,7 @@ def _render_refusal(message: str, views: Sequence[str]) -> str:
     if name is None:
         return message
     written = name[1].replace("`", "")
-    meant = find_nearest(written, views)
-    action = 'see `lakehouse sql "SHOW TABLES IN gold"`'
+    meant, action = find_nearest(written, views), 'see `lakehouse sql "SHOW TABLES IN gold"`'
     action = f"did you mean {meant}? Else {action}" if meant else action
     return f"the query\n  found:    {written}\n  expected: a table\n  do:       {action}"
 

@@ -17,8 +17,6 @@ Output = Annotated[
     Path | None,
     typer.Option(help="The file to write. In a local lake: DIR/lake/_report/report.html."),
 ]
-
-
 Docs = Annotated[
     Path | None, typer.Option(help="Folder of the Data Docs to link; default lake/_docs.")
 ]
@@ -43,21 +41,17 @@ def report(chosen: Chosen, output: Output = None, docs: Docs = None) -> None:
     with show_progress("report") as tell:
         tell(f"asking about {render_count(len(tables), 'table')}")
         pipeline = ask_status(Lake(spark, target), tables, everything)
-        write_report(spark, target, tables, file, pipeline, docs or docs_of(target))
+        docs = docs or (None if target.catalog else Path(target.lake, "_docs"))
+        write_report(spark, target, tables, file, pipeline, docs)
     print(f"report of {render_count(len(tables), 'table')} in {file}")
 
 
-def docs_of(target: Target) -> Path | None:
-    """The default folder of `quality`'s Data Docs; None in a catalog."""
-    return None if target.catalog else Path(target.lake, "_docs")
-
-
 def find_report_file(target: Target, output: Path | None = None) -> Path:
-    """The file of the report.
+    """The absolute path of the report: `output`, or the lake's own.
 
     Raises:
-        ConfigurationError: no file was given, and the target keeps its tables in a catalog; or
-            a folder was given.
+        ConfigurationError: no file is given, and the lake is in a catalog or an object store; or
+            `output` is a folder.
     """
     if output is None and (target.catalog or "://" in target.lake):
         expected = "a file, such as /Volumes/catalog/gold/reports/report.html"

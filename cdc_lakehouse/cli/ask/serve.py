@@ -69,9 +69,8 @@ def serve(
         sys.exit()
     if running is None:
         running = _start_process(target, chosen, ["--idle", idle, "--port", str(port)])
-        print(
-            f"it ends once idle for {render_duration(longest)}, or by serve --stop", file=sys.stderr
-        )
+        ending = f"it ends once idle for {render_duration(longest)}, or by serve --stop"
+        print(ending, file=sys.stderr)
     print(running.url)
 
 
@@ -83,10 +82,9 @@ def _check_kind(target: Target) -> None:
     """
     if target.kind == "local" and "://" not in target.lake:
         return
+    expected = "local, with its lake on this machine"
     action = "ask there; `lakehouse sql` and the others do so by themselves"
-    raise ConfigurationError(
-        f"target {target.name}", "kind", target.kind, "local, with its lake on this machine", action
-    )
+    raise ConfigurationError(f"target {target.name}", "kind", target.kind, expected, action)
 
 
 def _start_process(target: Target, chosen: Chosen, options: list[str]) -> Server:
@@ -105,11 +103,7 @@ def _start_process(target: Target, chosen: Chosen, options: list[str]) -> Server
     log.parent.mkdir(parents=True, exist_ok=True)
     with show_progress("starting a server"), log.open("wb") as output:
         process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
         until = time.monotonic() + LONGEST_START
         while process.poll() is None and time.monotonic() < until:
@@ -149,20 +143,20 @@ def _be_server(target: Target, port: int, longest: int) -> None:
     spark, server = start_server(target, port)
     catalog = ServedCatalog(spark, target)
     try:
-        server, use = _brought_up_to_date(target, catalog, server), LastUse(spark)
+        server, use = _refresh_catalog(target, catalog, server), LastUse(spark)
         while not stop.is_set() and use.idle_seconds() <= longest:
             stop.wait(GLANCE_SECONDS)
             if not is_own(target, server):
                 break
-            server = _brought_up_to_date(target, catalog, server)
+            server = _refresh_catalog(target, catalog, server)
     finally:
         remove_server(target, server)
         if not java_has_ended():
             spark.stop()
 
 
-def _brought_up_to_date(target: Target, catalog: "ServedCatalog", server: Server) -> Server:
-    """Refreshes the catalog if views have changed; the server as its file then records it."""
+def _refresh_catalog(target: Target, catalog: "ServedCatalog", server: Server) -> Server:
+    """Refreshes the catalog if views have changed; returns the server as its file records it."""
     from gold.views.catalog import digest_of_views
 
     shown = digest_of_views(target)
@@ -179,7 +173,7 @@ def _brought_up_to_date(target: Target, catalog: "ServedCatalog", server: Server
 
 
 class LastUse:
-    """When a client last had the server do anything; Java is asked every few seconds."""
+    """When a client last used the server; Java is asked every few seconds."""
 
     def __init__(self, spark: "SparkSession") -> None:
         """Begin with now."""

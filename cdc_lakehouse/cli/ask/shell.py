@@ -43,7 +43,7 @@ Read = Callable[[str], str]
 
 
 class Asking(NamedTuple):
-    """What every answer needs: the session, where the lake lies, its tables, all tables."""
+    """What every answer needs: the session, the target, the chosen tables, all configured ones."""
 
     spark: "SparkSession"
     target: Target
@@ -99,7 +99,7 @@ def read_statements(read: Read) -> Iterator[str]:
 
 
 def split_queries(text: str) -> tuple[list[str], str]:
-    """The queries of a text that a `;` outside of quotes and comments ends, and what follows."""
+    """The queries that end with a `;` outside of quotes and comments, and the rest of the text."""
     whole, begin = list[str](), 0
     for part in _PART.finditer(text):
         if part[0] in _OPENS:
@@ -111,7 +111,7 @@ def split_queries(text: str) -> tuple[list[str], str]:
 
 
 def _answer_statement(given: Asking, statement: str) -> bool:
-    """Prints the answer to a query or command, or why there is none; whether there is one."""
+    """Prints the answer to a query or command, or the error; returns whether it succeeded."""
     from cdc_lakehouse.terminal.console import show_error
 
     try:
@@ -155,7 +155,7 @@ def _run_command(given: Asking, statement: str) -> None:
 
 
 def list_tables(given: Asking) -> list[tuple[str, str]]:
-    """Layer and name of every table and view; gold first, without what the layers keep inside."""
+    """Layer and name of every table and view; gold first, without the layers' internal tables."""
     from lakehouse.storage.views import load_views
 
     tables = list[tuple[str, str]]()
@@ -168,7 +168,7 @@ def list_tables(given: Asking) -> list[tuple[str, str]]:
 
 
 def list_columns(given: Asking, name: str) -> list[str]:
-    """The columns of `LAYER.TABLE`; none of what is not there."""
+    """The columns of `LAYER.TABLE`; none if it cannot be read."""
     from gold.job import open_catalog
     from lakehouse.spark.spark_failures import SPARK_FAILURES
 
@@ -207,9 +207,9 @@ class Words:
 
 
 def _build_reader(given: Asking) -> Read:
-    """What reads a line: at a terminal with history and completion, where that is installed."""
+    """The function that reads a line: at a terminal with history and completion, if installed."""
     if not sys.stdin.isatty():
-        return lambda _: _next_line()
+        return lambda _: input()
     try:
         from prompt_toolkit import PromptSession
         from prompt_toolkit.completion import WordCompleter
@@ -233,10 +233,3 @@ def _build_reader(given: Asking) -> Read:
         return line
 
     return read
-
-
-def _next_line() -> str:
-    line = sys.stdin.readline()
-    if not line:
-        raise EOFError
-    return line.rstrip("\n")

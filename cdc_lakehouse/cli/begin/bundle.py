@@ -2,7 +2,6 @@
 
 import difflib
 import re
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -46,19 +45,18 @@ def make_bundle(folder: Path, catalog: str, mode: Mode | None, wheel_volume: str
         print(f"there is a project already: {folder}; lakehouse upgrade --dry-run compares it")
         return
     name = re.sub(r"\W+", "_", folder.absolute().name).strip("_")
-    answers = ProjectAnswers(
-        name, version(PACKAGE), catalog, mode or MODES[0], _check_volume(wheel_volume)
-    )
+    volume = _check_volume(wheel_volume)
+    answers = ProjectAnswers(name, version(PACKAGE), catalog, mode or MODES[0], volume)
     for option, text in (("FOLDER", name), ("--catalog", catalog)):
         if not re.fullmatch(IDENTIFIER, text):
             expected, action = "a letter, then letters, digits and _", "choose another name"
             raise ConfigurationError("command line", option, text, expected, action)
     texts = render_project(answers)
-    own_tables = any((folder / "conf" / "tables").glob("*.y*ml"))
-    wanted = {path: text for path, text in texts.items() if not (own_tables and is_example(path))}
+    has_tables = any((folder / "conf" / "tables").glob("*.y*ml"))
+    wanted = [path for path in texts if not (has_tables and is_example(path))]
     there = sorted(path for path in wanted if (folder / path).exists())
-    for path in wanted.keys() - set(there):
-        apply_change(folder, FileChange(path, "added", None, wanted[path]))
+    for path in {*wanted} - {*there}:
+        apply_change(folder, FileChange(path, "added", None, texts[path]))
     write_record(folder, ProjectRecord(answers, texts))
     print(f"made {render_count(len(wanted) - len(there), 'file')} in {folder}")
     for path in there:
@@ -68,10 +66,7 @@ def make_bundle(folder: Path, catalog: str, mode: Mode | None, wheel_volume: str
 
 @command("upgrade")
 def upgrade(
-    chosen: Chosen,
-    dry_run: DryRun = False,
-    mode: NewMode = None,
-    wheel_volume: WheelVolume = None,
+    chosen: Chosen, dry_run: DryRun = False, mode: NewMode = None, wheel_volume: WheelVolume = None
 ) -> None:
     """Update the files of `init --bundle`; your changes stay.
 
@@ -99,19 +94,10 @@ def upgrade(
         print(f"nothing to change: {now}")
     else:
         print(f"{render_count(len(changes), 'file')}, {before} to {now}" + (", not done" * dry_run))
-    _print_conflicts(changes, dry_run)
-
-
-def _print_conflicts(changes: Sequence[FileChange], dry_run: bool) -> None:
-    """Prints which files were kept.
-
-    Raises:
-        UpgradeConflict: some files have conflicts, for a person to resolve.
-    """
-    conflicts = [change.path for change in changes if change.effect == "conflict"]
     for change in changes:
         if change.effect == "kept":
             print(f"{change.path} differs from this version's and was left as it is")
+    conflicts = [change.path for change in changes if change.effect == "conflict"]
     if conflicts and not dry_run:
         raise UpgradeConflict(conflicts)
 

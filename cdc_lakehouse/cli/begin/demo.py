@@ -1,4 +1,4 @@
-"""`demo`: everything on captured events, in one go, and the story of what happened."""
+"""`demo`: all layers over captured events in one go, and the story of what happened."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -55,8 +55,8 @@ def demo(chosen: Chosen) -> None:
         fail_at_the_end(entries)
         with _time_step(5, "gold has answered"):
             answers, explained = asked.result()
-    shown = [{**record, "rejected": record["dead_letters_total"]} for record in records]
-    statuses = [record | {"state": to_narrow_row(record)["state"]} for record in shown]
+    rows = [to_narrow_row(record) for record in records]
+    statuses = [row | {"rejected": row["dead letters"]} for row in rows]
     story = Story(dropped, statuses, explained, answers, page, same_lake(chosen))
     for line in story_lines(story):
         print(line)
@@ -75,28 +75,18 @@ def _time_step(number: int, done: str) -> Iterator[None]:
 def _answer_questions(
     spark: "SparkSession", target: Target, tables: Sequence[Table]
 ) -> "tuple[dict[str, list[Row]], list[Explained]]":
-    """The rows of the demo's questions by name, and what was done with one customer's records."""
-    asked = shop.select_questions(tables).items()
-    answers = {name: _query_rows(spark, target, query) for name, query in asked}
-    return answers, _explain_customer(spark, target, tables)
+    """The rows of the demo's questions by name, and what was done with one customer's records.
 
-
-def _query_rows(spark: "SparkSession", target: Target, query: str) -> "list[Row]":
-    from cdc_lakehouse.terminal import answers
+    Without the table `customers` there are no such records.
+    """
+    from cdc_lakehouse.terminal.answers import row_texts
     from gold.job import open_catalog
-
-    open_catalog(spark, target, query)
-    return list(answers.row_texts(spark.sql(query)))
-
-
-def _explain_customer(
-    spark: "SparkSession", target: Target, tables: Sequence[Table]
-) -> "list[Explained]":
-    """What was done with the records of the demo's customer; nothing without that table."""
     from silver.audit.explain import explain
 
+    answers: dict[str, list[Row]] = {}
+    for name, query in shop.select_questions(tables).items():
+        open_catalog(spark, target, query)
+        answers[name] = list(row_texts(spark.sql(query)))
     customers = next((table for table in tables if table.table == "customers"), None)
-    if customers is None:
-        return []
-    *records, _ = explain(spark, target, customers, shop.EXPLAINED)
-    return records
+    explained = explain(spark, target, customers, shop.EXPLAINED)[:-1] if customers else []
+    return answers, explained

@@ -10,13 +10,14 @@ import typer
 from cdc_lakehouse.cli.begin.bundle import NewMode, WheelVolume, make_bundle
 from cdc_lakehouse.cli.front import command
 from cdc_lakehouse.cli.options import Chosen, same_lake
-from lakehouse.config.unpacking import table_schema
+from lakehouse.config.loading import load_target
+from lakehouse.config.unpacking import find_nearest, table_schema
 from lakehouse.errors import ConfigurationError, LakeNotWritable
 from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from cdc_lakehouse.drafts.first_draft import Draft
-
+    from cdc_lakehouse.drafts.source_draft import DatabaseTable
 
 Name = Annotated[
     str | None,
@@ -77,12 +78,12 @@ def init(
         with _report_unwritable(folder):
             return make_bundle(folder, catalog, mode, wheel_volume)
     _check_options(table, sample, source)
-    if is_project(chosen.conf) and not sample and source is None:
-        print(f"there is a project already: {_shorten_path(chosen.conf)}")
     with _report_unwritable(chosen.conf):
         if not is_project(chosen.conf):
             for file in make_project(chosen.conf):
                 print(f"made {_shorten_path(file)}")
+        elif not sample and source is None:
+            print(f"there is a project already: {_shorten_path(chosen.conf)}")
         if sample:
             _from_files(chosen, table, sample)
         elif source is not None:
@@ -124,11 +125,11 @@ def _from_files(chosen: Chosen, table: str | None, given: Sequence[Path]) -> Non
     landing = _find_landing(chosen)
 
     def place_of(file: Path) -> LandingPlace:
-        home = find_table_folder(file)
-        inside = home.is_relative_to(landing)
-        folder = str(home.relative_to(landing)) if inside else home.name
-        named = folder if folder not in ("", ".") else file.name.partition(".")[0]
-        return LandingPlace(named, inside and home != landing)
+        folder = find_table_folder(file)
+        inside = folder.is_relative_to(landing)
+        name = str(folder.relative_to(landing)) if inside else folder.name
+        name = file.name.partition(".")[0] if name in ("", ".") else name
+        return LandingPlace(name, inside and folder != landing)
 
     files = _list_files(given)
     if table is not None:
@@ -148,19 +149,22 @@ def _from_files(chosen: Chosen, table: str | None, given: Sequence[Path]) -> Non
 
 
 def _list_files(given: Sequence[Path]) -> list[Path]:
-    """The files, and those of the folders among them that are complete.
+    """The files that are given, and the data files below the folders that are given.
 
     Raises:
         ConfigurationError: a folder has none.
     """
     files: list[Path] = []
     for place in given:
+        if not place.is_dir():
+            files.append(place)
+            continue
         below = [f for f in sorted(place.rglob("*")) if _is_sample(f.relative_to(place))]
-        if place.is_dir() and not below:
+        if not below:
             expected = f"a folder with {', '.join(sorted(ENDINGS))}"
             action = "name a folder that has some, such as landing"
             raise ConfigurationError("command line", f"--from {place}", "none", expected, action)
-        files += below if place.is_dir() else [place]
+        files += below
     return files
 
 
@@ -178,15 +182,17 @@ def _list_moves(draft: "Draft", landing: Path) -> list[str]:
     sample, place = draft.sample, draft.place
     if draft.is_there or sample is None or place is None:
         return []
-    folder, steps = landing / place.folder, []
+    steps = []
     for file in sample.files:
-        day = file.absolute().parent.name if is_day_folder(file.absolute().parent) else None
-        if sample.format == "snapshot" and day is None:
-            into = folder / (day_of_name(file.name) or "YYYY-MM-DD")
-            of = "" if into.name[0].isdigit() else ", the day that it shows"
-            steps.append(f"next: put {file.name} into {_shorten_path(into)}{of}")
-        elif not place.is_sure:
-            steps.append(f"next: put {file.name} into {_shorten_path(folder / (day or ''))}")
+        inside, hint = file.absolute().parent, ""
+        day = inside.name if is_day_folder(inside) else ""
+        if sample.format == "snapshot" and not day:
+            day = day_of_name(file.name) or "YYYY-MM-DD"
+            hint = ", the day that it shows" if day == "YYYY-MM-DD" else ""
+        elif place.is_sure:
+            continue
+        into = _shorten_path(landing / place.folder / day)
+        steps.append(f"next: put {file.name} into {into}{hint}")
     return steps
 
 
@@ -202,55 +208,50 @@ def _from_database(
     given = check_url(source)
     with show_progress("reading the catalog of the database"):
         url, listed = drafts.read_tables(given)
-    connector = drafts.ConnectorDraft(
-        url, prefix or to_identifier(url.database or "source"), brokers
-    )
-    tables = drafts.name_tables(listed)
-    _check_named(table, list(tables))
-    wanted = {name: of for name, of in tables.items() if table in (None, name)}
+    prefix = prefix or to_identifier(url.database or "source")
+    connector = drafts.ConnectorDraft(url, prefix, brokers)
+    wanted = _select_table(table, drafts.name_tables(listed))
+    texts = {name: drafts.source_draft(name, of, connector) for name, of in wanted.items()}
     files = chosen.conf / "tables"
-    _print_drafts(
-        [
-            write_text(files / f"{name}.yml", drafts.source_draft(name, of, connector))
-            for name, of in wanted.items()
-        ]
-    )
+    _print_drafts([write_text(files / f"{name}.yml", text) for name, text in texts.items()])
     for note in drafts.describe_partitioned(wanted):
         print(note)
-    file = chosen.conf / "connector.json"
+    file, of_source = chosen.conf / "connector.json", list(wanted.values())
     if not file.exists():
-        file.write_text(drafts.render_connector(list(wanted.values()), connector), encoding="utf-8")
+        file.write_text(drafts.render_connector(of_source, connector), encoding="utf-8")
         print(f"wrote {_shorten_path(file)}, for Debezium in Kafka Connect")
         print("the worker needs: config.providers=env, and the variable DATABASE_PASSWORD")
-    for line in drafts.list_preparations(list(wanted.values()), url):
+    for line in drafts.list_preparations(of_source, url):
         print("\n".join(wrap_line(f"the database needs: {line}")))
     if brokers is None:
-        print(
-            f"the tables read files in {_shorten_path(_find_landing(chosen) / connector.prefix)};"
-        )
+        print(f"the tables read files in {_shorten_path(_find_landing(chosen) / prefix)};")
         print("    to read them from Kafka, draft them with --kafka HOST:PORT")
     more = same_lake(chosen)
     print(f"next: start the connector, then lakehouse validate{more},", end=" ")
     print(f"lakehouse run --continuous{more}")
 
 
-def _check_named(table: str | None, tables: Sequence[str]) -> None:
-    """Refuses a table that the database does not have."""
-    from lakehouse.config.unpacking import find_nearest
+def _select_table(
+    table: str | None, tables: "dict[str, DatabaseTable]"
+) -> "dict[str, DatabaseTable]":
+    """The table of this name alone, or all without a name.
 
-    if table is not None and table not in tables:
+    Raises:
+        ConfigurationError: the database has no such table.
+    """
+    if table is None:
+        return tables
+    if table not in tables:
         meant = find_nearest(table, tables)
         action = f"did you mean {meant}?" if meant else "name one of them, or none for all"
         expected = f"one of {', '.join(tables)}"
         raise ConfigurationError("command line", "TABLE", table, expected, action)
+    return {table: tables[table]}
 
 
 def _find_landing(chosen: Chosen) -> Path:
     """The landing root of the target; where there is no target, that of a new project."""
-    from lakehouse.config.loading import load_target
-
-    target = load_target(chosen.conf, chosen.target, chosen.root, chosen.setting)
-    return Path(target.landing)
+    return Path(load_target(chosen.conf, chosen.target, chosen.root, chosen.setting).landing)
 
 
 def _print_drafts(drafts: "Sequence[Draft]") -> None:
@@ -265,8 +266,7 @@ def _print_drafts(drafts: "Sequence[Draft]") -> None:
 
 def _shorten_path(file: Path) -> str:
     """The path; relative to the working folder where it lies below it."""
-    absolute = file.absolute()
-    here = Path.cwd()
+    absolute, here = file.absolute(), Path.cwd()
     return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)
 
 

@@ -2,24 +2,20 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from cdc_lakehouse.cli.front import command, load_whole_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.silence import without_yaml
-from gold.status.plan import WORST, Held, Planned
-from gold.status.plan import plan_changes as planned
+from gold.status.plan import WORST, Held, Planned, plan_changes
 from lakehouse.config.column_types import read_type
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage import names
 from lakehouse.storage.delta_log import read_table_log
+from lakehouse.storage.lake import Lake
 from silver.contract import kept_name
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 ShownPlan = Annotated[
     Literal["table", "json", "markdown"], typer.Option("--format", help="How the plan is shown.")
@@ -45,14 +41,15 @@ def plan(chosen: Chosen, shown: ShownPlan = "table") -> None:
     from cdc_lakehouse.terminal.console import show_records, wrap_line
 
     target, tables, everything = load_whole_conf(chosen)
-    plans = [planned(table, held) for table, held in _read_held_tables(target, tables)]
+    remembered = _read_fingerprints(target, tables)
+    plans = [plan_changes(t, _read_held(target, t, remembered.get(t.table, {}))) for t in tables]
     plans.sort(key=lambda each: WORST.index(each.effect))
     if shown == "markdown":
         print("\n".join(_render_markdown(plans)))
-        return
-    as_json = shown == "json"
-    show_records([each._asdict() if as_json else _build_row(each) for each in plans], as_json)
-    if not as_json:
+    elif shown == "json":
+        show_records([each._asdict() for each in plans], as_json=True)
+    else:
+        show_records([_build_row(each) for each in plans], as_json=False)
         changed = [each for each in plans if each.effect not in ("new", "nothing")]
         reasons = [f"{each.table}: {why}" for each in changed for why in each.why]
         for text in [*reasons, *without_yaml(target, everything)]:
@@ -83,31 +80,20 @@ def _build_row(each: Planned) -> dict[str, object]:
     }
 
 
-def _read_held_tables(target: Target, tables: Sequence[Table]) -> list[tuple[Table, Held | None]]:
-    """What the lake holds of each table: read from the files, or by Spark from a catalog."""
-    remembered = _read_fingerprints(target, tables)
-    return [(table, _read_held(target, tables, table, remembered)) for table in tables]
-
-
-def _read_held(
-    target: Target,
-    tables: Sequence[Table],
-    table: Table,
-    remembered: Mapping[str, Mapping[str, str]],
-) -> Held | None:
+def _read_held(target: Target, table: Table, fingerprint: Mapping[str, str]) -> Held | None:
+    """What the lake holds of a table: read from the files, or by Spark from a catalog."""
     from silver.state.fingerprint import list_differences, list_renames
 
-    built = remembered.get(table.table, {})
-    different, renamed = list(list_differences(table, built)), bool(list_renames(table, built))
+    different = list(list_differences(table, fingerprint))
+    renamed = bool(list_renames(table, fingerprint))
     if target.catalog:
-        spark = start_spark(target, tables)
-        if not names.table_exists(spark, target, "silver", f"{table.table}_changes"):
+        lake = Lake(start_spark(target, [table]), target)
+        if not lake.exists("silver", f"{table.table}_changes"):
             return None
-        log = spark.table(names.table_name(target, "silver", f"{table.table}_changes"))
-        columns = {f.name: f.dataType.simpleString() for f in log.schema.fields}
+        columns = lake.column_types("silver", f"{table.table}_changes")
         kinds = {name: str(read_type(kind)) for name, kind in columns.items()}
-        clustered = _cluster_columns(spark, target, table)
-        return Held(kinds, different, log.count(), None, clustered, renamed)
+        records = lake.spark.table(lake.name("silver", f"{table.table}_changes")).count()
+        return Held(kinds, different, records, None, _cluster_columns(lake, table), renamed)
     changes = read_table_log(target, "silver", f"{table.table}_changes")
     if changes is None:
         return None
@@ -118,14 +104,12 @@ def _read_held(
     return Held(changes.columns, different, changes.rows, rows, clustered, renamed)
 
 
-def _cluster_columns(spark: "SparkSession", target: Target, table: Table) -> list[str]:
+def _cluster_columns(lake: Lake, table: Table) -> list[str]:
     from lakehouse.storage.upkeep import read_facts
 
-    if not names.table_exists(spark, target, "silver", kept_name(table)):
+    if not lake.exists("silver", kept_name(table)):
         return table.cluster_by
-    return [
-        *read_facts(spark, names.table_name(target, "silver", kept_name(table))).layout.cluster_by
-    ]
+    return [*read_facts(lake.spark, lake.name("silver", kept_name(table))).layout.cluster_by]
 
 
 def _read_fingerprints(target: Target, tables: Sequence[Table]) -> Mapping[str, Mapping[str, str]]:

@@ -15,10 +15,9 @@ from silver.expectations.problems import find_unknown_columns
 
 
 def find_misspelt_keys(table: Table) -> list[str]:
-    """A sentence for each key that no column is called, where one is called nearly so."""
-    meant = {
-        key: find_nearest(key, table.columns) for key in table.keys if key not in table.columns
-    }
+    """A sentence for each key that is no column, but has nearly the name of one."""
+    unknown = [key for key in table.keys if key not in table.columns]
+    meant = {key: find_nearest(key, table.columns) for key in unknown}
     return [f"keys: {key}: did you mean {name}?" for key, name in meant.items() if name]
 
 
@@ -42,7 +41,6 @@ def validate(
         print(f"{table.table:<24} {table.format:<9} type {table.stored_as_scd_type}  {keys}")
         for key in find_misspelt_keys(table):
             warn(f"{table.table}: {key}")
-    open_lines = open_checks(chosen.conf, tables)
-    for name, lines in open_lines.items():
+    for name, lines in open_checks(chosen.conf, tables).items():
         print(f"{name}: {render_count(len(lines), 'line')} with '# check' in its YAML to look at")
     print(f"ok: {render_count(len(tables), 'table')}, target {target.name}")

@@ -1,7 +1,8 @@
 """`dead-letters`: what could not be applied, and why; and trying it again after a fix."""
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -43,7 +44,7 @@ ASIDE, CLOSED = (
     ("sequence", "rule", "run_id"),
     ("resolved_at", "resolved_by", "acknowledged", "mended_at"),
 )
-"""Columns that no grid has, and those that it has with `--all` only."""
+"""Columns that no grid shows, and those that it shows with `--all` only."""
 
 letters = add_group("dead-letters", "See, retry and acknowledge what could not be applied.")
 
@@ -77,16 +78,19 @@ def list_letters(
     sought = wanted_key(key, tables)
     check_lake(target)
 
-    from silver.changelog.dead_letter_list import Wanted, dead_letters
+    from silver.changelog.dead_letter_list import Wanted, dead_letters, select_newest
 
     wanted = Wanted(reason or (), sought, moment, resolved)
     if asked_quickly(target, lambda lake: _print_quickly(lake, tables, wanted, limit, shown)):
         return
     frame = dead_letters(start_spark(target, tables, asks=True), target, tables, wanted)
-    if shown == "json":
-        _print_json(frame, limit)
-    else:
+    if shown == "table":
         _print_table(frame, limit, resolved, target)
+    elif frame is not None:
+        from cdc_lakehouse.terminal.answers import json_lines
+
+        for line in json_lines(select_newest(frame, limit)):
+            print(line)
 
 
 def wanted_key(key: str | None, tables: list[Table]) -> dict[str, str | None] | None:
@@ -103,28 +107,19 @@ def wanted_key(key: str | None, tables: list[Table]) -> dict[str, str | None] | 
     return parse_key(key, tables[0])
 
 
-def _print_json(frame: "DataFrame | None", limit: int) -> None:
-    from cdc_lakehouse.terminal import answers
-    from silver.changelog.dead_letter_list import select_newest
-
-    if frame is not None:
-        for line in answers.json_lines(select_newest(frame, limit)):
-            print(line)
-
-
 def _print_table(frame: "DataFrame | None", limit: int, resolved: bool, target: Target) -> None:
-    from cdc_lakehouse.terminal import answers
+    from cdc_lakehouse.terminal.answers import row_texts
     from cdc_lakehouse.terminal.console import show_progress, wait_for_first
-    from silver.changelog import dead_letter_list
+    from silver.changelog.dead_letter_list import count_by_reason, select_newest
 
     with show_progress("looking for dead letters"):
-        counts = [] if frame is None else dead_letter_list.count_by_reason(frame)
-    if frame is None or not counts:
-        _print_letters(FoundLetters([], [], counts), limit, resolved, target)
-        return
-    newest = dead_letter_list.select_newest(frame, limit)
-    rows = wait_for_first("reading dead letters", answers.row_texts(newest))
-    _print_letters(FoundLetters(newest.columns, rows, counts), limit, resolved, target)
+        counts = [] if frame is None else count_by_reason(frame)
+    letters = FoundLetters([], [], counts)
+    if frame is not None and counts:
+        newest = select_newest(frame, limit)
+        rows = wait_for_first("reading dead letters", row_texts(newest))
+        letters = FoundLetters(newest.columns, rows, counts)
+    _print_letters(letters, limit, resolved, target)
 
 
 def _print_quickly(
@@ -142,12 +137,8 @@ def _print_quickly(
     if shown == "json":
         print("".join(f"{line}\n" for line in json_lines(result)), end="")
     else:
-        _print_letters(
-            FoundLetters(result.columns, render_texts(result), counts),
-            limit,
-            wanted.resolved,
-            lake.target,
-        )
+        letters = FoundLetters(result.columns, render_texts(result), counts)
+        _print_letters(letters, limit, wanted.resolved, lake.target)
 
 
 class FoundLetters(NamedTuple):
@@ -164,7 +155,7 @@ def _print_letters(letters: FoundLetters, limit: int, resolved: bool, target: Ta
     left_out = ASIDE if resolved else (*ASIDE, *CLOSED)
     kept = [at for at, name in enumerate(letters.columns) if name not in left_out]
     if letters.counts:
-        rows = _short_rows(([row[at] for at in kept] for row in letters.rows), target)
+        rows = (_shorten_row([row[at] for at in kept], target) for row in letters.rows)
         show_grid([letters.columns[at] for at in kept], rows, "--format json shows all")
     for table, reason, count in letters.counts[:MOST_REASONS]:
         print(fit_line(f"{count:>8,}  {table}  {reason}"))
@@ -175,14 +166,11 @@ def _print_letters(letters: FoundLetters, limit: int, resolved: bool, target: Ta
     print(f"{render_count(total, 'dead letter')}{newest_only}")
 
 
-def _short_rows(rows: "Iterable[Row]", target: Target) -> "Iterator[Row]":
-    """The rows as a person reads them: files from the landing root on, the last column cut."""
-    for row in rows:
-        yield [*(from_landing(text, target) for text in row[:-1]), _cut_raw(row[-1])]
-
-
-def _cut_raw(raw: str | None) -> str | None:
-    return raw if raw is None or len(raw) <= LONGEST_RAW else raw[:LONGEST_RAW] + "…"
+def _shorten_row(row: "Row", target: Target) -> "Row":
+    """The row with files named from the landing root on, and the raw record, its last cell, cut."""
+    *others, raw = row
+    cut = raw if raw is None or len(raw) <= LONGEST_RAW else raw[:LONGEST_RAW] + "…"
+    return [*(from_landing(text, target) for text in others), cut]
 
 
 @command("acknowledge", of=letters)
@@ -208,10 +196,8 @@ def acknowledge(
         expected = "--undo alone" if undo else "a reason, such as 'test data of October'"
         raise ConfigurationError("command line", "WHY", because or "nothing", expected, "say why")
     if not (chosen.only or reason or key or since or file):
-        expected = "--table, --reason, --file, --key or --since"
-        raise ConfigurationError(
-            "command line", "dead-letters", "no choice", expected, "say which are meant"
-        )
+        expected, action = "--table, --reason, --file, --key or --since", "say which are meant"
+        raise ConfigurationError("command line", "dead-letters", "no choice", expected, action)
     moment = since and to_utc(since, "--since")
     _check_reasons(reason)
     target, tables = load_conf(chosen)
@@ -228,10 +214,10 @@ def acknowledge(
 
 
 def _check_reasons(reasons: Sequence[str] | None) -> None:
-    """Whether the reasons are those that dead letters have.
+    """Checks that dead letters can have these reasons.
 
     Raises:
-        ConfigurationError: one is not.
+        ConfigurationError: no dead letter can have one of them.
     """
     for name in reasons or ():
         if name not in DEAD_LETTER_REASONS:
@@ -256,22 +242,20 @@ def acknowledge_letters(
 
     with show_progress("acknowledging"):
         frame = dead_letters(spark, target, tables, wanted)
-        counts = dict[str, int]()
+        counts: Counter[str] = Counter()
         for table, _, count in [] if frame is None else count_by_reason(frame):
-            counts[table] = counts.get(table, 0) + count
+            counts[table] += count
         if frame is None or not counts:
             return []
         if why is None:
             acknowledged.remove_acknowledgements(spark, target, frame)
         else:
             acknowledged.acknowledge(spark, target, frame, why)
-        table_names, now = {table.table for table in tables}, datetime.now(timezone.utc)
+        names, now = {table.table for table in tables}, datetime.now(timezone.utc)
+        unread = {feed: -n if why else n for feed, n in counts.items() if feed not in names}
         entries = [
-            ledger.make_entry(uuid.uuid4().hex, "bronze", feed, now).with_counts(
-                {UNREAD: -n if why else n}
-            )
-            for feed, n in counts.items()
-            if feed not in table_names
+            ledger.make_entry(uuid.uuid4().hex, "bronze", feed, now).with_counts({UNREAD: number})
+            for feed, number in unread.items()
         ]
         ledger.append_entries(spark, target, entries)
     return sorted(counts.items())
@@ -293,10 +277,9 @@ def replay(chosen: Chosen, reason: Reasons = None, key: KeyText = None) -> None:
 
             from silver.changelog.dead_letter_list import Wanted
 
-            wanted = Wanted(reason or [], sought)
-            failures += list_failures(
-                replay_letters(spark, target, (free, everything), wanted, run_id)
-            )
+            wanted = Wanted(reason or (), sought)
+            entries = replay_letters(spark, target, (free, everything), wanted, run_id)
+            failures += list_failures(entries)
     raise_all(failures)
 
 
@@ -307,7 +290,7 @@ def replay_letters(
     wanted: "Wanted",
     run_id: str,
 ) -> "list[Entry]":
-    """Replays, says what came of it table by table, and publishes.
+    """Replays, prints table by table how many letters are resolved and which stay, and publishes.
 
     `of` are the tables whose letters are tried, and all that are configured.
     """

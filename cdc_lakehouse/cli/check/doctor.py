@@ -98,22 +98,21 @@ def _look_at_lake(target: Target) -> Iterator[Finding]:
     else:
         fetch = "run once with a network: the first start of Spark fetches them"
         yield Finding("jars", "hint", "those of Delta are not here yet", fetch)
+    lake, landing = Path(target.lake), Path(target.landing)
     on_disk = "://" not in target.lake
-    there = not on_disk or Path(target.lake).is_dir()
-    try:
-        if there:
-            check_writable(target)
-    except LakehouseError as refused:
-        said = " ".join(str(refused).split())
-        yield Finding("lake", "FAILED", said.partition(" do: ")[0], "mend that")
+    if on_disk and not lake.is_dir():
+        yield Finding("lake", "hint", f"none yet in {target.root}", "`lakehouse run`")
     else:
-        seen = target.lake if there else f"none yet in {target.root}"
-        yield Finding("lake", "ok" if there else "hint", seen, "" if there else "`lakehouse run`")
+        try:
+            check_writable(target)
+            yield Finding("lake", "ok", target.lake)
+        except LakehouseError as refused:
+            problem = " ".join(str(refused).split()).partition(" do: ")[0]
+            yield Finding("lake", "FAILED", problem, "mend that")
     if on_disk:
-        place = next(p for p in (Path(target.lake), *Path(target.lake).parents) if p.exists())
+        place = next(place for place in (lake, *lake.parents) if place.exists())
         free = shutil.disk_usage(place).free
         yield _judge("disk", free > LEAST_FREE, f"{free >> 20:,} MiB free", "free some space")
-    landing = Path(target.landing)
     if "://" not in target.landing:
         well = landing.is_dir() and os.access(landing, os.R_OK | os.X_OK)
         yield _judge("landing", well, str(landing), "make the folder, and let this user read it")
@@ -124,18 +123,12 @@ def _look_at_brokers(tables: Sequence[Table]) -> Iterator[Finding]:
     servers = {s.strip() for kafka in kafkas for s in kafka.bootstrap_servers.split(",")}
     for server in sorted(servers):
         host, _, port = server.rpartition(":")
-        failure = _failure_of(host, int(port))
-        action = "start it, or correct bootstrap_servers"
+        failure, action = None, "start it, or correct bootstrap_servers"
+        try:
+            socket.create_connection((host, int(port)), WAIT_SECONDS).close()
+        except OSError as refused:
+            failure = refused.strerror or str(refused)
         yield _judge("broker", failure is None, f"{server} {failure or 'answers'}", action)
-
-
-def _failure_of(host: str, port: int) -> str | None:
-    """Why nobody answers there; None where somebody does."""
-    try:
-        socket.create_connection((host, port), WAIT_SECONDS).close()
-    except OSError as failure:
-        return failure.strerror or str(failure)
-    return None
 
 
 def _judge(what: str, well: bool, seen: str, action: str) -> Finding:

@@ -1,4 +1,4 @@
-"""`dead-letters edit`: one dead letter mended by hand, and handed back at its own place."""
+"""`dead-letters edit`: one dead letter mended by hand and applied at its own place in order."""
 
 import os
 import shlex
@@ -16,7 +16,6 @@ from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, start_
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import lock_tables
 from cdc_lakehouse.cli.work.run import list_failures, raise_all
-from lakehouse.config.loading import select_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
@@ -42,39 +41,27 @@ def edit(chosen: Chosen, place: Place, file: File = None) -> None:
     one stands beside it, and rebuilds and verify read that. Still wrong, it stays a dead letter;
     the next edit begins with the text as it was mended.
     """
-    given = None if file is None else _read_text(file)
+    given_text = None if file is None else _read_text(file)
     target, tables, everything = load_whole_conf(chosen)
     check_lake(target)
     spark = start_spark(target, tables, sends_functions=True)
     letter = _find_letter(spark, target, tables, place)
     table = _table_of(letter, tables, place)
     now = _text_now(spark, target, letter)
-    text = given if given is not None else _edit_text(now)
-    if text in (None, now):
+    text = _edit_text(now) if given_text is None else given_text
+    if text is None or text == now:
         print("nothing was changed")
         return
-    _hand_back(spark, target, (table, everything), letter, str(text))
-
-
-def _hand_back(
-    spark: "SparkSession",
-    target: Target,
-    tables: tuple[Table, list[Table]],
-    letter: "Row",
-    text: str,
-) -> None:
-    """Keeps the mended text, and replays the letter; `tables` are its own and all configured."""
     from bronze.mended import mend_record
     from silver.changelog.dead_letter_list import Wanted
 
-    (table, everything), run_id = tables, uuid.uuid4().hex
+    run_id = uuid.uuid4().hex
     with lock_tables(target, [table], ["silver"], run_id) as (free, failures):
         if free:
             mend_record(spark, target, table, (letter["_feed"], letter["_arrival"]), text)
             wanted = Wanted(position=letter["position"])
-            failures += list_failures(
-                replay_letters(spark, target, (free, everything), wanted, run_id)
-            )
+            entries = replay_letters(spark, target, (free, everything), wanted, run_id)
+            failures += list_failures(entries)
     raise_all(failures)
 
 
@@ -110,13 +97,12 @@ def _table_of(letter: "Row", tables: list[Table], place: str) -> Table:
     """The table whose record the letter is.
 
     Raises:
-        ConfigurationError: no table reads the letter, or it is no text.
+        ConfigurationError: no table reads the letter, or it is Avro, which is no text.
     """
-    named = [table for table in tables if table.table == letter["table"]]
-    if not named:
+    table = next((table for table in tables if table.table == letter["table"]), None)
+    if table is None:
         expected = "a record of a table; this line names no topic"
         raise _to_error(place, expected, "drop it, mended, in a new file")
-    (table,) = select_tables(tables, [letter["table"]])
     if any(source.value_format == "avro" for source in table.feeds):
         raise _to_error(place, "a record that is text, no Avro", "have the producer send it again")
     return table
@@ -136,10 +122,9 @@ def _edit_text(text: str) -> str | None:
         try:
             subprocess.run([*shlex.split(editor), file], check=True)
         except (OSError, subprocess.CalledProcessError) as wrong:
-            expected, action = "an editor", "set EDITOR, or give the text with --file"
-            raise ConfigurationError(
-                "environment", "EDITOR", str(wrong), expected, action
-            ) from wrong
+            problem, action = str(wrong), "set EDITOR, or give the text with --file"
+            error = ConfigurationError("environment", "EDITOR", problem, "an editor", action)
+            raise error from wrong
         saved = file.stat().st_mtime > 0
         return file.read_text(encoding="utf-8").rstrip("\r\n") if saved else None
 
@@ -154,10 +139,9 @@ def _read_text(file: str) -> str:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
         return data.decode("utf-8-sig").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as wrong:
-        expected = "a file with one record in UTF-8"
-        raise ConfigurationError(
-            "command line", "--file", f"{file}: {wrong}", expected, "correct it"
-        ) from wrong
+        problem, expected = f"{file}: {wrong}", "a file with one record in UTF-8"
+        error = ConfigurationError("command line", "--file", problem, expected, "correct it")
+        raise error from wrong
 
 
 def _to_error(problem: str, expected: str, action: str) -> ConfigurationError:

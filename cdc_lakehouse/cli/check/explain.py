@@ -45,11 +45,9 @@ def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "tab
 
 
 def _render_json(line: "Explained") -> str:
-    """The values are JSON already and stay as they are written."""
-    given = json.dumps(
-        {k: v for k, v in line._asdict().items() if k != "values"}, ensure_ascii=False
-    )
-    return f'{given[:-1]}, "values": {line.values or "null"}}}'
+    """A record as JSON; its values are JSON already and stay as they are written."""
+    others = {name: value for name, value in line._asdict().items() if name != "values"}
+    return f'{json.dumps(others, ensure_ascii=False)[:-1]}, "values": {line.values or "null"}}}'
 
 
 def _print_grid(lines: "list[Explained]", target: Target) -> None:
@@ -60,9 +58,7 @@ def _print_grid(lines: "list[Explained]", target: Target) -> None:
         print("no record of this key has arrived, and there is no row")
         return
     columns = ["source_time", "operation", "outcome", "because", "values", "position"]
-    show_grid(
-        columns,
-        [[from_landing(getattr(line, column), target) for column in columns] for line in records],
-    )
+    rows = [[from_landing(getattr(line, name), target) for name in columns] for line in records]
+    show_grid(columns, rows)
     end = f"{row.outcome}: {row.values or from_landing(row.because, target)}"
     print("\n".join(wrap_line(end)))

@@ -64,7 +64,10 @@ def quality(
         try_rules(target, tables, attempt, shown == "json")
         return
     folder = _find_folder(target, docs)
-    _look_for_great_expectations()
+    if find_spec("great_expectations") is None:
+        missing, expected = "not installed", "the package great-expectations"
+        action = install_extra("quality")
+        raise ConfigurationError("this Python", "great_expectations", missing, expected, action)
     check_lake(target)
     spark = start_spark(target, tables)
 
@@ -73,7 +76,9 @@ def quality(
     results = check_all(spark, target, tables, folder, checked, shown == "json")
     failed = critical_failures(results)
     if failed:
-        raise ExpectationsFailed([_name_expectation(result) for result in failed])
+        raise ExpectationsFailed(
+            [f"{each.table} {each.expectation}({', '.join(each.columns)})" for each in failed]
+        )
 
 
 def check_all(
@@ -90,7 +95,7 @@ def check_all(
     from gold.quality.docs import QualityRun
 
     asked = [table for table in tables if table.expectations]
-    drifts = kept.find_rule_changes(spark, target, asked)
+    changes = kept.find_rule_changes(spark, target, asked)
     by_table: dict[str, list[Result] | None] = {}
     run = QualityRun(uuid.uuid4().hex, datetime.now(timezone.utc), checked)
     with show_progress("quality") as tell:
@@ -98,13 +103,15 @@ def check_all(
             tell(table.table)
             by_table[table.table] = _check_table(spark, target, table, folder, run)
     results = [result for of_table in by_table.values() for result in of_table or []]
-    records = [_build_record(result, as_json) for result in results]
-    if not as_json and not any(record["observed"] for record in records):
-        records = [{n: v for n, v in record.items() if n != "observed"} for record in records]
-    show_records(records, as_json)
-    if not as_json:
-        docs = [f"Data Docs: {folder}/docs/index.html"] if results else []
-        print("\n".join([*_list_unchecked(tables, by_table), *_describe_changes(drifts), *docs]))
+    if as_json:
+        show_records([result.model_dump() for result in results], as_json)
+        return results
+    rows = [_build_row(result) for result in results]
+    if not any(row["observed"] for row in rows):
+        rows = [{name: row[name] for name in row if name != "observed"} for row in rows]
+    show_records(rows, as_json)
+    docs = [f"Data Docs: {folder}/docs/index.html"] if results else []
+    print("\n".join([*_list_unchecked(tables, by_table), *_describe_changes(changes), *docs]))
     return results
 
 
@@ -116,11 +123,10 @@ def _check_table(
     from gold.quality.run import check_expectations, newest_batch
     from gold.views.catalog import read_view
 
-    rows = (
-        read_view(spark, target, table.table)
-        if run.checked == "gold"
-        else newest_batch(spark, target, table)
-    )
+    if run.checked == "gold":
+        rows = read_view(spark, target, table.table)
+    else:
+        rows = newest_batch(spark, target, table)
     if rows is None:
         return None
     results: list[Result] = check_expectations(table, rows, folder, run)
@@ -128,9 +134,7 @@ def _check_table(
     return results
 
 
-def _build_record(result: "Result", as_json: bool) -> dict[str, object]:
-    if as_json:
-        return result.model_dump()
+def _build_row(result: "Result") -> dict[str, object]:
     counted = f"{result.unexpected_count or 0:,} of {result.element_count or 0:,}"
     return {
         "table": result.table,
@@ -153,15 +157,11 @@ def _list_unchecked(
             yield f"{table.table}: nothing there yet, not checked"
 
 
-def _describe_changes(drifts: "Sequence[RuleChanges]") -> Iterator[str]:
-    for drift in drifts:
-        yield f"{drift.table}: its rules are others than in the last run"
-        yield from (f"  + {rule}" for rule in drift.added)
-        yield from (f"  - {rule}" for rule in drift.removed)
-
-
-def _name_expectation(result: "Result") -> str:
-    return f"{result.table} {result.expectation}({', '.join(result.columns)})"
+def _describe_changes(changes: "Sequence[RuleChanges]") -> Iterator[str]:
+    for change in changes:
+        yield f"{change.table}: its rules are others than in the last run"
+        yield from (f"  + {rule}" for rule in change.added)
+        yield from (f"  - {rule}" for rule in change.removed)
 
 
 def _find_folder(target: Target, docs: Path | None) -> str:
@@ -171,17 +171,6 @@ def _find_folder(target: Target, docs: Path | None) -> str:
         expected = "a folder, such as a volume's"
         raise ConfigurationError("command line", "--docs", "nothing", expected, "name it")
     return f"{target.lake}/_docs"
-
-
-def _look_for_great_expectations() -> None:
-    if find_spec("great_expectations") is None:
-        raise ConfigurationError(
-            "this Python",
-            "great_expectations",
-            "not installed",
-            "the package great-expectations",
-            install_extra("quality"),
-        )
 
 
 def try_rules(target: Target, tables: list[Table], file: Path, as_json: bool) -> None:

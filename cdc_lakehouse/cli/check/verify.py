@@ -105,10 +105,10 @@ def verify(
 def _check_each(
     tables: list[Table], as_json: bool, check: "Callable[[Table], None]"
 ) -> list[TableFailed]:
-    """Checks every table; returns what failed of several, as a failure stops no other.
+    """Checks every table and returns the failures of several, as a failure stops no other.
 
     Raises:
-        TableFailed: that of the only table.
+        TableFailed: the only table fails.
     """
     failures = []
     for one in tables:
@@ -149,9 +149,13 @@ def render_laws(table: Table, laws: "Sequence[Law]", as_json: bool = False) -> "
     from cdc_lakehouse.terminal.console import add_colours
     from silver.audit.recomputed import SAME
 
-    for law in laws:
-        yield _law_to_json(table, law) if as_json else add_colours(_render_law(law))
-    if table.format == "snapshot" and not as_json:
+    if as_json:
+        for law in laws:
+            line = {"table": table.table, **law._asdict(), "holds": law.holds}
+            yield json.dumps(line, ensure_ascii=False)
+        return
+    yield from (add_colours(_render_law(law)) for law in laws)
+    if table.format == "snapshot":
         yield f"{'-':<7} {SAME:<51}  not checked:\n        {_WHY_UNCHECKED}"
 
 
@@ -161,12 +165,6 @@ def _render_law(law: "Law") -> str:
     if law.holds:
         return line
     return "\n".join([f"{line}, {law.broken:,} broken", *[f"        {unit}" for unit in law.first]])
-
-
-def _law_to_json(table: Table, law: "Law") -> str:
-    return json.dumps(
-        {"table": table.table, **law._asdict(), "holds": law.holds}, ensure_ascii=False
-    )
 
 
 def check_source(
@@ -179,7 +177,8 @@ def check_source(
 ) -> None:
     """Compares a table with its source and shows every row that differs.
 
-    A table that a comparison of several has found `equal`, at that time, is not compared again.
+    `equal` is the time at which an interrupted comparison of all tables found this one equal: it is
+    not compared again.
 
     Raises:
         SourceDiffers: some difference is real.
@@ -190,26 +189,25 @@ def check_source(
 
     if equal is not None:
         prior = read_verified(target, table.table)
-        line = {
-            "table": table.table,
-            "verified_through": prior.through,
-            "verified_at": prior.at,
-        }
+        times = {"verified_through": prior.through, "verified_at": prior.at}
         text = f"equal through {prior.through}, compared at {equal[:16]}Z before an interruption"
-        print(json.dumps(line) if as_json else text)
+        print(json.dumps({"table": table.table, **times}) if as_json else text)
         return
     with show_progress(f"comparing {table.table} with its source") as tell:
         result = compare_with_source(spark, target, table, given, tell=tell)
-    show = _difference_json if as_json else _difference_text
     for sort, rows in (("real", result.real), ("in flight", result.in_flight)):
         for row in rows[:MOST_NAMED]:
-            print(show(sort, row) if as_json else "\n".join(wrap_line(show(sort, row))))
-    print(_render_summary(result, as_json))
+            if as_json:
+                line = {"difference": sort, "what": row.what, "key": row.key, "gold": row.gold}
+                print(json.dumps(line | {"source": row.source}, ensure_ascii=False))
+            else:
+                print("\n".join(wrap_line(_render_difference(sort, row))))
+    print(_summary_to_json(result) if as_json else "\n".join(_render_summary(result)))
     if result.real:
         raise SourceDiffers(table.table, len(result.real))
 
 
-def _difference_text(sort: str, row: "Difference") -> str:
+def _render_difference(sort: str, row: "Difference") -> str:
     key = ", ".join(f"{name}={value}" for name, value in row.key.items())
     line = f"{sort:<10} {row.what:<22} {key}"
     if row.gold is None or row.source is None:
@@ -218,38 +216,28 @@ def _difference_text(sort: str, row: "Difference") -> str:
     return f"{line}  ({'; '.join(sides)})"
 
 
-def _difference_json(sort: str, row: "Difference") -> str:
-    line = {"difference": sort, "what": row.what, "key": row.key, "gold": row.gold}
-    return json.dumps(line | {"source": row.source}, ensure_ascii=False)
+def _summary_to_json(verdict: "Verdict") -> str:
+    counts = {"real": len(verdict.real), "in_flight": len(verdict.in_flight)}
+    rows = {"gold_rows": verdict.gold_rows, "source_rows": verdict.source_rows}
+    line = {"source": verdict.source, **rows, **counts, "not_compared": verdict.left_out}
+    line |= {"verified_through": verdict.through, "resumed_parts": verdict.resumed}
+    return json.dumps(line, ensure_ascii=False)
 
 
-def _render_summary(verdict: "Verdict", as_json: bool) -> str:
-    if as_json:
-        counts = {"real": len(verdict.real), "in_flight": len(verdict.in_flight)}
-        rows = {"gold_rows": verdict.gold_rows, "source_rows": verdict.source_rows}
-        line = {
-            "source": verdict.source,
-            **rows,
-            **counts,
-            "not_compared": verdict.left_out,
-        }
-        line |= {"verified_through": verdict.through, "resumed_parts": verdict.resumed}
-        return json.dumps(line, ensure_ascii=False)
-    lines = [
+def _render_summary(verdict: "Verdict") -> "Iterator[str]":
+    yield (
         f"{verdict.gold_rows:,} rows in gold, {verdict.source_rows:,} in {verdict.source}: "
         f"{len(verdict.real):,} real differences, {len(verdict.in_flight):,} in flight"
-    ]
+    )
     if verdict.through is not None:
-        lines.append(f"equal through {verdict.through}")
+        yield f"equal through {verdict.through}"
     if verdict.resumed:
-        lines.append(
-            f"{render_count(verdict.resumed, 'part')} of the keys were equal before an interruption"
-        )
+        parts = render_count(verdict.resumed, "part")
+        yield f"{parts} of the keys were equal before an interruption"
     if verdict.left_out:
-        lines.append(f"not compared: {', '.join(verdict.left_out)}")
+        yield f"not compared: {', '.join(verdict.left_out)}"
     if verdict.in_flight:
-        lines.append(
+        yield (
             "in flight: newer at the source than what is applied; run again, or with --at-rest "
             "when everything has been applied"
         )
-    return "\n".join(lines)

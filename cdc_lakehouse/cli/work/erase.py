@@ -3,7 +3,6 @@
 import hashlib
 import json
 import sys
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -34,8 +33,6 @@ KeyText = Annotated[str, typer.Option("--key", help='JSON object of the key, as 
 Landing = Annotated[
     bool, typer.Option("--landing", help="Delete the dropped files that brought it, too.")
 ]
-
-
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only show what would be removed, and from where.")
 ]
@@ -44,7 +41,7 @@ DryRun = Annotated[
 class Erasure(NamedTuple):
     """What is erased and how: the key, whether its dropped files go too, and what prints lines.
 
-    `agrees` is asked before dropped files go, which hold other keys as well.
+    `agrees` is asked before dropped files are deleted, as these hold other keys as well.
     """
 
     table: Table
@@ -55,7 +52,7 @@ class Erasure(NamedTuple):
 
     @property
     def run_id(self) -> str:
-        """Name in the ledger: a digest, which tells a repeated erasure and no value."""
+        """Name in the ledger: a digest, so the same for a repeated erasure, and without a value."""
         text = json.dumps([self.table.table, dict(self.key)], sort_keys=True)
         return f"erase-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
@@ -92,8 +89,8 @@ def erase(
         return
     with hold_all_layers(target, whole_groups([one], tables), wanted.run_id):
         spark = start_spark(target, [one], sends_functions=True)
-        proved = erase_key(spark, target, wanted, tables)
-    if not proved:
+        complete = erase_key(spark, target, wanted, tables)
+    if not complete:
         raise SystemExit(EraseIncomplete.exit_code)
 
 
@@ -130,17 +127,19 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
 
     Returns whether nothing of the key was found afterwards.
 
-    Of dropped files only those are deleted that bronze has taken in: they hold other keys as well.
-    A rebuild of the table that is not finished holds the key as well: it is dropped. The ledger
-    records first that rows go, so that gold's published table is compared with silver's even after
-    a kill; its change feed begins anew.
+    A dropped file is only deleted once bronze has its records, as it holds other keys as well. An
+    unfinished rebuild of the table holds the key as well, and is dropped. Before rows go the ledger
+    records it, so that gold's published table is compared with silver's even after a kill; its
+    change feed begins anew.
 
     Raises:
         EraseIncomplete: something of the key is left.
         ManyTablesFailed: the table could not be brought up to bronze first.
         TableFailed: records of the key wait for their transaction.
     """
+    from bronze.erasure.dropped_keys import find_landing_folders
     from cdc_lakehouse.terminal.console import show_progress
+    from lakehouse.places.place import list_below
     from lakehouse.run import ledger
     from lakehouse.storage.lake import Lake
     from silver.groups import group_repairs
@@ -149,9 +148,9 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     from silver.state.table_state import TableState, read_states
 
     table = wanted.table
-    together = whole_groups([table], tables)
-    present = _list_dropped_files(target, table)
-    _take_in(Round(spark, target, wanted.run_id), together, bool(present))
+    folders = find_landing_folders(target, table)
+    present = {file for folder in folders for file in list_below(folder)}
+    _take_in(spark, target, wanted, tables, bool(present))
     rebuild.abandon_rebuilds(spark, target, table)
     with show_progress("looking for the key"):
         hits = erase.find_records(spark, target, table, wanted.key)
@@ -168,44 +167,44 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     if table.publish == "table":
         ledger.append_entries(spark, target, [state.begun(wanted.run_id, table.table)])
     _remove_records(spark, target, wanted, hits)
-    _delete_files(
-        target, wanted, [str(file) for file in dropped if file in present and file.is_file()]
-    )
+    for file in dropped:
+        if file in present and file.is_file():
+            file.unlink()
     state = group_repairs.pin_current(silver_table, states, state)
     _record_erasure(spark, target, wanted, hits.records, state)
-    _publish_gold(spark, target, wanted, together, tables)
+    _publish_gold(spark, target, wanted, tables)
     return verify_erasure(spark, target, wanted, hits.values)
 
 
 def _publish_gold(
-    spark: "SparkSession",
-    target: Target,
-    wanted: Erasure,
-    together: list[Table],
-    tables: list[Table],
+    spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table]
 ) -> None:
     """Publishes gold of the table and its group; older versions of published tables go."""
     from cdc_lakehouse.terminal.console import show_progress
     from gold.job import publish
     from gold.published import published_names
 
+    group = whole_groups([wanted.table], tables)
     with show_progress("publishing") as note:
-        fail_at_the_end(publish(spark, target, together, wanted.run_id, note, tables))
+        fail_at_the_end(publish(spark, target, group, wanted.run_id, note, tables))
     for name in published_names(spark, target, wanted.table):
         # The log of a published table holds no statistics, and says which batch is published.
         _forget_past(spark, target, wanted, name, with_log=False)
 
 
-def _take_in(given: Round, tables: list[Table], dropped: bool) -> None:
-    """Ingests new files where some lie there, and applies all that bronze has."""
+def _take_in(
+    spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table], has_files: bool
+) -> None:
+    """Ingests new files if there are any, and applies all that bronze has of the table's group."""
     from cdc_lakehouse.terminal.console import show_progress
     from silver import job
 
+    group = whole_groups([wanted.table], tables)
     with show_progress("taking in what is new") as note:
-        if dropped:
-            fail_at_the_end(do_layer(given, tables, "bronze", note))
-        run_id = given.run_id or uuid.uuid4().hex
-        fail_at_the_end(job.apply_all(given.spark, given.target, tables, run_id, note))
+        if has_files:
+            given = Round(spark, target, wanted.run_id)
+            fail_at_the_end(do_layer(given, group, "bronze", note))
+        fail_at_the_end(job.apply_all(spark, target, group, wanted.run_id, note))
 
 
 def verify_erasure(
@@ -227,10 +226,8 @@ def verify_erasure(
     with show_progress("looking for what is left"):
         left = erase.list_leftovers(spark, target, wanted.table, wanted.key)
         if not target.catalog:
-            left += [
-                f"{t.file} ({t.places} places)"
-                for t in find_traces(to_place(target, target.lake), values)
-            ]
+            traces = find_traces(to_place(target, target.lake), values)
+            left += [f"{trace.file} ({trace.places} places)" for trace in traces]
         dropped = [str(file) for file in _find_dropped_files(target, wanted, values)]
     if left or (dropped and wanted.landing):
         raise EraseIncomplete(wanted.table.table, [*left, *dropped])
@@ -245,14 +242,6 @@ def verify_erasure(
         return False
     wanted.say(f"gone: no row of the key and none of its {len(values)} own texts in {where}")
     return True
-
-
-def _list_dropped_files(target: Target, table: Table) -> "set[Place]":
-    """The dropped files that are there now."""
-    from bronze.erasure.dropped_keys import find_landing_folders
-    from lakehouse.places.place import list_below
-
-    return {file for folder in find_landing_folders(target, table) for file in list_below(folder)}
 
 
 def _find_dropped_files(target: Target, wanted: Erasure, values: list[str]) -> "list[Place]":
@@ -272,26 +261,26 @@ def _print_hits(wanted: Erasure, hits: "KeyTraces", tables: Iterable[Table]) -> 
     if hits.heirs:
         wanted.say(f"{hits.heirs} records show that their row had this key before: erase its new")
         wanted.say("key as well where it is the same person's")
-    sharing = [t.table for t in tables if _shares_records(wanted.table, t)]
+    others = [table for table in tables if table.table != wanted.table.table]
+    own_topics = _list_topics(wanted.table)
+    sharing = [table.table for table in others if own_topics & _list_topics(table)]
     if sharing:
         wanted.say(f"{', '.join(sharing)} read the same records: erase the key there as well")
 
 
-def _shares_records(table: Table, other: Table) -> bool:
-    """Whether another table reads the same records of the same feeds."""
+def _list_topics(table: Table) -> set[tuple[str, str | None]]:
+    """The feeds and topics whose records a table reads."""
     from bronze.contract import feed_name
 
-    def records(of: Table) -> set[tuple[str, str | None]]:
-        return {(feed_name(of, source), source.topic) for source in of.feeds}
-
-    return table.table != other.table and bool(records(table) & records(other))
+    return {(feed_name(table, source), source.topic) for source in table.feeds}
 
 
 def _remove_records(
     spark: "SparkSession", target: Target, wanted: Erasure, hits: "KeyTraces"
 ) -> None:
-    """Removes records, rows, versions, dead letters; last the log, which says what is the key's."""
+    """Removes records, rows, versions, dead letters; last the log, which lists these records."""
     from bronze.erasure import erase as bronze
+    from lakehouse.places.place import to_place
     from lakehouse.storage import names
     from lakehouse.storage.traces import build_pattern
     from lakehouse.storage.upkeep import forget_the_past
@@ -307,15 +296,20 @@ def _remove_records(
         removed += bronze.remove_unclaimed(spark, target, wanted.table, build_pattern(hits.values))
     rows = silver.remove_rows(spark, target, wanted.table, wanted.key, hits)
     log = silver.log_name(target, wanted.table)
-    table_names = [name for name in of_table(spark, target, wanted.table) if name != log]
-    for name in (*[names.table_name(target, "bronze", feed) for feed in feeds], *table_names):
+    of_bronze = [names.table_name(target, "bronze", feed) for feed in feeds]
+    of_silver = [name for name in of_table(spark, target, wanted.table) if name != log]
+    for name in (*of_bronze, *of_silver):
         _forget_past(spark, target, wanted, name)
     silver.remove_log(spark, target, wanted.table, hits)
     forget_the_past(spark, target, log)
     bronze_records, others = render_count(removed, "record"), render_count(rows, "row")
     wanted.say(f"removed {bronze_records} of bronze, {others} and dead letters of silver")
-    if wanted.landing:
-        _delete_files(target, wanted, files)
+    for file in files if wanted.landing else ():
+        path = to_place(target, file.removeprefix("file:"))
+        if path.is_file():
+            path.unlink()
+        else:
+            wanted.say(f"not found from here, delete it where it lies: {file}")
 
 
 def _forget_past(
@@ -327,17 +321,6 @@ def _forget_past(
     forget_the_past(spark, target, name, with_log)
 
 
-def _delete_files(target: Target, wanted: Erasure, files: Iterable[str]) -> None:
-    from lakehouse.places.place import to_place
-
-    for file in files:
-        path = to_place(target, file.removeprefix("file:"))
-        if path.is_file():
-            path.unlink()
-        else:
-            wanted.say(f"not found from here, delete it where it lies: {file}")
-
-
 def _record_erasure(
     spark: "SparkSession", target: Target, wanted: Erasure, record_count: int, state: "TableState"
 ) -> None:
@@ -345,8 +328,7 @@ def _record_erasure(
     from lakehouse.run import ledger
 
     if record_count or state.group is not None:
-        now = datetime.now(timezone.utc)
+        now, counts = datetime.now(timezone.utc), {"erased": record_count} if record_count else {}
         entry = ledger.make_entry(wanted.run_id, "silver", wanted.table.table, now)
-        counts = {"erased": record_count} if record_count else {}
         done = entry.with_counts(counts, state.batch, state.positions)
         ledger.append_entries(spark, target, [done.model_copy(update={"state": state.to_text()})])

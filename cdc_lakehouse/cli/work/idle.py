@@ -1,8 +1,8 @@
 """A run that finds nothing new answers without Spark, from the mark of the last run.
 
-Only where that is certain: a run of all tables and layers of a lake whose feeds are folders, all
-of which this process reads: on its disk or in an object store.
-Snapshot files, feeds that are read once, and Kafka are looked at by Spark every time.
+Only a run of all tables and layers does, if all feeds are folders that this process can read, on
+its disk or in an object store. Spark looks at snapshot files, at feeds that are read once, and at
+Kafka every time.
 """
 
 import time
@@ -50,7 +50,7 @@ def look_at_inputs(target: Target, tables: Sequence[Table]) -> Inputs | None:
 
 
 def is_looked_at_here(target: Target, folders: Sequence[str] = ()) -> bool:
-    """Whether this process reads a target's lake and these folders, which are plain ones."""
+    """Whether this process can read a target's lake and these folders, none of them a pattern."""
     if target.kind not in ("local", "cluster") or target.catalog:
         return False
     plain = all(_GLOBS.isdisjoint(folder) for folder in folders)
@@ -71,9 +71,8 @@ def answer_from_mark(target: Target, tables: Sequence[Table], inputs: Inputs, me
     say(f"nothing new: {render_count(len(tables), 'table')}, all up to date")
     for each in mark.waiting:
         until = f"{datetime.fromtimestamp(each.due_at, timezone.utc):%F %T} UTC"
-        say(
-            f"{each.table}: {render_count(each.records, 'change')} to be merged, not before {until}"
-        )
+        changes = render_count(each.records, "change")
+        say(f"{each.table}: {changes} to be merged, not before {until}")
     for table, text in mark.warnings:
         warn(f"{table}: {text}")
     return True
@@ -88,11 +87,12 @@ def forget_mark(target: Target) -> None:
 def leave_mark(given: Round, seen: tuple[Inputs, Sequence["Entry"], list[tuple[str, str]]]) -> None:
     """Leaves the mark after a run of all tables and layers, unless anything is left to be done.
 
-    `seen` is what the run depended on, looked at before it began, its entries and its warnings.
+    `seen` is what the run depended on, as it was before the run, its entries and its warnings.
     """
     inputs, entries, warnings = seen
+    leaves_work = any(e.status == "failed" or e.counts.get("waiting") for e in entries)
     waiting = _list_pending(given)
-    if waiting is None or any(map(_leaves_work, entries)) or _is_open(given):
+    if waiting is None or leaves_work or _is_incomplete(given):
         return
     with suppress(OSError):
         now, lake = time.time(), digest_of_lake(given.target)
@@ -106,11 +106,7 @@ def _mark_holds(target: Target, mark: Mark, inputs: Inputs) -> bool:
     return False
 
 
-def _leaves_work(entry: "Entry") -> bool:
-    return entry.status == "failed" or entry.counts.get("waiting", 0) != 0
-
-
-def _is_open(given: Round) -> bool:
+def _is_incomplete(given: Round) -> bool:
     """Whether records are missing at the source, or a transaction is not complete."""
     from lakehouse.run import gaps
 

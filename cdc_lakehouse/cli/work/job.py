@@ -47,7 +47,7 @@ def _find_step(chosen: Chosen, words: list[str]) -> Callable[..., None]:
     """
     match words:
         case ["none"]:
-            return _do_nothing
+            return lambda **_: None
         case ["replay"]:
             return replay
         case ["maintain"]:
@@ -60,7 +60,3 @@ def _find_step(chosen: Chosen, words: list[str]) -> Callable[..., None]:
     action = "name the table: databricks bundle run rebuild --params table=orders"
     action = action if words[:1] == ["rebuild"] else "correct it"
     raise ConfigurationError("command line", "--step", " ".join(words), expected, action)
-
-
-def _do_nothing(**_: object) -> None:
-    """The step `none`."""

@@ -1,6 +1,6 @@
 """Which tables a run may write: those that no other run is writing now."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from lakehouse.config.table import Table
@@ -13,19 +13,20 @@ from lakehouse.storage.locks import Holder, hold_locks
 def lock_tables(
     target: Target, tables: Sequence[Table], layers: Sequence[Layer], run_id: str
 ) -> Iterator[tuple[list[Table], list[TableFailed]]]:
-    """Lock what the layers write of the tables; gives those that could be had, and the refusals.
+    """Lock what the layers write of the tables; yields the locked tables, and the refused ones.
 
     Bronze locks feeds, so a table is refused as well when another run reads its folder or topics.
     """
     locks = _name_locks(tables, layers)
     with hold_locks(target, locks, run_id) as holders:
-        held_by = _with_groups(tables, _held_by(locks, holders))
-        refused = [TableLocked(table, str(who)) for table, who in held_by.items()]
-        yield [table for table in tables if table.table not in held_by], list(refused)
+        held_by = {table: who for name, who in holders.items() for table in locks[name]}
+        held_by = _with_groups(tables, held_by)
+        refused: list[TableFailed] = [TableLocked(t, str(who)) for t, who in held_by.items()]
+        yield [table for table in tables if table.table not in held_by], refused
 
 
 def _name_locks(tables: Sequence[Table], layers: Sequence[Layer]) -> dict[str, tuple[str, ...]]:
-    """Names of locks, with the tables that cannot be worked on without them."""
+    """Names of locks, with the tables that need them."""
     from bronze.feeds import list_feeds
 
     locks: dict[str, tuple[str, ...]] = {}
@@ -34,19 +35,12 @@ def _name_locks(tables: Sequence[Table], layers: Sequence[Layer]) -> dict[str, t
     if "silver" in layers:
         locks |= {f"silver.{table.table}": (table.table,) for table in tables}
     if "gold" in layers:
-        named = (table.table for table in tables if table.publish == "table")
-        locks |= {f"gold.{name}": (name,) for name in named}
+        locks |= {f"gold.{t.table}": (t.table,) for t in tables if t.publish == "table"}
     return locks
 
 
-def _held_by(
-    locks: Mapping[str, tuple[str, ...]], holders: Mapping[str, Holder]
-) -> dict[str, Holder]:
-    return {table: who for name, who in holders.items() for table in locks[name]}
-
-
 def _with_groups(tables: Sequence[Table], held_by: dict[str, Holder]) -> dict[str, Holder]:
-    """A consistency group goes together: who holds one member holds back all."""
+    """The holders by table: who holds a member of a consistency group holds back all of it."""
     groups = {t.consistency_group: held_by[t.table] for t in tables if t.table in held_by}
     groups.pop(None, None)
     others = {t.table: groups[t.consistency_group] for t in tables if t.consistency_group in groups}

@@ -1,6 +1,7 @@
-"""`maintain`: what keeps the tables quick to read and no larger than they need to be."""
+"""`maintain`: keeps the tables quick to read and no larger than they need to be."""
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import partial
@@ -11,6 +12,7 @@ import typer
 from cdc_lakehouse.cli.front import check_lake, command, load_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import hold_all_layers
+from cdc_lakehouse.cli.work.rounds import has_news
 from cdc_lakehouse.cli.work.run import fail_at_the_end
 from cdc_lakehouse.terminal.verbosity import Level, current_level
 from lakehouse.config.table import Table
@@ -33,7 +35,7 @@ COUNTED = {
 
 
 class Upkeep(NamedTuple):
-    """One run of the command: where, which versions views are pinned to, and what prints lines."""
+    """One run of the command; `pinned` are by table the versions that views need."""
 
     spark: "SparkSession"
     target: Target
@@ -73,8 +75,8 @@ def tend_tables(
 ) -> "list[Entry]":  # fmt: skip
     """Carries out what is due; one ledger entry per table, and a failure stops no other.
 
-    The entries count what was done or, with `dry_run`, what would be: these are not recorded.
-    With `shared`, also for bronze and for the tables that all of silver shares.
+    The entries count what was done. With `dry_run` nothing is done and none is recorded: they count
+    what would be. `shared` also tends bronze, and the tables that all of silver shares.
     """
     from bronze.storage import list_feed_tables
     from cdc_lakehouse.terminal.console import show_progress
@@ -94,8 +96,7 @@ def tend_tables(
         entries.append(_tend_safely(work, "silver", "*", partial(_tend_shared, work, common)))
         entries.append(_tend_safely(work, "bronze", "*", partial(tend_bronze, work, feeds, tables)))
     if not dry_run:
-        worth = [e for e in entries if e.status == "failed" or any(e.counts.values())]
-        ledger.append_entries(spark, target, worth)
+        ledger.append_entries(spark, target, [*filter(has_news, entries)])
     return [*merged, *entries]
 
 
@@ -106,21 +107,21 @@ def _merge_pending(work: Upkeep, tables: Sequence[Table]) -> "list[Entry]":
     from silver.state.table_state import TableState, read_states
 
     states = read_states(work.spark, work.target)
-    waiting = [t for t in tables if states.get(t.table, TableState()).pending]
-    for table in waiting:
+    pending = [t for t in tables if states.get(t.table, TableState()).pending]
+    would = "would be" if work.dry_run else "are"
+    for table in pending:
         number = states[table.table].pending
-        would = "would be merged" if work.dry_run else "are merged"
-        work.tell(f"{table.table}: {number:,} pending changes {would}")
-    if work.dry_run or not waiting:
+        work.tell(f"{table.table}: {number:,} pending changes {would} merged")
+    if work.dry_run or not pending:
         return []
     with show_progress("merging pending changes") as note:
-        return apply_all(work.spark, work.target, waiting, work.run_id, note)
+        return apply_all(work.spark, work.target, pending, work.run_id, note)
 
 
 def _tend_safely(
     work: Upkeep, layer: Layer, table: str, tend_it: Callable[[], dict[str, int]]
 ) -> "Entry":
-
+    """The entry of work that counts what it did, or of its failure."""
     from lakehouse.run import ledger
     from lakehouse.spark.failures import describe_failure
     from lakehouse.spark.spark_failures import TABLE_FAILURES
@@ -170,7 +171,7 @@ def _tend_shared(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]
 def tend_bronze(
     work: Upkeep, names: "Mapping[str, Layout]", tables: Sequence[Table]
 ) -> dict[str, int]:
-    """Tends the files of bronze's tables, and cleans landing files that bronze holds for long."""
+    """Tends the files of bronze's tables, and cleans landing files that bronze has had for long."""
     from bronze.files.cleaning import clean_files, held_files
 
     counts, clean = _tend_files(work, names), work.target.clean_landing
@@ -189,30 +190,29 @@ def _tend_files(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
     from cdc_lakehouse.terminal.console import show_progress
     from lakehouse.storage import upkeep
 
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for name, wanted in tables.items():
         with show_progress("looking at the files of tables"):
             seen = upkeep.read_facts(work.spark, name)
-        facts = (
-            f"{render_count(seen.files, 'file')}, {render_count(seen.vectors, 'deletion vector')}"
-        )
+        vectors = render_count(seen.vectors, "deletion vector")
+        heading = f"{name}: {render_count(seen.files, 'file')}, {vectors}"
         if current_level() is Level.VERBOSE:
-            work.tell(f"{name}: {facts}")
-            facts = ""
+            work.tell(heading)
+            heading = ""
         for step in _due_steps(work, name, seen, wanted):
-            if facts:
-                work.tell(f"{name}: {facts}")
-                facts = ""
+            if heading:
+                work.tell(heading)
+                heading = ""
             work.tell(f"  {'would ' if work.dry_run else ''}{step.action}: {step.reason}")
             if not work.dry_run:
                 with show_progress(step.action):
                     upkeep.carry_out(work.spark, step)
-            counts[COUNTED[step.action]] = counts.get(COUNTED[step.action], 0) + 1
-    return counts
+            counts[COUNTED[step.action]] += 1
+    return dict(counts)
 
 
 def _due_steps(work: Upkeep, name: str, seen: "FileFacts", wanted: "Layout") -> "Iterable[Step]":
-    """The steps one after the other, so that VACUUM is looked at after the compaction."""
+    """The steps one after the other: whether VACUUM is due is only known after the compaction."""
     from lakehouse.storage import upkeep
 
     yield from upkeep.plan_layout(name, seen, wanted)

@@ -18,8 +18,6 @@ Collection = Annotated[
     str | None, typer.Option(help="SCHEMA.TABLE at the source, where the topic does not name it.")
 ]
 Signals = Annotated[str, typer.Option(help="The connector's signal.data.collection.")]
-
-
 CHECK = (
     "check the URL, the rights and the name (--signals), and the connector's signal.data.collection"
 )
@@ -47,16 +45,14 @@ def rebootstrap(
     if config.format != "debezium" or named is None:
         problem = f"format {config.format}" if config.format != "debezium" else "no topic"
         expected = "a Debezium table whose topic ends in SCHEMA.TABLE"
-        raise ConfigurationError(
-            f"table {table}", "source", problem, expected,
-            "name --collection, or deliver the table's rows anew as its source allows",
-        )  # fmt: skip
+        action = "name --collection, or deliver the table's rows anew as its source allows"
+        raise ConfigurationError(f"table {table}", "source", problem, expected, action)
     send_signal(source, signals, named)
     print(f"{table}: asked for a new snapshot of {named}; the next runs take it in")
 
 
 def send_signal(source: str, signals: str, collection: str) -> None:
-    """Write the signal for a blocking snapshot, which also shows which rows are gone.
+    """Write the signal for a blocking snapshot, by which rows that are gone are found as well.
 
     Raises:
         ConfigurationError: the URL is not valid, or its driver or password is not here.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table to build anew.")]
+Tell = Callable[[str], None]
 
 
 @command("rebuild")
@@ -44,7 +45,7 @@ def rebuild(chosen: Chosen, table: Name) -> None:
 def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
     """Builds each table anew whose YAML gives columns new names and changes nothing else.
 
-    Returns the failures: such a table is as it was.
+    Returns the failures; a table that fails stays as it was.
     """
     from cdc_lakehouse.terminal.console import say
     from lakehouse.spark.failures import describe_failure
@@ -73,13 +74,9 @@ def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
 
 
 def rebuild_table(
-    spark: "SparkSession",
-    target: Target,
-    table: Table,
-    tell: Callable[[str], None],
-    configured: list[Table],
+    spark: "SparkSession", target: Target, table: Table, tell: Tell, configured: list[Table]
 ) -> None:
-    """Builds beside, pins gold's views, swaps, publishes; goes on where a killed one was.
+    """Builds the table beside the live one, pins gold's views, swaps, publishes; resumes if killed.
 
     `configured` are all tables, of which gold shows the status.
 

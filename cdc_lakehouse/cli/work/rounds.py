@@ -27,13 +27,13 @@ RECORDED_HERE = ("bronze", "gold")
 
 
 class Round(NamedTuple):
-    """What all work of a round needs.
+    """The session, the target and the options of a run, as every layer's work needs them.
 
     Attributes:
         spark: the session.
         target: where the lake lies.
-        run_id: the name of the run in the ledger; without it each piece of work has its own.
-        everything: all tables that are configured, be they worked on or not.
+        run_id: the name of the run in the ledger; without it each layer's work has its own.
+        everything: all configured tables, also those that are not worked on.
         memory: what the run knows from earlier rounds; nobody else writes, as it holds the locks.
         merge: whether silver merges all pending changes, even where waiting is cheaper.
     """
@@ -49,23 +49,29 @@ class Round(NamedTuple):
 def do_layer(
     given: Round, tables: Sequence[Table], layer: Layer, tell: "Progress", watched: bool = True
 ) -> "list[Entry]":
-    """The layer's job, with its entries in the ledger.
+    """Does the layer's job, writes its entries into the ledger, and returns them.
 
-    Idle tables leave nothing there, unless they failed before.
+    Entries of idle tables are not written, unless the table failed before.
 
-    `watched` looks for records that are gone at the source as well, in bronze, and in silver for
-    positions that run backwards and snapshots that make up for either.
+    With `watched`, bronze also looks for records that are gone at the source; silver for positions
+    that run backwards, and for snapshots that make up for either. Entries of tables that lack
+    records are failures.
     """
     memory = given.memory or Memory()
     memory.merge_all = given.merge
-    given = given._replace(memory=memory)
     run = given.run_id or uuid.uuid4().hex
     do = build_layer_job(layer, given.everything, memory)
     entries = try_conflicts_again(do, given, tables, run, tell)
     if layer == "bronze":
         memory.count(entries)
-    if watched:
-        entries = _check_sources(given, tables, layer, entries, tell)
+        if watched:
+            from bronze.loss.watch import watch_for_loss
+
+            entries = watch_for_loss(given.spark, given.target, tables, entries, memory, tell)
+    elif layer == "silver" and watched:
+        from silver.maintenance.closed_gaps import check_gaps
+
+        entries = check_gaps(given.spark, given.target, tables, entries)
     if layer in RECORDED_HERE:
         _write_entries(given, layer, to_keep(given, entries, memory), memory)
     return entries
@@ -88,32 +94,15 @@ def try_conflicts_again(
     return list(done.values())
 
 
-def _check_sources(
-    given: Round, tables: Sequence[Table], layer: Layer, entries: "list[Entry]", tell: "Progress"
-) -> "list[Entry]":
-    """The entries, failed where records are gone at the source."""
-    from bronze.loss.watch import watch_for_loss
-    from silver.maintenance import closed_gaps
-
-    if layer == "bronze":
-        return watch_for_loss(
-            given.spark, given.target, tables, entries, given.memory or Memory(), tell
-        )
-    if layer == "silver":
-        return closed_gaps.check_gaps(given.spark, given.target, tables, entries)
-    return entries
-
-
 def _write_entries(given: Round, layer: Layer, entries: "list[Entry]", memory: Memory) -> None:
-    """Writes entries into the ledger; those of bronze that silver follows wait for silver's."""
+    """Writes entries into the ledger; bronze's wait for silver's where these will follow."""
     from lakehouse.run import ledger
 
-    followed = memory.defers and layer == "bronze" and any(map(_is_followed, entries))
-    waits = [entry for entry in entries if followed and entry.status == "ok"]
+    waits = [entry for entry in entries if layer == "bronze" and entry.status == "ok"]
+    if not (memory.defers and any(entry.counts.get("records", 0) > 0 for entry in waits)):
+        waits = []
     memory.waiting.extend(waits)
-    ledger.append_entries(
-        given.spark, given.target, [entry for entry in entries if entry not in waits]
-    )
+    ledger.append_entries(given.spark, given.target, [e for e in entries if e not in waits])
 
 
 def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[Entry]":
@@ -122,18 +111,13 @@ def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[E
 
     if memory.failing is None and not all(map(has_news, entries)):
         memory.failing = ledger.find_failing(given.spark, given.target)
-    failing = memory.failing or set()
-    kept = [e for e in entries if has_news(e) or _identify_entry(e) in failing]
-    if memory.failing is not None:
-        for entry in kept:
-            note = failing.discard if entry.status == "ok" else failing.add
-            note(_identify_entry(entry))
-        memory.failing = failing
+    failing = memory.failing
+    if failing is None:
+        return list(entries)
+    kept = [e for e in entries if has_news(e) or (e.layer, e.table) in failing]
+    for entry in kept:
+        (failing.discard if entry.status == "ok" else failing.add)((entry.layer, entry.table))
     return kept
-
-
-def _identify_entry(entry: "Entry") -> tuple[str, str]:
-    return entry.layer, entry.table
 
 
 def try_layer(
@@ -167,8 +151,8 @@ def write_entries_together(
 ) -> Iterator[None]:
     """Within, bronze's entries go into the ledger with silver's, one commit for both.
 
-    Entries that are left at the end are written then, unless the work broke off. A continuous run
-    also has a session for small work.
+    Entries that are left at the end are written then, unless the work was broken off. A continuous
+    run also gets a session for little work.
     """
     from lakehouse.run import ledger
     from lakehouse.spark.session import interpreting_session
@@ -182,18 +166,13 @@ def write_entries_together(
     ledger.append_with_waiting(spark, target, [], memory)
 
 
-def _is_followed(entry: "Entry") -> bool:
-    """Whether silver has something to do because of bronze's entry."""
-    return entry.status == "ok" and entry.counts.get("records", 0) > 0
-
-
 def has_news(entry: "Entry") -> bool:
     """Whether the work failed or counted anything."""
     return entry.status == "failed" or any(entry.counts.values())
 
 
 def build_layer_job(layer: Layer, everything: list[Table] | None, memory: Memory) -> "Job":
-    """The layer's function of `job.py`; gold and bronze know the tables that are not worked on."""
+    """The function of the layer's `job.py`; gold and bronze also get all configured tables."""
     if layer == "gold":
         from gold.job import publish
 

@@ -63,7 +63,6 @@ Extract = Annotated[
 EffectiveDate = Annotated[
     str | None, typer.Option(help="Business effective date of --extract, YYYY-MM-DD.")
 ]
-
 Again = Annotated[
     list[Path] | None,
     typer.Option(metavar="FILE", help="A dropped file to be read again; repeatable."),
@@ -120,10 +119,10 @@ class Asked(NamedTuple):
 
 
 def run_layers(chosen: Chosen, asked: Asked) -> None:
-    """One round over the layers, or (continuous) work until interrupted.
+    """One round over the layers; a continuous run works until interrupted.
 
     A table that another run is writing is refused, and the others are done. A round over all layers
-    of all tables that has nothing to do starts no Spark.
+    of all tables starts no Spark if nothing is new.
 
     Raises:
         ManyTablesFailed: at the end, every table that failed (continuous: and still does).
@@ -145,14 +144,11 @@ def run_layers(chosen: Chosen, asked: Asked) -> None:
 
 
 def _work_on_tables(
-    target: Target,
-    tables: tuple[list[Table], list[Table]],
-    asked: Asked,
-    inputs: "Inputs | None",
+    target: Target, tables: tuple[list[Table], list[Table]], asked: Asked, inputs: "Inputs | None"
 ) -> list[TableFailed]:
     """Starts Spark and works on the first of `tables`; the second are all that are configured.
 
-    `inputs` is what the run depends on, where its end may leave the mark of an idle lake.
+    With `inputs`, which the run depends on, its end leaves the mark of an idle lake.
     """
     from bronze.kafka.ingest import reads_kafka
     from cdc_lakehouse.cli.work.rebuild import rebuild_renamed
@@ -173,7 +169,7 @@ def _work_on_tables(
             entries = one_round(given, free, asked.layers, warner)
             lineage.report(entries)
         watcher.look_at_tables()
-        _warn_of(lineage)
+        _warn_of_lineage(lineage)
     if inputs is not None and memory is not None:
         idle.leave_mark(given, (inputs, entries, warner.warned))
     return failures + list_failures(entries)
@@ -181,8 +177,8 @@ def _work_on_tables(
 
 def whole_groups(tables: Sequence[Table], everything: Sequence[Table]) -> list[Table]:
     """The tables and the other members of their consistency groups: a group moves together."""
-    named = {table.consistency_group for table in tables} - {None}
-    return [t for t in everything if t in tables or t.consistency_group in named]
+    groups = {table.consistency_group for table in tables} - {None}
+    return [t for t in everything if t in tables or t.consistency_group in groups]
 
 
 def one_round(
@@ -190,7 +186,7 @@ def one_round(
 ) -> "list[Entry]":
     """Every layer once over all tables, a line per table at the end; returns all entries.
 
-    Where Ctrl-C breaks it off, only tables with news have a line: of others nothing is known.
+    If Ctrl-C breaks it off, only tables with news have a line, as nothing is known of the others.
     `warner` prints the warnings about bronze's feeds and the tables' columns.
     """
     from cdc_lakehouse.terminal.console import show_progress
@@ -214,7 +210,10 @@ def one_round(
 def warn_of_dead_letters(
     spark: "SparkSession", target: Target, tables: list[Table], entries: "Sequence[Entry]"
 ) -> None:
-    """A line on stderr for each table that a round left with too many; the exit code stays."""
+    """A warning for each rule that rejects rows for the first time, and for too many dead letters.
+
+    The exit code stays as it is.
+    """
     from cdc_lakehouse.terminal.console import warn
     from silver.changelog.dead_letters import count_too_many
 
@@ -233,7 +232,7 @@ def warn_of_dead_letters(
             )
 
 
-def _warn_of(lineage: "Lineage") -> None:
+def _warn_of_lineage(lineage: "Lineage") -> None:
     """Warns, once each, of lineage events that could not be sent."""
     from cdc_lakehouse.terminal.console import warn
 
@@ -247,19 +246,18 @@ def _first_rejections(
     """Tables and rules that rejected rows in these entries and in none before."""
     from lakehouse.run import ledger
 
-    now = {(e.table, n): n.split(":", 2)[2] for e in entries for n in e.counts if RULE in n}
+    now = {(e.table, name): None for e in entries for name in e.counts if RULE in name}
     if not now:
         return []
-    runs = [entry.run_id for entry in entries]
     earlier = ledger.read_entries(spark, target).where("layer = 'silver'")
-    earlier = earlier.where(~earlier["run_id"].isin(runs))
+    earlier = earlier.where(~earlier["run_id"].isin([entry.run_id for entry in entries]))
     named = earlier.selectExpr("`table`", "explode(map_keys(counts)) AS name").distinct()
     before = {(row["table"], row["name"]) for row in named.collect()}
-    return [(table, rule) for (table, name), rule in now.items() if (table, name) not in before]
+    return [(table, name.split(":", 2)[2]) for table, name in now if (table, name) not in before]
 
 
 def _work_until_stopped(
-    given: Round, tables: list[Table], asked: Asked, tell_others: "tuple[Watcher, Lineage]"
+    given: Round, tables: list[Table], asked: Asked, listeners: "tuple[Watcher, Lineage]"
 ) -> list[TableFailed]:
     """Works until SIGINT or SIGTERM, prints the sums; returns the last failure of each table.
 
@@ -268,8 +266,9 @@ def _work_until_stopped(
     """
     from bronze.feeds import group_tables
     from cdc_lakehouse.terminal.console import say, show_error
+    from silver.run import be_silent
 
-    (watcher, lineage), layers = tell_others, asked.layers
+    (watcher, lineage), layers = listeners, asked.layers
     shown_layer: Layer = "silver" if "silver" in layers else layers[0]
 
     def tell(entry: "Entry") -> None:
@@ -285,9 +284,9 @@ def _work_until_stopped(
 
     def do(layer: Layer, some: Sequence[Table]) -> "list[Entry]":
         now, work = time.monotonic(), (layer, some[0].table)
-        watch = now - watched.get(work, -WATCH_SECONDS) >= WATCH_SECONDS
-        watched[work] = now if watch else watched[work]
-        done = try_layer(given, some, layer, _show_nothing, watch)
+        if watch := now - watched.get(work, -WATCH_SECONDS) >= WATCH_SECONDS:
+            watched[work] = now
+        done = try_layer(given, some, layer, be_silent, watch)  # several layers work at once
         if watch and layer == layers[-1]:
             warner.warn_of_news()
         watcher.note_entries(done)
@@ -296,14 +295,13 @@ def _work_until_stopped(
     with ticks.stop_on_signal() as stop, watcher.serve_metrics():
         watcher.look_at_tables()
         say(f"working on {render_count(len(tables), 'table')} until interrupted")
-        entries = ticks.work_until_stopped(
-            group_tables(tables), layers, asked.pause, do, tell, stop
-        )
+        families = group_tables(tables)
+        entries = ticks.work_until_stopped(families, layers, asked.pause, do, tell, stop)
         entries = ticks.apply_pending(tables, entries, do, tell, given.memory)
     show_sum(entries)
     warner.warn_of_news()
     watcher.look_at_tables()
-    _warn_of(lineage)
+    _warn_of_lineage(lineage)
     return list_failures(entries)
 
 
@@ -311,25 +309,17 @@ def show_sum(entries: "Sequence[Entry]") -> None:
     """Prints the sums of a run that went on."""
     from cdc_lakehouse.terminal.console import say
 
-    shown = [entry for entry in entries if has_news(entry)]
+    shown = [*filter(has_news, entries)]
     say("stopped; in all:" if shown else "stopped; nothing was new")
     show_entries(shown)
-
-
-def _show_nothing(_: str) -> None:
-    """No progress to show: several pieces of work go on at once."""
 
 
 def list_failures(entries: "Sequence[Entry]") -> list[TableFailed]:
     """A failure for every entry that failed, with its remedy where that is known."""
     return [
-        TableFailed(
-            f"{entry.layer} {entry.table}",
-            with_remedy(entry.message),
-            is_unreachable(entry.message),
-        )
-        for entry in entries
-        if entry.status == "failed"
+        TableFailed(f"{e.layer} {e.table}", with_remedy(e.message), is_unreachable(e.message))
+        for e in entries
+        if e.status == "failed"
     ]
 
 
@@ -373,10 +363,10 @@ def _check_continuous(interval: str | None, metrics: str | None, continuous: boo
     """
     pause = seconds_of(interval or "5s")
     instead = "ask `lakehouse status --format prometheus`"
-    only = [("--interval", interval, "leave it out"), ("--metrics", metrics, instead)]
-    for option, given, way_out in only:
+    of_continuous = (("--interval", interval, "leave it out"), ("--metrics", metrics, instead))
+    for option, given, alternative in of_continuous:
         if given is not None and not continuous:
-            action = f"add --continuous, or {way_out}"
+            action = f"add --continuous, or {alternative}"
             raise ConfigurationError("command line", option, given, "--continuous", action)
     return pause
 

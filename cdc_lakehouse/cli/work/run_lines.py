@@ -33,9 +33,9 @@ ONE = {
     "deletes of unknown keys": "delete of an unknown key",
     "truncates": "truncate",
 }
-"""How the nouns among them are written of one record."""
+"""The singular of the nouns in WORDS."""
 ORDER = ("inserted", "updated", "deleted", "late", "dead letters")
-"""What comes first; all else follows in the order of the ledger."""
+"""What a line names first; all else follows in the order of the ledger."""
 WIDEST_NAME = 32
 
 
@@ -48,31 +48,26 @@ def show_entries(entries: "Sequence[Entry]") -> None:
     from cdc_lakehouse.terminal.console import entry_line, fit_line, get_width, say, wrap_line
     from lakehouse.run.unread import is_of_feed, unread_of
 
-    if is_json():
-        _log_entries(entries)
-    elif current_level() is Level.VERBOSE:
-        for entry in entries:
+    for entry in entries:
+        if is_json():
+            print(_entry_to_json(entry), flush=True)
+        elif current_level() is Level.VERBOSE:
             print(fit_line(entry_line(entry)), flush=True)
     shown = [] if is_json() else [e for e in entries if not is_of_feed(e)]
     for line in run_lines(shown, get_width()):
         say(line)
-    for sentence in column_news(entries):
+    unread = [sentence for of_feed in unread_of(entries) for sentence in of_feed.sentences()]
+    for sentence in [*column_news(entries), *unread]:
         say("\n".join(wrap_line(sentence)))
-    for of_feed in unread_of(entries):
-        for sentence in of_feed.sentences():
-            say("\n".join(wrap_line(sentence)))
 
 
-def _log_entries(entries: "Sequence[Entry]") -> None:
-    """Prints an object for each entry, with its place, its end and what became of its records."""
+def _entry_to_json(entry: "Entry") -> str:
     from cdc_lakehouse.terminal.console import log_line
 
-    for entry in entries:
-        kind = "error" if entry.status == "failed" else "info"
-        fields = entry.model_dump(mode="json", include={"run_id", "layer", "table", "status"})
-        fields["seconds"] = entry.duration_ms / 1000
-        fields["counts"] = {name: count for name, count in entry.counts.items() if count}
-        print(log_line(kind, entry.message, **fields), flush=True)
+    kind = "error" if entry.status == "failed" else "info"
+    fields = entry.model_dump(mode="json", include={"run_id", "layer", "table", "status"})
+    counts = {name: count for name, count in entry.counts.items() if count}
+    return log_line(kind, entry.message, **fields, seconds=entry.duration_ms / 1000, counts=counts)
 
 
 def column_news(entries: "Iterable[Entry]") -> list[str]:
@@ -120,40 +115,30 @@ def _build_table_lines(
 def _list_parts(entries: "Sequence[Entry]") -> list[str]:
     """What became of a table: layers that failed, its records, and these by outcome."""
     failed = [entry.layer for entry in entries if entry.status == "failed"]
-    records = _count_records(entries)
+    by_layer = {entry.layer: entry.counts.get("records", 0) for entry in entries}
+    records = by_layer.get("silver", by_layer.get("bronze", 0))
+    # A published table is written anew if its columns or types have changed.
+    rewritten = any(entry.counts.get("rewritten") for entry in entries if entry.layer == "gold")
     return [
         *([f"FAILED in {', '.join(failed)}"] if failed else []),
         *([render_count(records, "record")] if records else []),
-        *(_render_count(count, word) for word, count in _count_classes(entries).items()),
-        *(["published anew, in another form"] if _is_rewritten(entries) else []),
+        *(
+            f"{count:,} {ONE.get(word, word) if count == 1 else word}"
+            for word, count in _count_outcomes(entries).items()
+        ),
+        *(["published anew, in another form"] if rewritten else []),
     ]
 
 
-def _is_rewritten(entries: "Iterable[Entry]") -> bool:
-    """Whether a published table was written anew, as its columns or types have changed."""
-    return any(entry.counts.get("rewritten") for entry in entries if entry.layer == "gold")
-
-
-def _render_count(count: int, word: str) -> str:
-    return f"{count:,} {ONE.get(word, word) if count == 1 else word}"
-
-
-def _count_records(entries: "Iterable[Entry]") -> int:
-    """Records that silver worked on; those that bronze took in where silver did not run."""
-    layers = {entry.layer: entry.counts.get("records", 0) for entry in entries}
-    return layers.get("silver", layers.get("bronze", 0))
-
-
-def _count_classes(entries: "Iterable[Entry]") -> Mapping[str, int]:
+def _count_outcomes(entries: "Iterable[Entry]") -> Mapping[str, int]:
     """Silver's records by outcome, in words for a person; counts of other things are left out."""
     from silver.contract import ACCOUNT_NOTES, EXTRACT_NOTES
 
-    classes: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
+    left_out = {"records", *ACCOUNT_NOTES} - {*EXTRACT_NOTES}
     for entry in entries:
         for name, count in entry.counts.items() if entry.layer == "silver" else ():
-            noted = name in ACCOUNT_NOTES and name not in EXTRACT_NOTES
-            if count > 0 and name != "records" and not noted:
+            if count > 0 and name not in left_out:
                 kind = name.partition(":")[0]
-                classes[WORDS.get(kind, kind.replace("_", " "))] += count
-    first = {word: classes[word] for word in ORDER if word in classes}
-    return first | dict(classes)
+                outcomes[WORDS.get(kind, kind.replace("_", " "))] += count
+    return {word: outcomes[word] for word in ORDER if word in outcomes} | dict(outcomes)

@@ -23,8 +23,8 @@ PATH, LOOPBACK = "/metrics", "127.0.0.1"
 class Watcher:
     """The status of a run's tables, for metrics and alarms.
 
-    The status is asked every half minute, if anybody wants it. In between, failures and their ends
-    are known from the work itself, and ages grow by the clock.
+    The status is read every half minute, if either is configured. In between, the run's own entries
+    say which tables fail, and ages grow by the clock.
     """
 
     def __init__(self, given: Round, tables: list[Table], metrics: str | None = None) -> None:
@@ -54,15 +54,14 @@ class Watcher:
         """Asks for the status, unless that was less than `pause` seconds ago; raises alarms."""
         if not self.is_wanted or time.monotonic() - self._looked < pause:
             return
-        if not self._lock.acquire(blocking=False):
-            return
-        try:
-            self._ask_status()
-        finally:
-            self._looked = time.monotonic()
-            self._lock.release()
+        if self._lock.acquire(blocking=False):
+            try:
+                self._read_status()
+            finally:
+                self._looked = time.monotonic()
+                self._lock.release()
 
-    def _ask_status(self) -> None:
+    def _read_status(self) -> None:
         from cdc_lakehouse.terminal.console import warn
         from gold.status import table_status
         from gold.status.alarms import raise_alarms
@@ -87,7 +86,7 @@ class Watcher:
         return render_metrics(records, version("cdc-lakehouse"))
 
     def _current_records(self) -> list[dict[str, Any]]:
-        """The status as it was asked, with failures that have come since."""
+        """The status as it was read last, with failures that have come since."""
         failing = {table: message for (_, table), message in dict(self._failures).items()}
         return [
             {**record, "last_failure": failing.get(record["table"]) or record["last_failure"]}
