@@ -145,6 +145,19 @@ def load_whole_conf(chosen: Chosen) -> tuple[Target, list[Table], list[Table]]:
     return target, select_tables(everything, chosen.only), everything
 
 
+def load_one_of_conf(chosen: Chosen, name: str) -> tuple[Target, Table, list[Table]]:
+    """Target, the table of this name, and all that are configured; as `load_conf`.
+
+    Raises:
+        ConfigurationError: `--table` chooses another table.
+    """
+    for other in set(chosen.only) - {name}:
+        problem, expected = f"--table {other} beside {name}", "one table"
+        raise ConfigurationError("command line", "--table", problem, expected, "leave one out")
+    target, (one,), everything = load_whole_conf(chosen._replace(only=(name,)))
+    return target, one, everything
+
+
 def check_lake(target: Target) -> None:
     """Checks that a local lake is there, before Spark starts, which would make it.
 

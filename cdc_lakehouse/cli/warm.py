@@ -129,8 +129,8 @@ def _send_command(connection: socket.socket) -> int | None:
     answers = connection.makefile("r")
     pid = answers.readline()
     if not pid:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for passed, handler in before.items():
+            signal.signal(passed, handler)
         for number in early:
             os.kill(os.getpid(), number)
         return None

@@ -194,7 +194,8 @@ def acknowledge(
     """
     if undo == (because is not None):
         expected = "--undo alone" if undo else "a reason, such as 'test data of October'"
-        raise ConfigurationError("command line", "WHY", because or "nothing", expected, "say why")
+        action = "leave the reason out" if undo else "say why"
+        raise ConfigurationError("command line", "WHY", because or "nothing", expected, action)
     if not (chosen.only or reason or key or since or file):
         expected, action = "--table, --reason, --file, --key or --since", "say which are meant"
         raise ConfigurationError("command line", "dead-letters", "no choice", expected, action)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
-from cdc_lakehouse.cli.front import check_lake, command, load_conf, start_spark
+from cdc_lakehouse.cli.front import (
+    check_lake,
+    command,
+    load_conf,
+    load_one_of_conf,
+    start_spark,
+)
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.run import raise_all
 from lakehouse.config.table import Table
@@ -72,7 +78,11 @@ def verify(
     than what is applied is in flight and shown apart. `status` shows up to which position a table
     was found equal. What was equal before an interruption is not compared again.
     """
-    target, tables = load_conf(chosen._replace(only=[table]) if table else chosen)
+    if table:
+        target, one, _ = load_one_of_conf(chosen, table)
+        tables = [one]
+    else:
+        target, tables = load_conf(chosen)
     if source is not None:
         from gold.source_check.database import resolve_url
 

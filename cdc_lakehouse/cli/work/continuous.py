@@ -103,8 +103,8 @@ class Schedule:
     def take_due_work(self, stop: threading.Event) -> list[list[Work]]:
         """Begins the work that is due and not being done, and groups it by calls.
 
-        Tables share a call, which is cheaper, except slow ones and those to be merged; each feed
-        has its own.
+        Tables share a call, which is cheaper, except slow ones and those to be merged in silver;
+        each feed has its own.
         """
         now = time.monotonic()
         for work in _list_due(self.later, now):
@@ -114,7 +114,7 @@ class Schedule:
         for work in _list_due(self.due, now):
             if self._may_begin(work, stop):
                 del self.due[work]
-                alone = work.layer == "bronze" or work in self.slow
+                alone = work.layer == "bronze" or (work.layer == "silver" and work in self.slow)
                 calls.setdefault(work if alone else work.layer, []).append(work)
         self.begun.update({work: now for works in calls.values() for work in works})
         return sorted(calls.values(), key=lambda works: LAYERS.index(works[0].layer))

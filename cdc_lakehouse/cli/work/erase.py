@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, command, load_conf, start_spark
+from cdc_lakehouse.cli.front import check_lake, command, load_one_of_conf, start_spark
 from cdc_lakehouse.cli.key_text import parse_key
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import hold_all_layers
 from cdc_lakehouse.cli.work.rounds import Round, do_layer
 from cdc_lakehouse.cli.work.run import fail_at_the_end, whole_groups
-from lakehouse.config.loading import select_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.errors import ConfigurationError, EraseIncomplete
+from lakehouse.errors import EraseIncomplete
 from lakehouse.words import render_count
 
 if TYPE_CHECKING:
@@ -77,11 +76,7 @@ def erase(
     """
     from cdc_lakehouse.terminal.console import make_line_printer
 
-    if any(name != table for name in chosen.only):
-        problem, expected = f"--table {chosen.only[0]} beside {table}", "one table"
-        raise ConfigurationError("command line", "--table", problem, expected, "leave one out")
-    target, tables = load_conf(chosen._replace(only=()))
-    (one,) = select_tables(tables, [table])
+    target, one, tables = load_one_of_conf(chosen, table)
     wanted = Erasure(one, parse_key(key, one), landing, make_line_printer(target), _ask_consent)
     check_lake(target)
     if dry_run:

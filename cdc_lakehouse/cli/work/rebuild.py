@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, command, load_conf, start_spark
+from cdc_lakehouse.cli.front import check_lake, command, load_one_of_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import hold_all_layers
 from cdc_lakehouse.cli.work.rounds import Round
 from cdc_lakehouse.cli.work.run import fail_at_the_end, whole_groups
-from lakehouse.config.loading import select_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ManyTablesFailed, TableFailed
@@ -34,8 +33,7 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     """
     from cdc_lakehouse.terminal.console import make_line_printer
 
-    target, tables = load_conf(chosen._replace(only=()))
-    (one,) = select_tables(tables, [table])
+    target, one, tables = load_one_of_conf(chosen, table)
     check_lake(target)
     with hold_all_layers(target, whole_groups([one], tables), uuid.uuid4().hex):
         spark = start_spark(target, [one], sends_functions=True)

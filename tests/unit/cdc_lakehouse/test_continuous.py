@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from cdc_lakehouse.cli.work import continuous
-from cdc_lakehouse.cli.work.continuous import back_off, work_until_stopped
+from cdc_lakehouse.cli.work.continuous import Schedule, back_off, work_until_stopped
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer
 from lakehouse.run.ledger import Entry
@@ -82,6 +82,15 @@ def test_what_comes_goes_through_all_layers_of_its_own_table_only() -> None:
     assert (lake.times("silver", "a"), lake.times("silver", "b")) == (2, 1)
     after = lake.done[lake.done.index(("silver", "a")) :]
     assert ("gold", "a") in after
+
+
+def test_slow_tables_are_published_in_one_call_and_applied_in_their_own() -> None:
+    for layer, calls in (("gold", [2]), ("silver", [1, 1])):
+        only: list[Layer] = [layer]
+        schedule = Schedule([[table("a")], [table("b")]], only, 1.0)
+        schedule.slow.update(schedule.due)
+        begun = schedule.take_due_work(threading.Event())
+        assert [len(works) for works in begun] == calls
 
 
 def test_a_slow_table_holds_back_no_other() -> None:

@@ -172,6 +172,9 @@ MISTAKES = {
     "an acknowledgement without a reason": Mistake(
         "dead-letters acknowledge --reason rule", "nothing", "say why"
     ),
+    "a reason for taking an acknowledgement back": Mistake(
+        "dead-letters acknowledge why --undo --reason rule", "why", "leave the reason out"
+    ),
     "a file to be read again that was never dropped": Mistake(
         "run --again conf/targets/local.yml", "conf/targets", "name a file that was dropped there"
     ),
@@ -191,8 +194,14 @@ MISTAKES = {
         "init orders --from no.jsonl", "orders.yml", "remove it first"
     ),
     "no such kind of database": Mistake("init --source sqlite:///a", "sqlite", "--from FILE"),
-    "an erasure of two tables": Mistake(
-        "erase orders --key 7 --table other", "--table other beside orders", "leave one out"
+    "an explanation of two tables": Mistake(
+        "explain orders --key 7 --table other", "--table other beside orders", "leave one out"
+    ),
+    "laws of two tables": Mistake(
+        "verify orders --table other", "--table other beside orders", "leave one out"
+    ),
+    "a rebuild of two tables": Mistake(
+        "rebuild orders --table other", "--table other beside orders", "leave one out"
     ),
     "memory that Java cannot read": Mistake(
         "validate --set driver_memory=2gb", "driver_memory", "correct it"
