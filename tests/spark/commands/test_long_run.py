@@ -32,7 +32,9 @@ def count_files(spark: SparkSession, target: Target) -> dict[str, int]:
     logs = Path(str(target.root), "lake").rglob("_delta_log")
     folders = [log.parent for log in logs]
     return {
-        folder.name: spark.sql(f"DESCRIBE DETAIL delta.`{folder}`").collect()[0]["numFiles"]
+        f"{folder.parent.name}.{folder.name}": spark.sql(
+            f"DESCRIBE DETAIL delta.`{folder}`"
+        ).collect()[0]["numFiles"]
         for folder in folders
     }
 
