@@ -25,13 +25,7 @@ from silver.decode.columns import (
     settle_names,
 )
 from silver.decode.debezium.events.envelope import Envelope, Row, key_row
-from silver.decode.debezium.events.opening import (
-    FLATTENED,
-    FULL,
-    Opened,
-    form_of,
-    record_opener,
-)
+from silver.decode.debezium.events.opening import FLATTENED, FULL, Opened, form_of, record_opener
 from silver.decode.debezium.traits import Traits
 from silver.decode.renames import by_column
 from silver.decode.types import wider_type

@@ -16,12 +16,7 @@ from silver.decode.avro.ahead import alike_records, read_envelopes
 from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.schemas import decode_avro, writer_of
 from silver.decode.change import Record
-from silver.decode.debezium.events.envelope import (
-    OLD_KEY_HEADER,
-    SourceBlock,
-    Transaction,
-    key_row,
-)
+from silver.decode.debezium.events.envelope import OLD_KEY_HEADER, SourceBlock, Transaction, key_row
 from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
 from silver.decode.debezium.events.log_follower import LogFollower, SeenRecords
 from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, AvroOpener, Opener
@@ -36,13 +31,7 @@ from silver.decode.debezium.rows import (
     event_type,
 )
 from silver.decode.debezium.traits import Traits
-from silver.decode.shapes import (
-    Parsed,
-    RowShape,
-    can_be_fields,
-    parse_alike,
-    parser_of_shape,
-)
+from silver.decode.shapes import Parsed, RowShape, can_be_fields, parse_alike, parser_of_shape
 from silver.decode.slices import ReadPart, Slice, join_parts, read_shapes
 from silver.decode.values.bulk import convert_column, kinds_of
 from silver.decode.values.encodings import block_fields

@@ -27,10 +27,7 @@ from silver.decode.expressions.evaluation import (
     with_members,
 )
 from silver.decode.expressions.names import group_members, group_orders
-from silver.decode.expressions.sequence_columns import (
-    from_column,
-    with_finer,
-)
+from silver.decode.expressions.sequence_columns import from_column, with_finer
 
 _ORDERS = "a whole number from 0 on, a timestamp or date since 1970, or text of 1 to 4 hex sections"
 

@@ -28,11 +28,7 @@ from silver.decode.expressions.names import (
     time_columns,
     truncates_sql,
 )
-from silver.decode.expressions.sequence_columns import (
-    from_column,
-    join_columns,
-    with_finer,
-)
+from silver.decode.expressions.sequence_columns import from_column, join_columns, with_finer
 from silver.decode.protocols.rows import EVERY, OF_KEY, OF_VALUES
 from silver.decode.values.sequences import LONGEST
 

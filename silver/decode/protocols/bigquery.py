@@ -14,13 +14,7 @@ import pyarrow as pa
 from lakehouse.config.table import Table
 from lakehouse.config.table_rules import MOST_BIGQUERY_COLUMNS, MOST_BIGQUERY_KEYS
 from silver.contract import DELETE, NONE, UPSERT
-from silver.decode.change import (
-    BAD_SEQUENCE,
-    ILLEGAL_CHANGE,
-    UNKNOWN_OPERATION,
-    Change,
-    Record,
-)
+from silver.decode.change import BAD_SEQUENCE, ILLEGAL_CHANGE, UNKNOWN_OPERATION, Change, Record
 from silver.decode.columns import Columns
 from silver.decode.protocols.file_rows import FileRows
 from silver.decode.protocols.objects import Fault, FlatRowReader, broken_row, time_of

@@ -19,12 +19,7 @@ from silver.decode.columns import (
 )
 from silver.decode.expressions.names import MEMBER, members_read
 from silver.decode.protocols.file_rows import FileRows
-from silver.decode.values.inference import (
-    MOST_LEFT_OUT,
-    SeenValues,
-    UndeclaredFields,
-    infer_type,
-)
+from silver.decode.values.inference import MOST_LEFT_OUT, SeenValues, UndeclaredFields, infer_type
 
 _READ_BY_FORMATS = ("__", "_CHANGE_", NOT_TEXT)
 _MOST_NAMES = 4 * MOST_COLUMNS

@@ -14,13 +14,7 @@ from pyspark.sql import types as T
 
 from silver.decode.columns import Columns, DecodedColumn
 from silver.decode.protocols.objects import FlatRowReader, row_object
-from silver.decode.shapes import (
-    Parsed,
-    RowShape,
-    can_be_fields,
-    parse_alike,
-    parser_of_shape,
-)
+from silver.decode.shapes import Parsed, RowShape, can_be_fields, parse_alike, parser_of_shape
 from silver.decode.slices import ReadPart, Slice, read_shapes
 from silver.decode.types import arrow_type, carrier_type
 from silver.decode.values.bulk import (
