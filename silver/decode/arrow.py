@@ -20,11 +20,11 @@ from pyspark.sql.types import StructType
 from bronze.contract import Part, avro_schema_id
 from lakehouse.config.table import Table
 from silver.decode.avro.ahead import read_ahead
-from silver.decode.change import Change, Decoder, FollowsLog, Record
+from silver.decode.change import Change, Decoder, Record
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.opening import waits_for_form
 from silver.decode.formats import PROTOCOLS
-from silver.decode.slices import FollowsSlices, ReadPart, ReadsSlices, Slice
+from silver.decode.slices import FollowsLog, ReadPart, ReadsSlices, Slice
 from silver.decode.types import arrow_type
 from silver.decode.wrapped import strip_frame, value_inside
 
@@ -109,7 +109,8 @@ def decode_batches(plan: DecodePlan, batches: Iterator[pa.RecordBatch]) -> Itera
             last = work.decode(part)
     if last is not None:
         segments = decoder.segments() if isinstance(decoder, FollowsLog) else None
-        yield last if segments is None else _with_segments(last, segments)
+        kept = pa.array([None] * (last.num_rows - 1) + [segments], pa.string())
+        yield pa.RecordBatch.from_arrays([*last.columns[:-1], kept], names=last.schema.names)
 
 
 def discover_batches(
@@ -142,31 +143,19 @@ def must_wait(plan: DiscoveryPlan, batches: Iterator[pa.RecordBatch]) -> bool:
     return waits_for_form(plan.table, plan.columns, records)
 
 
-def output_fields(schema: StructType) -> list[pa.Field]:
-    """The Arrow fields of the table's columns and of `CHANGE_FIELDS`."""
-    columns = [pa.field(f.name, arrow_type(f.dataType)) for f in schema.fields]
-    return [*columns, *[pa.field(name, type) for name, type in CHANGE_FIELDS.items()]]
-
-
 def _cut_slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Parts of the batches, each small enough to be held as Python objects."""
     for batch in batches:
         start, room = 0, MOST_BYTES
         if batch.num_rows > MOST_ROWS or batch.get_total_buffer_size() > MOST_BYTES:
-            for at, size in enumerate(_record_sizes(batch)):
+            parts = [pc.fill_null(pc.binary_length(batch.column(n)), 0) for n in ("_raw", "_key")]
+            for at, size in enumerate(pc.add(*parts).to_pylist()):
                 if at > start and (size > room or at - start == MOST_ROWS):
                     yield batch.slice(start, at - start)
                     start, room = at, MOST_BYTES
                 room -= size
         if start < batch.num_rows:
             yield batch.slice(start)
-
-
-def _record_sizes(batch: pa.RecordBatch) -> list[int]:
-    """The bytes of each record."""
-    parts = [pc.fill_null(pc.binary_length(batch.column(n)), 0) for n in ("_raw", "_key")]
-    sizes: list[int] = pc.add(*parts).to_pylist()
-    return sizes
 
 
 @contextmanager
@@ -227,19 +216,13 @@ def _decode_record(decode: Callable[[Record], Change], record: Record) -> Change
         return Change(None, (), reason="bad_value", message=f"the decoder failed with {failure}")
 
 
-def _with_segments(last: pa.RecordBatch, segments: str) -> pa.RecordBatch:
-    """A task's last batch with the segments of the source's log in its last row."""
-    kept = pa.array([None] * (last.num_rows - 1) + [segments], pa.string())
-    return pa.RecordBatch.from_arrays([*last.columns[:-1], kept], names=last.schema.names)
-
-
 class _Work:
     """Decodes slices: what a decoder reads by columns, and all other records one by one."""
 
     def __init__(self, plan: DecodePlan, decoder: Decoder) -> None:
         self._plan, self._output, self._decode = plan, _Output(plan), decoder.decode
         self._slices = decoder if isinstance(decoder, ReadsSlices) else None
-        self._follower = decoder if isinstance(decoder, FollowsSlices) else None
+        self._follower = decoder if isinstance(decoder, FollowsLog) else None
         self._in_vain = 0
 
     def decode(self, part: pa.RecordBatch) -> pa.RecordBatch:
@@ -283,7 +266,8 @@ class _Output:
 
     def __init__(self, plan: DecodePlan) -> None:
         self.plan = plan
-        self.fields = output_fields(plan.schema)
+        columns = [(f.name, arrow_type(f.dataType)) for f in plan.schema.fields]
+        self.fields = [pa.field(*one) for one in (*columns, *CHANGE_FIELDS.items())]
         self.nothing = (None,) * len(plan.schema.fields)
 
     def batch(self, part: pa.RecordBatch, columns: list[pa.Array]) -> pa.RecordBatch:

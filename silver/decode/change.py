@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol
 
 NOT_JSON: Final = "not_json"
 NOT_CSV: Final = "not_csv"
@@ -87,13 +87,4 @@ class Decoder(Protocol):
 
     def decode(self, record: Record) -> Change:
         """The change that a record says. Raises nothing: a record that fails is a dead letter."""
-        ...
-
-
-@runtime_checkable
-class FollowsLog(Protocol):
-    """A decoder that follows the source's log as it goes."""
-
-    def segments(self) -> str | None:
-        """The segments followed so far, as JSON; None without any."""
         ...

@@ -20,7 +20,7 @@ from silver.decode.debezium.events.envelope import OLD_KEY_HEADER, SourceBlock, 
 from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
 from silver.decode.debezium.events.log_follower import LogFollower, SeenRecords
 from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, AvroOpener, Opener
-from silver.decode.debezium.events.order import Events, Places, find_places
+from silver.decode.debezium.events.order import Places, find_places
 from silver.decode.debezium.refusals import TYPED_ROW, are_plain, shows_old_key
 from silver.decode.debezium.rows import (
     EventShape,
@@ -38,7 +38,6 @@ from silver.decode.values.encodings import block_fields
 from silver.decode.values.json_values import NotJson
 from silver.decode.wrapped import OpenedRow, open_row
 
-_TRIED = 4
 _PARTS = ("op", "source", "transaction", "after", "before")
 _PLACE_COLUMNS = {
     "_operation": pa.string(),
@@ -89,7 +88,12 @@ class SliceReader:
         places = self._usual_places(records)
         if self._is_avro:
             return self._read_avro(records, places)
-        return read_shapes(places, lambda left: self._read_first(records, left))
+
+        def read(shape: EventShape, left: list[int]) -> ReadPart:
+            parsed = self._parse_records(records, shape, left)
+            return self._build_part(records, shape, *self._members_of(shape, parsed))
+
+        return read_shapes(places, lambda at: self._shape_of(records.record(at)), read)
 
     def _usual_places(self, records: Slice) -> list[int]:
         """The places of texts with no odd offset, and with no header that counts."""
@@ -111,17 +115,6 @@ class SliceReader:
             values = records.column(name)
             columns.append(values if len(places) == len(values) else [values[at] for at in places])
         self._follower.see_all(SeenRecords(*columns, *[fact[start:end] for fact in part.facts]))
-
-    def _read_first(self, records: Slice, places: list[int]) -> tuple[ReadPart | None, list[int]]:
-        """Reads the records with the shape of the first one that has any."""
-        for nth, at in enumerate(places[:_TRIED]):
-            shape = self._shape_of(records.record(at))
-            if shape is not None:
-                members = self._members_of(shape, self._parse_records(records, shape, places[nth:]))
-                part = self._build_part(records, shape, *members)
-                taken = set(part.places)
-                return part, [at for at in places[nth:] if at not in taken]
-        return None, places
 
     def _read_avro(self, records: Slice, places: list[int]) -> ReadPart | None:
         """Reads the envelopes of each schema together."""
@@ -238,13 +231,11 @@ class SliceReader:
             each = map(shape.row.values_of, parsed.values)
             parsed = parsed.only([dict not in map(type, values) for values in each])
             columns = shape.row.columns(parsed.values)
-        rows, count = parsed.values, len(parsed.values)
-        ops = shape.added.operations(columns, count)
+        rows, ops = parsed.values, shape.added.operations(columns)
         afters = [None if op == "d" else row for op, row in zip(ops, rows, strict=True)]
         befores = [row if op == "d" else None for op, row in zip(ops, rows, strict=True)]
-        sources = shape.added.sources(columns, count)
-        transactions = shape.added.transactions(columns, count)
-        return parsed.places, [ops, sources, transactions, afters, befores]
+        origins = shape.added.sources(columns), shape.added.transactions(columns)
+        return parsed.places, [ops, *origins, afters, befores]
 
     def _build_part(
         self, records: Slice, shape: EventShape, places: Sequence[int], members: _Members
@@ -351,12 +342,12 @@ def _order_rows(
     records: Slice, shape: EventShape, rows: _Rows, columns: Sequence[Sequence[object]]
 ) -> Places:
     """Where the rows, whose values by field are `columns`, stand in order."""
-    events = Events(rows.ops, rows.sources, rows.transactions)
+    places = find_places(rows.ops, rows.sources, rows.transactions)
     if shape.added is None:
-        return find_places(events)
+        return places
     given = [records.column(name) for name in ("_offset", "_timestamp")]
     lists = [[column[at] for at in rows.places] for column in given]
-    return shape.added.places(columns, events, *lists)
+    return shape.added.order(columns, rows.sources, places, *lists)
 
 
 def _select_entries(lists: Iterable[Sequence[Any]], fits: Sequence[object]) -> list[Sequence[Any]]:

@@ -114,11 +114,8 @@ class RowsDecoder:
         """Reads the plain records of a slice by columns; all others are decoded one by one."""
         if self._flat is None:
             return None
-        places = skip_hive_folders(records)
-        places = skip_texts(records, places, self._opener.marks)
-        return read_rows(
-            records, places, self._find_shape, lambda s, rows: self._build_part(records, s, rows)
-        )
+        places = skip_texts(records, skip_hive_folders(records), self._opener.marks)
+        return read_rows(records, places, self._find_shape, self._build_part)
 
     def _find_shape(self, row: Mapping[str, object]) -> FlatShape | None:
         if self._flat is None or has_added_members(row) or _is_envelope(row, self._table):

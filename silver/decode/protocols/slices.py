@@ -27,7 +27,6 @@ from silver.decode.values.bulk import (
 )
 
 _Spell = Callable[[tuple[str, ...]], Collection[str]]
-_MOST_TRIED = 4
 _UTC = pa.timestamp("us", tz="UTC")
 
 
@@ -144,7 +143,7 @@ def read_rows(
     records: Slice,
     places: list[int],
     shape_of: Callable[[Mapping[str, object]], FlatShape | None],
-    part_of: Callable[[FlatShape, Parsed], ReadPart],
+    part_of: Callable[[Slice, FlatShape, Parsed], ReadPart],
 ) -> ReadPart | None:
     """Reads the rows at these places, shape by shape.
 
@@ -152,17 +151,14 @@ def read_rows(
     """
     texts = records.column("_raw")
 
-    def read_first_shape(left: list[int]) -> tuple[ReadPart | None, list[int]]:
-        for nth, at in enumerate(left[:_MOST_TRIED]):
-            row = row_object(texts[at])
-            shape = shape_of(row) if row else None
-            if shape is not None:
-                part = part_of(shape, parse_alike(shape.parse, texts, left[nth:]))
-                taken = set(part.places)
-                return part, [at for at in left[nth:] if at not in taken]
-        return None, left
+    def shape_at(at: int) -> FlatShape | None:
+        row = row_object(texts[at])
+        return shape_of(row) if row else None
 
-    return read_shapes(places, read_first_shape)
+    def read(shape: FlatShape, places: list[int]) -> ReadPart:
+        return part_of(records, shape, parse_alike(shape.parse, texts, places))
+
+    return read_shapes(places, shape_at, read)
 
 
 def skip_hive_folders(records: Slice) -> list[int]:

@@ -93,7 +93,7 @@ class SnapshotDecoder:
         days = {file: self._day_of(file or "") for file in {*files}}
         places = [at for at in skip_hive_folders(records) if days[files[at]] is not None]
 
-        def part(shape: FlatShape, parsed: Parsed) -> ReadPart:
+        def part(_: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
             columns, fits, _ = self._flat.convert(shape, parsed.values)
             given = [days[files[at]] or ("", 0) for at in parsed.places]
             columns["_operation"] = repeat_value(UPSERT, len(given), pa.string())

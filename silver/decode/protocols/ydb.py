@@ -130,9 +130,7 @@ class YdbDecoder:
         """Reads the plain records of a slice by columns; all others are decoded one by one."""
         wholes = records.column("_whole")
         places = [at for at in records.places if not wholes[at]]
-        return read_rows(
-            records, places, self._find_shape, lambda s, rows: self._build_part(records, s, rows)
-        )
+        return read_rows(records, places, self._find_shape, self._build_part)
 
     def _find_shape(self, members: Members) -> FlatShape | None:
         written = _first_of(members, *_WRITTEN)

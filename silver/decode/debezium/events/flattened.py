@@ -21,7 +21,7 @@ from silver.decode.debezium.events.envelope import (
     key_row,
     read_headers,
 )
-from silver.decode.debezium.events.order import Events, Places, find_places, ordered_change
+from silver.decode.debezium.events.order import Places, ordered_change
 from silver.decode.renames import column_names
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.sequences import sequence_of
@@ -53,6 +53,9 @@ _SCHEMA_CHANGES = (frozenset(("ddl", "tableChanges")), frozenset(("ddl", "databa
 _NOTIFICATION = frozenset(("id", "aggregate_type", "type", "additional_data", "timestamp"))
 _ENDS = ("BEGIN", "END")
 _OF_MARKERS = frozenset(("ts_ms", "ts_us", "ts_ns", "status", "ddl", "resolved"))
+
+_Columns = Sequence[Sequence[Any]]
+"""The values of rows by name, in the order of their names."""
 
 
 class FlattenedEvent(NamedTuple):
@@ -92,10 +95,7 @@ def event_of(opened: OpenedRow, record: Record) -> FlattenedEvent:
 
 
 class AddedMembers:
-    """The members that the transform adds to the rows of one shape, which has these names.
-
-    `columns` are the values of each name, in the order of the names.
-    """
+    """The members that the transform adds to the rows of one shape, which has these names."""
 
     def __init__(self, names: Sequence[str]) -> None:
         added = [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
@@ -116,10 +116,9 @@ class AddedMembers:
             len({*members}) == len(members) and not odd and not is_other(dict.fromkeys(names))
         )
 
-    def operations(self, columns: Sequence[Sequence[Any]], count: int) -> Sequence[Any]:
+    def operations(self, columns: _Columns) -> Sequence[Any]:
         """The operation of each row; a missing one is an update."""
-        ops = self._column_of(columns, "op", count)
-        flags = self._column_of(columns, "deleted", count)
+        ops, flags = self._column_of(columns, "op"), self._column_of(columns, "deleted")
         gone = {flag: str(flag).lower() in _TRUE for flag in {*map(str, flags)}}
         if not any(gone.values()):
             return ["u" if op is None else op for op in ops]
@@ -128,51 +127,46 @@ class AddedMembers:
             for op, flag in zip(ops, flags, strict=True)
         ]
 
-    def sources(self, columns: Sequence[Sequence[Any]], count: int) -> Sequence[SourceBlock | None]:
+    def sources(self, columns: _Columns) -> Sequence[SourceBlock | None]:
         """The source block of each row; None where no member of it has a value."""
-        return _build_structs(SourceBlock, self._source, columns, count)
+        return _build_structs(SourceBlock, self._source, columns)
 
-    def transactions(
-        self, columns: Sequence[Sequence[Any]], count: int
-    ) -> Sequence[Transaction | None]:
+    def transactions(self, columns: _Columns) -> Sequence[Transaction | None]:
         """The transaction of each row."""
-        return _build_structs(Transaction, self._transaction, columns, count)
+        return _build_structs(Transaction, self._transaction, columns)
 
-    def places(
+    def order(
         self,
-        columns: Sequence[Sequence[Any]],
-        events: Events,
+        columns: _Columns,
+        sources: Sequence[SourceBlock | None],
+        places: Places,
         offsets: Sequence[int | None],
         stamps: Sequence[int | None],
     ) -> Places:
         """The places of the rows in order, by the rules of `ordered_event`."""
-        count, places = len(events.ops), find_places(events)
         times = places.source_time
         if None in times:
-            ticks = (self._column_of(columns, name, count) for name in ("ts_us", "ts_ms"))
+            ticks = (self._column_of(columns, name) for name in ("ts_us", "ts_ms"))
             parts = zip(times, stamps, *ticks, strict=True)
             times = [_sent_time(*sent) if time is None else time for time, *sent in parts]
-        flags = self._column_of(columns, "deleted", count)
-        given = zip(events.sources, places.sequence, times, offsets, flags, strict=True)
-        sequences = [_choose_sequence(*one) for one in given]
-        nothing = [None] * count
-        return places._replace(
-            sequence=sequences, source_time=times, snapshot=nothing, snapshot_last=[False] * count
+        flags = self._column_of(columns, "deleted")
+        given = zip(sources, places.sequence, times, offsets, flags, strict=True)
+        sequences, count = [_choose_sequence(*one) for one in given], len(sources)
+        return Places(
+            *(sequences, times, places.transaction, places.transaction_order),
+            *([None] * count, [False] * count),
         )
 
-    def _column_of(self, columns: Sequence[Sequence[Any]], name: str, count: int) -> Sequence[Any]:
+    def _column_of(self, columns: _Columns, name: str) -> Sequence[Any]:
         at = self._at.get(PREFIX + name)
-        return [None] * count if at is None else columns[at]
+        return [None] * len(columns[0]) if at is None else columns[at]
 
 
 def _build_structs(
-    make: Callable[..., Any],
-    members: Sequence[tuple[str, int]],
-    columns: Sequence[Sequence[Any]],
-    count: int,
+    make: Callable[..., Any], members: Sequence[tuple[str, int]], columns: _Columns
 ) -> list[Any]:
     if not members:
-        return [None] * count
+        return [None] * len(columns[0])
     names = [name for name, _ in members]
     rows = zip(*[columns[at] for _, at in members], strict=True)
     return [
@@ -286,15 +280,14 @@ def _with_members(envelope: Envelope, members: Mapping[str, object]) -> Envelope
     prefixed = {n: v for n, v in members.items() if n.startswith(PREFIX) and v is not None}
     for name in _OF_ENVELOPE & {name.removeprefix(PREFIX) for name in prefixed}:
         setattr(envelope, name, prefixed[PREFIX + name])
-    added, columns = _added_members(tuple(prefixed)), [[value] for value in prefixed.values()]
-    [envelope.source] = added.sources(columns, 1)
-    [envelope.transaction] = added.transactions(columns, 1)
+    if prefixed:
+        added, columns = _added_members(tuple(prefixed)), [[value] for value in prefixed.values()]
+        [envelope.source] = added.sources(columns)
+        [envelope.transaction] = added.transactions(columns)
     return envelope
 
 
-@lru_cache(maxsize=256)
-def _added_members(names: tuple[str, ...]) -> AddedMembers:
-    return AddedMembers(names)
+_added_members = lru_cache(maxsize=256)(AddedMembers)
 
 
 def _name_document(row: dict[str, object], key: bytes | None) -> None:
