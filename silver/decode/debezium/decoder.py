@@ -98,8 +98,9 @@ class DebeziumDecoder:
         self.follower = LogFollower(columns.reached)
         self._newest: _Wanted = (None, True, False, False)
         self._reader = self._readers[self._newest] = RowReader(layout, *self._newest)
+        is_plain = bool(layout.keys) and not (nullable or layout.origins or self._arrives_in_order)
         self._slices: SliceReader | None = None
-        if self._reads_slices():
+        if is_plain and (columns.settled or not self._traits.looks_into_values):
             parts = (self._traits, self.follower, self.reader_of)
             self._slices = SliceReader(layout, self.opener, *parts)
 
@@ -115,13 +116,6 @@ class DebeziumDecoder:
     def segments(self) -> str | None:
         """The segments of the source's log that the records so far make, as JSON."""
         return self.follower.segments()
-
-    def _reads_slices(self) -> bool:
-        """Whether slices of the table can be read by columns."""
-        layout = self.layout
-        if not layout.keys or self._nullable or layout.origins or self._arrives_in_order:
-            return False
-        return layout.known.settled or not self._traits.looks_into_values
 
     def decode(self, record: Record) -> Change:
         """The change that a record says; a record that cannot be read is a dead letter."""
@@ -154,16 +148,16 @@ class DebeziumDecoder:
             complete_document(opened.document, change, self._published, self.layout)
         if self._only_flattened and opened.event is None and envelope.op is not None:
             reject(change, UNKNOWN_OPERATION, MIXED)
-        is_row = opened.event is not None and change.operation == UPSERT
-        if (
-            is_row
-            and self._has_columns
-            and is_key_alone(envelope.after or {}, self.layout.table, record)
-        ):
+        is_row = opened.event is not None and change.operation == UPSERT and self._has_columns
+        if is_row and is_key_alone(envelope.after or {}, self.layout.table, record):
             reject(change, ILLEGAL_CHANGE, KEY_ALONE)
         check_change(event, self.layout)
-        if self.layout.required and change.operation == UPSERT:
-            self._check_required(change)
+        for at in self.layout.required if change.operation == UPSERT else ():
+            name = self.layout.columns[at].name
+            if change.values[at] is None and name not in (change.absent or ()):
+                message = f"column {name}: found null, expected a value (nullable: false)"
+                reject(change, BAD_VALUE, message)
+                return
 
     def reader_of(
         self,
@@ -193,7 +187,7 @@ class DebeziumDecoder:
             reader = self.reader_of(opened.block, is_sourced, False, opened.document is not None)
         else:
             change = ordered_event(flattened, record, operation)
-            reader = self.reader_of(opened.block, flattened=True)
+            reader = self.reader_of(opened.block, True, True)
         change.unlike = reader.unlike or (flattened is not None and self._shows_form)
         if operation in (None, NONE):
             return change, reader
@@ -237,7 +231,7 @@ class DebeziumDecoder:
         if plan.large and may_hold_placeholders(record, envelope, old_key is not None):
             row = self._without_placeholders(row, plan, change)
         values, misfits = self._convert_row(event, plan, row)
-        missing = self._missing_keys(values, misfits)
+        missing = [at for at in self.layout.keys if values[at] is None and at not in misfits]
         nulls = _NO_NULLS
         if missing:
             nulls = self._find_null_keys(event, reader, row)
@@ -282,16 +276,8 @@ class DebeziumDecoder:
         change.absent = [name for name in names if is_published(self.layout.table, name)] or None
         return row | dict.fromkeys(absent)
 
-    def _missing_keys(self, values: Values, misfits: Misfits) -> list[int]:
-        return [at for at in self.layout.keys if values[at] is None and at not in misfits]
-
     def _fill_keys(
-        self,
-        event: Event,
-        reader: RowReader,
-        values: Values,
-        misfits: Misfits,
-        missing: list[int],
+        self, event: Event, reader: RowReader, values: Values, misfits: Misfits, missing: list[int]
     ) -> None:
         """Takes each missing key from the first row that has it."""
         for row in self._rows_with_keys(event):
@@ -356,11 +342,3 @@ class DebeziumDecoder:
         grows = shows_more and layout.grows and len(row) <= layout.room
         change.unlike |= plan.unlike or grows
         return change.operation == UPSERT and (plan.unfit or shows_more != grows)
-
-    def _check_required(self, change: Change) -> None:
-        for at in self.layout.required:
-            name = self.layout.columns[at].name
-            if change.values[at] is None and name not in (change.absent or ()):
-                message = f"column {name}: found null, expected a value (nullable: false)"
-                reject(change, BAD_VALUE, message)
-                return

@@ -149,6 +149,7 @@ class TableLayout:
         types: the columns' Arrow types.
         needed: the places of keys and required columns.
         required: the places of columns without which an upsert is a dead letter.
+        hidden: the names of sensitive columns, whose values no message shows.
         placeholders: what stands for values that the source left out.
         grows: whether a new field could become a column.
     """
@@ -167,6 +168,7 @@ class TableLayout:
             if one is not None and one.origin is not None
         ]
         self.taken = {one.at for one in self.origins}
+        self.hidden = {name for name, column in table.columns.items() if column.sensitive}
         required = required_columns(table)
         self.required = [at for at, c in enumerate(self.columns) if c.name in required]
         self.needed = {*self.keys, *self.required}
@@ -200,7 +202,10 @@ class TableLayout:
         """Puts the values of the columns with an origin in their places; returns misfits."""
         misfits: Misfits = {}
         for one in self.origins:
-            value = _read_member(one.field, envelope, record)
+            if one.field.startswith(OF_SOURCE):
+                value = getattr(envelope.source, one.field.removeprefix(OF_SOURCE), None)
+            else:
+                value = (key_row(record.key) or {}).get(one.field)
             try:
                 values[one.at] = one.read(value)
             except Misfit:
@@ -239,15 +244,9 @@ class RowReader:
     """
 
     def __init__(
-        self,
-        layout: TableLayout,
-        block: bytes | None,
-        sourced: bool = True,
-        flattened: bool = False,
-        loose: bool = False,
+        self, layout: TableLayout, block: bytes | None, sourced: bool, flattened: bool, loose: bool
     ) -> None:
-        self._layout = layout
-        self._loose, self._sourced = loose, sourced
+        self._layout, self._sourced, self._loose = layout, sourced, loose
         self._native = block is not None and is_avro_block(block)
         fields_of = row_block_fields if flattened else block_fields
         self._block = {} if block is None else by_column(layout.table, fields_of(block))
@@ -342,13 +341,6 @@ def convert_row(readings: Iterable[Reading], row: Row, width: int) -> tuple[Valu
     return values, misfits
 
 
-def _read_member(origin: str, envelope: Envelope, record: Record) -> object:
-    if not origin.startswith(OF_SOURCE):
-        return (key_row(record.key) or {}).get(origin)
-    source = envelope.source
-    return None if source is None else getattr(source, origin.removeprefix(OF_SOURCE))
-
-
 def _origin_converter(origin: str, type: T.DataType) -> Converter:
     unit = _UNITS.get(origin.removeprefix(OF_SOURCE))
     is_moment = isinstance(type, T.TimestampType | T.TimestampNTZType | T.DateType)
@@ -358,12 +350,13 @@ def _origin_converter(origin: str, type: T.DataType) -> Converter:
 
 def event_type(row: type[Any], is_bare: bool) -> type[Any]:
     """The struct of a record's envelope; a bare one has no members of the wrapper around it."""
-    fields: list[tuple[str, Any, Any]] = [
-        ("op", object, None),
-        ("after", row | None, None),
-        ("before", row | None, None),
-        ("source", SourceBlock | None, None),
-        ("transaction", Transaction | None, None),
-    ]
-    wrapper: list[tuple[str, Any, Any]] = [("schema", None, None), ("payload", None, None)]
-    return msgspec.defstruct("Event", [*fields, *(wrapper if is_bare else [])], gc=False)
+    types = {
+        "op": object,
+        "after": row | None,
+        "before": row | None,
+        "source": SourceBlock | None,
+        "transaction": Transaction | None,
+    }
+    wrapper = {"schema": None, "payload": None} if is_bare else {}
+    fields = [(name, type, None) for name, type in (types | wrapper).items()]
+    return msgspec.defstruct("Event", fields, gc=False)

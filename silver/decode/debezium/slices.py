@@ -183,7 +183,7 @@ class SliceReader:
     ) -> EventShape | None:
         """The shape of records with these fields; None where they have to be decoded alone."""
         row_names = [name for name in names if not name.startswith(PREFIX)]
-        plan = self._reader_of(block, flattened=self._flattened).plan(row_names)
+        plan = self._reader_of(block, True, self._flattened).plan(row_names)
         added = AddedMembers(names) if self._flattened else None
         is_plain = can_be_fields(names) and (added is None or added.are_plain)
         fields = self._key_fields(plan)

@@ -80,7 +80,8 @@ class Traits:
         is_mixed = table.is_shared or any(map(_is_of_source, columns.key_parts))
         self._first_table = None if is_mixed else columns.source_table
         self._keys_to_parse = _MOST_KEYS if table.keys else 0
-        self._decimals = _find_decimals(table, columns)
+        decimals = {c.name.lower() for c in columns.columns if holds_decimals(c.type)}
+        self._decimals = set() if declares_decimals(table.feeds[0]) else decimals
         self._undeclared = UndeclaredFields(declared_types(table))
         self._open_key = open_key
         self._shapes: dict[str | None, _KeyShape] = {}
@@ -180,7 +181,9 @@ class Traits:
 
     def _look_at_table(self, envelope: Envelope) -> None:
         if envelope.source is not None:
-            self._add_table(_table_of(envelope.source))
+            source = envelope.source
+            table = source.db, source.schema, source.table
+            self._add_table(None if table == _NO_TABLE else table)
             names = {name.lower() for name in column_names(self._table, envelope.after or {})}
             self.mixes &= envelope.after is None or self._table.key_names <= names
 
@@ -299,17 +302,5 @@ def _is_true(*values: object) -> bool:
     return not any(text is None or _MADE_UP.fullmatch(text) for text in texts)
 
 
-def _table_of(source: SourceBlock) -> _SourceTable | None:
-    table = (source.db, source.schema, source.table)
-    return None if table == _NO_TABLE else table
-
-
 def _is_of_source(part: str) -> bool:
     return part.startswith(OF_SOURCE)
-
-
-def _find_decimals(table: Table, columns: Columns) -> set[str]:
-    """The decimal columns, in lower case, in whose texts to look for base64."""
-    if declares_decimals(table.feeds[0]):
-        return set()
-    return {c.name.lower() for c in columns.columns if holds_decimals(c.type)}

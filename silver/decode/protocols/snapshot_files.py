@@ -72,9 +72,8 @@ class SnapshotDecoder:
             change.operation = NONE
             return change
         members = self._rows.read(record)
-        fault = None
         if members is None:
-            fault = broken_row(record.raw, self._table)
+            fault: Fault | None = broken_row(record.raw, self._table)
         else:
             row = self._reader.read(members, complete=True)
             change.values, change.unlike = row.values, row.unlike
@@ -83,8 +82,7 @@ class SnapshotDecoder:
             message = f"file {record.file}: expected it below a folder YYYY-MM-DD"
             fault = Fault(BAD_SEQUENCE, message)
         if fault is not None:
-            change.operation = None
-            change.reason, change.message = fault
+            change.operation, (change.reason, change.message) = None, fault
         return change
 
     def read(self, records: Slice) -> ReadPart | None:
@@ -94,7 +92,7 @@ class SnapshotDecoder:
         places = [at for at in skip_hive_folders(records) if days[files[at]] is not None]
 
         def part(_: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
-            columns, fits, _ = self._flat.convert(shape, parsed.values)
+            columns, fits, _members = self._flat.convert(shape, parsed.values)
             given = [days[files[at]] or ("", 0) for at in parsed.places]
             columns["_operation"] = repeat_value(UPSERT, len(given), pa.string())
             columns["_sequence"] = pa.array([sequence for sequence, _ in given], pa.string())

@@ -172,10 +172,6 @@ class Reached:
             again_from=None,
         )
 
-    def passed(self, part: Segment) -> "Reached":
-        """The log position after a segment that only moves the last record's place."""
-        return replace(self, place=max(self.place, part.last))
-
     def with_alarm(self) -> "Reached":
         """The log position with an alarm raised."""
         return replace(self, alarmed=True)
@@ -196,8 +192,8 @@ def start_log(part: Segment) -> Reached:
     """The log position after a first segment."""
     if part.position == OF_SNAPSHOT:
         return Reached(part.last)
-    reached = Reached(part.last, part.position, part.latest, part.server, part.servers)
-    return replace(reached, commit=part.commit)
+    given = part.last, part.position, part.latest, part.server, part.servers
+    return Reached(*given, commit=part.commit)
 
 
 def to_text(reached: Reached) -> str:
@@ -321,7 +317,7 @@ def follow_segment(part: Segment, reached: Reached | None) -> Followed:
 
 def _follow_old_log(part: Segment, reached: Reached) -> Followed:
     """Records of the old log keep its epoch; without a server id they raise an alarm."""
-    now = reached.passed(part)
+    now = replace(reached, place=max(reached.place, part.last))
     if part.begin.server is not None or reached.alarmed:
         return Followed(now)
     return Followed(now.with_alarm(), None, _build_alarm(part, reached, part.earliest))
@@ -330,17 +326,15 @@ def _follow_old_log(part: Segment, reached: Reached) -> Followed:
 def _follow_new_log(part: Segment, reached: Reached) -> Followed:
     """A new epoch where it is proven; an alarm where it is not, or not from which record on."""
     begin, now = part.begin, reached.restarted(part)
+    started, alarm = now.started or 0, None
     is_new = reached.is_new_server(begin)
     proven = is_new or begin.server != reached.server or begin.proves
-    restart, alarm = None, None
-    if proven and now.started is not None:
-        restart = Restart(part.domain, part.first, begin.position, begin.time, now.started)
+    restart = Restart(part.domain, part.first, begin.position, begin.time, started)
     unsure_from = None if is_new else reached.again_from
-    is_doubtful = now.started is not None and part.earliest < now.started
-    if not proven or unsure_from is not None or is_doubtful:
+    if not proven or unsure_from is not None or part.earliest < started:
         alarm = _build_alarm(part, reached, begin.time)._replace(first=unsure_from or part.first)
         now = now.with_alarm()
-    return Followed(now, restart, alarm)
+    return Followed(now, restart if proven else None, alarm)
 
 
 def _build_alarm(part: Segment, reached: Reached, time: int) -> Alarm:
