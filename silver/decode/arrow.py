@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from itertools import islice, repeat
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +59,7 @@ CHANGE_FIELDS = {
     "_unlike": pa.bool_(),
 }
 """The fields of `Change` beside its values, and their Arrow types."""
+_of_change = attrgetter(*(name[1:] for name in CHANGE_FIELDS))
 
 _MOST_IN_VAIN, _LEAST = 2, 10
 _REFUSALS = (pa.ArrowException, ValueError, TypeError, ArithmeticError)
@@ -67,25 +69,23 @@ _FRAMES = b'\0" \t\r\n\xef'
 
 
 @dataclass(frozen=True)
-class DecodePlan:
+class DiscoveryPlan:
+    """What a task needs to find columns in records of a table."""
+
+    table: Table
+    columns: Columns
+
+
+@dataclass(frozen=True)
+class DecodePlan(DiscoveryPlan):
     """What a task needs to decode records of a table.
 
     `schema` has, in the order of the decoder's values, the columns as they leave the task.
     `keeps_raw` says that every change takes its raw record along, else dead letters alone.
     """
 
-    table: Table
-    columns: Columns
     schema: StructType
     keeps_raw: bool
-
-
-@dataclass(frozen=True)
-class DiscoveryPlan:
-    """What a task needs to find columns in records of a table."""
-
-    table: Table
-    columns: Columns
 
 
 def decode_batches(plan: DecodePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -127,7 +127,7 @@ def discover_batches(
         records += part.num_rows
         with _without_collector():
             positions = part.column("_position").to_pylist()
-            shown = _read_records(_with_values(part), plan.table, plan.columns)
+            shown = _read_records(_with_values(part), plan)
             for record, position in zip(shown, positions, strict=True):
                 discovery.look(record, position)
     columns = [pa.array([pickle.dumps(discovery)]), pa.array([records])]
@@ -138,8 +138,7 @@ def must_wait(plan: DiscoveryPlan, batches: Iterator[pa.RecordBatch]) -> bool:
     """Whether Debezium's records, with the columns `READ`, are to wait (see `waits_for_form`)."""
     if plan.table.format != "debezium":
         return False
-    given = plan.table, plan.columns
-    records = (one for part in batches for one in _read_records(_with_values(part), *given))
+    records = (one for part in batches for one in _read_records(_with_values(part), plan))
     return waits_for_form(plan.table, plan.columns, records)
 
 
@@ -180,14 +179,15 @@ def _with_values(part: pa.RecordBatch) -> pa.RecordBatch:
     return part.set_column(place, "_raw", pa.array(values, part.column("_raw").type))
 
 
-def _read_records(part: pa.RecordBatch, table: Table, columns: Columns) -> Iterator[Record]:
+def _read_records(part: pa.RecordBatch, plan: DiscoveryPlan) -> Iterator[Record]:
     records = map(Record, *[part.column(name).to_pylist() for name in OF_RECORD])
-    if any(feed.value_format == "json" for feed in table.feeds):
-        records = map(_without_frames, records, repeat(columns.schemas))
-    if not columns.schemas:
+    schemas = plan.columns.schemas
+    if any(feed.value_format == "json" for feed in plan.table.feeds):
+        records = map(_without_frames, records, repeat(schemas))
+    if not schemas:
         yield from records
     while some := list(islice(records, READ_AHEAD)):
-        read_ahead(some, columns.schemas, table.format == "debezium")
+        read_ahead(some, schemas, plan.table.format == "debezium")
         yield from some
 
 
@@ -231,14 +231,13 @@ class _Work:
         records = Slice(valued, OF_RECORD)
         read = self._read_slice(records)
         if read is None or not read.places:
-            changes = [
-                _decode_record(self._decode, record) for record in self._list_records(valued)
-            ]
+            given = _read_records(valued, self._plan)
+            changes = [_decode_record(self._decode, record) for record in given]
             return self._output.batch(part, self._output.arrays(changes))
         alone, changes, done = read.others(part.num_rows), [], 0
         follower = self._follower
         rest = valued.take(pa.array(alone, pa.int64())) if alone else valued.slice(0, 0)
-        for at, record in zip(alone, self._list_records(rest), strict=True):
+        for at, record in zip(alone, _read_records(rest, self._plan), strict=True):
             until = at - len(changes)  # of the changes that were read, so many come before
             if follower is not None and until > done:
                 follower.follow(records, read, done, until)
@@ -256,9 +255,6 @@ class _Work:
         is_vain = read is None or _LEAST * len(read.places) < records.part.num_rows
         self._in_vain = self._in_vain + 1 if is_vain else 0
         return read
-
-    def _list_records(self, part: pa.RecordBatch) -> Iterator[Record]:
-        return _read_records(part, self._plan.table, self._plan.columns)
 
 
 class _Output:
@@ -337,23 +333,8 @@ class _Output:
 
 def _change_fields(change: Change) -> tuple[object, ...]:
     """The fields of a change in the order of `CHANGE_FIELDS`."""
-    groups, message = change.group_sequences, change.message
-    return (
-        change.operation,
-        change.sequence,
-        change.absent,
-        None if groups is None else list(groups.items()),
-        change.old_key,
-        change.snapshot,
-        change.snapshot_last,
-        change.source_time,
-        change.transaction,
-        change.transaction_order,
-        change.handled_at,
-        change.reason,
-        None if message is None else _to_valid_text(message),
-        change.unlike or None,
-    )
+    *fields, message, unlike = _of_change(change)
+    return (*fields, None if message is None else _to_valid_text(message), unlike or None)
 
 
 def _to_valid_text(text: str) -> str:

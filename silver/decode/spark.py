@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -148,7 +148,8 @@ def decode(
         columns = with_fault_column(columns)
     plan = DecodePlan(table, columns, _carried_schema(columns.schema()), _keeps_raw(table, columns))
     if first is not None and first.whole and first.rows.num_rows:
-        decoded = _from_arrow(raw.sparkSession, plan, first.rows)
+        rows = pa.Table.from_batches(decode_batches(plan, iter(first.rows.to_batches())))
+        decoded = raw.sparkSession.createDataFrame(rows, _task_schema(plan)).coalesce(1)
     else:
         given = raw.select(*_read_columns(table, dict.fromkeys((*READ, *CARRIED))))
         decoded = given.mapInArrow(partial(decode_batches, plan), _task_schema(plan))
@@ -159,11 +160,6 @@ def decode(
     return changes.select(
         *[F.col(quote(n)) for n in kept], *[layer[c.name] for c in CHANGE_COLUMNS]
     )
-
-
-def _from_arrow(spark: SparkSession, plan: DecodePlan, rows: pa.Table) -> DataFrame:
-    decoded = pa.Table.from_batches(decode_batches(plan, iter(rows.to_batches())))
-    return spark.createDataFrame(decoded, _task_schema(plan)).coalesce(1)
 
 
 def follow_log(raw: DataFrame, table: Table, columns: Columns, by_offset: bool) -> list[str]:

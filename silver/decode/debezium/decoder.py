@@ -160,11 +160,7 @@ class DebeziumDecoder:
                 return
 
     def reader_of(
-        self,
-        block: bytes | None,
-        sourced: bool = True,
-        flattened: bool = False,
-        loose: bool = False,
+        self, block: bytes | None, sourced: bool, flattened: bool, loose: bool = False
     ) -> RowReader:
         """What reads the rows that a schema block describes."""
         wanted = block, sourced, flattened, loose

@@ -112,10 +112,9 @@ def broken_row(raw: bytes, table: Table) -> Fault:
 def _no_object(raw: bytes) -> str:
     """Why a text is no JSON object."""
     try:
-        value = parse_json(raw)
+        return f"found {_OTHERS.get(type(parse_json(raw)), 'a number')}"
     except NotJson as error:
         return str(error)[:_LONGEST_SHOWN]
-    return f"found {_OTHERS.get(type(value), 'a number')}"
 
 
 def time_of(record: Record) -> int:
@@ -146,8 +145,11 @@ class FlatRowReader:
         made = of_csv(made) if self.reads_csv else made
         infinity = {name: column.infinity for name, column in table.columns.items()}
         self.readers = [
-            (_member_name(c), handle_infinity(made(c, columns.settled), infinity.get(c.name)))
-            for c in columns.columns
+            (
+                c.name.removeprefix(MEMBER),
+                handle_infinity(made(c, self._settled), infinity.get(c.name)),
+            )
+            for c in self._columns
             if c.name != FAULT
         ]
         self._keys = [(at, name) for at, name in enumerate(columns.names) if name in table.keys]
@@ -271,11 +273,9 @@ class FlatRowReader:
         return None
 
     def _null_fault(self, values: list[object], absent: list[str] | None) -> Fault | None:
-        for at, name in self._required:
-            if values[at] is None and name not in (absent or ()):
-                message = f"column {name}: found null, expected a value (nullable: false)"
-                return Fault(BAD_VALUE, message)
-        return None
+        names = [n for at, n in self._required if values[at] is None and n not in (absent or ())]
+        message = "column {}: found null, expected a value (nullable: false)"
+        return Fault(BAD_VALUE, message.format(names[0])) if names else None
 
     def _find_bytes(self, row: Mapping[str, object]) -> list[int]:
         """The places of text columns whose bytes are no text in a row of a Parquet file."""
@@ -355,13 +355,8 @@ class _UnknownMembers:
             else:
                 unfit += [name] if self._settled else []
                 unlike = True
-        return unlike and not self._settled, _unfit_fault(unfit) if unfit else None
-
-
-def _unfit_fault(names: Collection[str]) -> Fault:
-    shown = repr(min(names)[:_LONGEST_NAME])
-    return Fault(INCOMPATIBLE_SCHEMA, f"found {shown}, which can be no column: {UNFIT}")
-
-
-def _member_name(column: DecodedColumn) -> str:
-    return column.name.removeprefix(MEMBER)
+        unlike = unlike and not self._settled
+        if not unfit:
+            return unlike, None
+        message = f"found {min(unfit)[:_LONGEST_NAME]!r}, which can be no column: {UNFIT}"
+        return unlike, Fault(INCOMPATIBLE_SCHEMA, message)

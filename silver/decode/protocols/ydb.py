@@ -105,11 +105,8 @@ class YdbDecoder:
             message = other_form(record.raw or b"") or "the record is no JSON object"
             return Change(None, source_time=time_of(record), reason=NOT_JSON, message=message)
         change = stamped_change(record, _first_of(members, "ts", "resolved"))
-        if (
-            members is _NO_MEMBERS
-            or _is_no_change(members)
-            or self._is_early(record, change.sequence)
-        ):
+        early = change.sequence is not None and self._is_before(change.sequence, record.topic)
+        if early or members is _NO_MEMBERS or _is_no_change(members):
             change.operation = NONE
             return change
         row = self._read_row(members)
@@ -210,10 +207,9 @@ class YdbDecoder:
     def _fault_of_key(self, key: object) -> Fault | None:
         if not isinstance(key, list) or not key:
             return Fault(NO_KEY, f"key: missing or empty, expected {self._expected}")
-        if len(key) != len(self._table.keys):
-            message = f"key with {len(key)} components, expected {self._expected}"
-            return Fault(BAD_VALUE, message)
-        return None
+        if len(key) == len(self._table.keys):
+            return None
+        return Fault(BAD_VALUE, f"key with {len(key)} components, expected {self._expected}")
 
     def _fault_of_values(self, members: Members, row: Row | None) -> Fault | None:
         if members.get("erase") is not None:
@@ -236,9 +232,6 @@ class YdbDecoder:
         if written or members.get("oldImage") is not None:
             return bool(written)
         return self._writes_keys or members.get("update") is None
-
-    def _is_early(self, record: Record, sequence: str | None) -> bool:
-        return sequence is not None and self._is_before(sequence, record.topic)
 
     def _is_before(self, sequence: str, topic: str | None) -> bool:
         """Whether a change lies below the `start_sequence` of its feed."""
@@ -316,11 +309,7 @@ def _read_members(record: Record) -> Members | None:
 
 def _first_of(members: Members, *names: str) -> object:
     """The first of the members that is there and not null, else None."""
-    for name in names:
-        value = members.get(name)
-        if value is not None:
-            return value
-    return None
+    return next((value for name in names if (value := members.get(name)) is not None), None)
 
 
 def _row_of(table: Table, members: Members) -> Members | None:

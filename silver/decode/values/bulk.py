@@ -69,11 +69,11 @@ def bulk_converter(
     for of, kinds, bulk in _CONVERTERS:
         if isinstance(type, of) and given.kind in kinds:
             return partial(bulk, arrow)
-    for moment, kind in _MOMENTS:
-        if isinstance(type, moment) and (encoding is None or given.kind == kind):
-            return partial(
-                _convert_dates if kind == "date" else _convert_timestamps, encoding, arrow
-            )
+    if isinstance(type, T.DateType) and (encoding is None or given.kind == "date"):
+        return partial(_convert_dates, encoding, arrow)
+    is_timestamp = isinstance(type, T.TimestampType | T.TimestampNTZType)
+    if is_timestamp and (encoding is None or given.kind == "timestamp"):
+        return partial(_convert_timestamps, encoding, arrow)
     return None
 
 
@@ -144,15 +144,10 @@ def _convert_doubles(type: pa.DataType, values: Values) -> pa.Array | None:
 
 def exact_doubles(values: Values) -> pa.Array | None:
     """JSON numbers of which a double holds every digit."""
-    kinds = kinds_of(values)
-    if not kinds <= {int, NumberText}:
+    if not kinds_of(values) <= {int, NumberText}:
         return None
-    numbers = [value for value in values if type(value) is NumberText]
-    return (
-        _convert_doubles(pa.float64(), values)
-        if max(map(len, numbers), default=0) <= _DOUBLE_DIGITS
-        else None
-    )
+    longest = max([len(value) for value in values if type(value) is NumberText], default=0)
+    return _convert_doubles(pa.float64(), values) if longest <= _DOUBLE_DIGITS else None
 
 
 def without_empty_texts(bulk: BulkConverter) -> BulkConverter:
@@ -278,9 +273,4 @@ _CONVERTERS: tuple[
     (T.IntegralType, ("plain", "precise"), _convert_whole_numbers),
     (T.DoubleType, ("plain", "precise"), _convert_doubles),
     (T.BooleanType, tuple(get_args(Kind)), _convert_booleans),
-)
-_MOMENTS: tuple[tuple[type[T.DataType], str], ...] = (
-    (T.DateType, "date"),
-    (T.TimestampType, "timestamp"),
-    (T.TimestampNTZType, "timestamp"),
 )

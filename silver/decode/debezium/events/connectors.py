@@ -215,14 +215,6 @@ def _cockroachdb_position(source: SourceBlock, _: object) -> str | None:
     return _join_numbers(parts[1], parts[2] or 0) if parts else None
 
 
-def _whole_sequence(_: SourceBlock, sequence: str) -> str:
-    return sequence
-
-
-def _first_section(_: SourceBlock, sequence: str) -> str:
-    return sequence[:WIDTH]
-
-
 @lru_cache(maxsize=64)
 def _last_number(name: str) -> int | None:
     digits = _LAST_DIGITS.search(name)
@@ -298,7 +290,9 @@ _AS_POSTGRESQL = (_OF_POSTGRESQL, _postgresql_position, _postgresql_commit, True
 CONNECTORS = (
     Connector(("postgresql",), *_AS_POSTGRESQL, old_rows="invented"),
     Connector(("ticdc",), ("commit_ts",), lambda source, _: _join_numbers(source.commit_ts)),
-    Connector(("mysql", "mariadb"), ("file",), _mysql_position, _whole_sequence, old_rows="whole"),
+    Connector(
+        ("mysql", "mariadb"), ("file",), _mysql_position, lambda _, text: text, old_rows="whole"
+    ),
     Connector(
         ("sqlserver",),
         _OF_LSN,
@@ -307,7 +301,7 @@ CONNECTORS = (
         old_rows="whole",
     ),
     Connector(("db2",), _OF_LSN, _db2_position, _first_digits(_DB2_WIDTH), old_rows="whole"),
-    Connector(("informix",), _OF_LSN, _informix_position, _first_section, old_rows="whole"),
+    Connector(("informix",), _OF_LSN, _informix_position, _first_digits(WIDTH), old_rows="whole"),
     Connector(
         ("ydb",), ("step",), lambda source, _: _join_numbers(source.step, source.txId), scans=True
     ),
