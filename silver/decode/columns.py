@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from pyspark.sql import types as T
 
@@ -154,13 +154,6 @@ class Discovery(Protocol):
         ...
 
 
-class Names(NamedTuple):
-    """Names that can become columns, and names that cannot."""
-
-    usable: list[str]
-    unfit: list[str]
-
-
 def known_columns(table: Table, learned: Mapping[str, T.DataType]) -> Columns:
     """The columns that are known before a batch is looked at.
 
@@ -255,7 +248,7 @@ def required_columns(table: Table) -> set[str]:
     }
 
 
-def settle_names(names: Iterable[str], columns: Collection[str]) -> Names:
+def settle_names(names: Iterable[str], columns: Collection[str]) -> tuple[list[str], list[str]]:
     """Splits new names into those that can become columns and those that cannot.
 
     A name cannot where the table is full, where another column's name differs in case only (Delta
@@ -269,7 +262,7 @@ def settle_names(names: Iterable[str], columns: Collection[str]) -> Names:
         is_new = name.lower() not in taken and not _HALF_PAIR.search(name)
         (usable if is_new and len(columns) + len(usable) < most else unfit).append(name)
         taken.add(name.lower())
-    return Names(usable, unfit)
+    return usable, unfit
 
 
 def column_limit(columns: Collection[str]) -> int:

@@ -224,10 +224,13 @@ def position_column() -> Column:
     split = F.shiftright("_line", 33)
     line = (F.col("_line") - F.shiftleft(split, 33)).cast("string")
     within = F.when(split == 0, line).otherwise(F.concat_ws("+", split.cast("string"), line))
+    return _logged_or(F.concat(F.col("_file"), F.lit(":"), within))
+
+
+def _logged_or(place: Column) -> Column:
+    """The place of a record of Kafka in its topic; `place` for any other."""
     logged = F.concat_ws("/", "_topic", F.col("_partition"), F.col("_offset"))
-    return F.when(F.col("_offset").isNotNull(), logged).otherwise(
-        F.concat(F.col("_file"), F.lit(":"), within)
-    )
+    return F.when(F.col("_offset").isNotNull(), logged).otherwise(place)
 
 
 def _read_columns(table: Table, names: Iterable[str]) -> list[Column]:
@@ -276,11 +279,10 @@ def _task_schema(plan: DecodePlan) -> T.StructType:
 
 def _contract_columns(kept: Sequence[str], decoded: Sequence[str]) -> dict[str, Column]:
     """The contract's columns of what `decode_batches` gives; `kept` are published columns."""
-    logged = F.concat_ws("/", "_topic", F.col("_partition"), F.col("_offset"))
     special = {
         "_absent": _absent_columns(kept) if len(kept) < len(decoded) else F.col("_absent"),
         "_rule": F.lit(None),
-        "_position": F.when(F.col("_offset").isNotNull(), logged).otherwise(F.col("_place")),
+        "_position": _logged_or(F.col("_place")),
         "_feed_batch": F.col("_batch"),
     }
     return {
@@ -301,7 +303,12 @@ def _parse_texts(decoded: DataFrame, columns: Columns) -> DataFrame:
         return decoded
     parsed = decoded.withColumns({f"__{n}": _parse_text(one) for n, one in enumerate(texts)})
     misfits = [
-        F.when(F.col(quote(one.name)).isNotNull() & F.col(f"__{n}").isNull(), _misfit_message(one))
+        F.when(
+            F.col(quote(one.name)).isNotNull() & F.col(f"__{n}").isNull(),
+            F.lit(
+                f"column {one.name}: found no JSON that fits, expected {one.type.simpleString()}"
+            ),
+        )
         for n, one in enumerate(texts)
     ]
     judged = parsed.withColumn("__misfit", F.coalesce(*misfits))
@@ -322,8 +329,3 @@ def _parse_text(column: DecodedColumn) -> Column:
     if isinstance(column.type, T.VariantType):
         return F.try_parse_json(text)
     return F.from_json(text, column.type.json())
-
-
-def _misfit_message(column: DecodedColumn) -> Column:
-    expected = column.type.simpleString()
-    return F.lit(f"column {column.name}: found no JSON that fits, expected {expected}")

@@ -235,7 +235,7 @@ class DebeziumDecoder:
         change.values = values
         if old_key is not None:
             misfits = self._read_old_key(change, old_key, reader) | misfits
-        if missing or misfits or plan.is_odd:
+        if missing or misfits or plan.unknown or plan.unfit or plan.unlike:
             self._judge_row(change, plan, row, misfits, nulls)
         check_key(event, plan.keys, self.layout)
 
@@ -320,21 +320,15 @@ class DebeziumDecoder:
         A key of which a part is missing or misfits is left out where a null makes it another key.
         """
         layout, values = self.layout, change.values
-        is_unfit = self._is_unfit(change, plan, row)
+        shows_more = any(row[field] is not None for field in plan.unknown)
+        grows = shows_more and layout.grows and len(row) <= layout.room
+        change.unlike |= plan.unlike or grows
         lacking = [at for at in layout.keys if values[at] is None and at not in nulls]
         if {*lacking} - misfits.keys():
             reject(change, NO_KEY, no_key(", ".join(layout.table.keys)))
-        elif is_unfit:
+        elif change.operation == UPSERT and (plan.unfit or shows_more != grows):
             reject(change, INCOMPATIBLE_SCHEMA, UNFIT)
         elif misfits:
             reject_misfits(change, misfits, layout)
         if lacking and self._nullable:
             change.values = [None if at in layout.keys else v for at, v in enumerate(values)]
-
-    def _is_unfit(self, change: Change, plan: RowPlan, row: Row) -> bool:
-        """Whether a new row has a field that can have no column; sets `unlike` for one that can."""
-        layout = self.layout
-        shows_more = any(row[field] is not None for field in plan.unknown)
-        grows = shows_more and layout.grows and len(row) <= layout.room
-        change.unlike |= plan.unlike or grows
-        return change.operation == UPSERT and (plan.unfit or shows_more != grows)

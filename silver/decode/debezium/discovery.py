@@ -141,10 +141,8 @@ class DebeziumDiscovery:
         marks = shown.marks
         present = [c if c.declared else self._grow_column(c, shown) for c in self.known.columns]
         names = self._new_names(marks)
-        typed = [(name, self._type_of(name, None, shown)) for name in names]
-        new = [
-            DecodedColumn(name, type, provisional=True) for name, type in typed if type is not None
-        ]
+        types = ((name, self._type_of(name, None, shown)) for name in names)
+        new = [DecodedColumn(n, type, provisional=True) for n, type in types if type is not None]
         settled = self.traits.settle(self.known)
         columns = replace(settled, columns=(*present, *new), settled=whole, envelope=form)
         return columns, [self._make_shape(mark, shown.firsts[mark], names) for mark in marks]
@@ -198,7 +196,8 @@ class DebeziumDiscovery:
         for name in [name for fields in sound for name in fields]:
             if name.lower() not in taken and is_wanted(self.table, name):
                 arrived.setdefault(name.lower(), name)
-        return sorted(settle_names(arrived.values(), names).usable)
+        usable, _ = settle_names(arrived.values(), names)
+        return sorted(usable)
 
     def _grow_column(self, column: DecodedColumn, shown: _Shown) -> DecodedColumn:
         start = None if column.provisional else column.type

@@ -99,11 +99,6 @@ class RowPlan:
     unfit: bool
     unlike: bool
 
-    @property
-    def is_odd(self) -> bool:
-        """Whether the fields alone can make the row a dead letter or a mismatch."""
-        return bool(self.unknown) or self.unfit or self.unlike
-
 
 class EventShape(NamedTuple):
     """How records of one shape are parsed and read.

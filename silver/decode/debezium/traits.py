@@ -77,7 +77,7 @@ class Traits:
         lacked = {name.lower() for name in columns.lacked_keys} & self._keys.keys()
         none = set[str]()
         self.made_up, self.moved = (none, lacked) if self.whole_old_rows else (lacked, none)
-        is_mixed = table.is_shared or any(map(_is_of_source, columns.key_parts))
+        is_mixed = table.is_shared or any(n.startswith(OF_SOURCE) for n in columns.key_parts)
         self._first_table = None if is_mixed else columns.source_table
         self._keys_to_parse = _MOST_KEYS if table.keys else 0
         decimals = {c.name.lower() for c in columns.columns if holds_decimals(c.type)}
@@ -145,7 +145,7 @@ class Traits:
 
     def settle(self, columns: Columns) -> Columns:
         """The known columns with what was shown; one position in a feed is enough to expect all."""
-        parts = [part for part in self.key_parts if self.mixes or not _is_of_source(part)]
+        parts = [n for n in self.key_parts if self.mixes or not n.startswith(OF_SOURCE)]
         return replace(
             columns,
             decimal_texts=min(self.decimal_texts) if len(self.decimal_texts) == 1 else None,
@@ -300,7 +300,3 @@ def _is_true(*values: object) -> bool:
     """Whether the connector has made up none of the values: a null is a value that it left out."""
     texts = [None if value is None else text_of(as_json(value)) for value in values]
     return not any(text is None or _MADE_UP.fullmatch(text) for text in texts)
-
-
-def _is_of_source(part: str) -> bool:
-    return part.startswith(OF_SOURCE)

@@ -102,7 +102,7 @@ class FlatDiscovery:
             self._fold_names()
         present = [self._settle_column(column) for column in self._columns.columns]
         new = [name for name in self._sort_names() if self._is_new(name)]
-        usable = settle_names(new if adds_columns(self._table) else [], self._columns.names).usable
+        usable, _ = settle_names(new if adds_columns(self._table) else [], self._columns.names)
         own = [*present, *self._infer_columns(sorted(usable))]
         columns = (*own, *self._infer_columns(self._expression_members, MEMBER))
         left_out = tuple(sorted(self.left_out)[:MOST_LEFT_OUT])

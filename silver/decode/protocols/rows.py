@@ -29,7 +29,6 @@ from silver.decode.protocols.slices import (
     FlatShape,
     read_rows,
     record_times,
-    repeat_value,
     skip_hive_folders,
     skip_texts,
 )
@@ -126,8 +125,8 @@ class RowsDecoder:
         assert self._flat is not None
         columns, fits, _ = self._flat.convert(shape, parsed.values)
         count = len(parsed.places)
-        columns["_operation"] = repeat_value(UPSERT, count, pa.string())
-        columns["_absent"] = repeat_value(shape.absent, count, pa.list_(pa.string()))
+        columns["_operation"] = pa.array([UPSERT] * count, pa.string())
+        columns["_absent"] = pa.array([shape.absent] * count, pa.list_(pa.string()))
         columns["_source_time"] = record_times(records, parsed.places)
         return ReadPart(parsed.places, columns).only(fits)
 

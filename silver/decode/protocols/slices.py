@@ -185,8 +185,3 @@ def record_times(records: Slice, places: Sequence[int]) -> pa.Array:
     """The time of each record: its own, else that of its arrival."""
     stamped, arrived = (records.part.column(name) for name in ("_timestamp", "_arrived_at"))
     return pc.coalesce(stamped, arrived).take(pa.array(places, pa.int64())).cast(_UTC)
-
-
-def repeat_value(value: object, count: int, type: pa.DataType) -> pa.Array:
-    """A column of one value."""
-    return pa.array([value] * count, type)

@@ -20,7 +20,6 @@ from silver.decode.protocols.slices import (
     FlatColumns,
     FlatShape,
     read_rows,
-    repeat_value,
     skip_hive_folders,
 )
 from silver.decode.shapes import Parsed
@@ -94,7 +93,7 @@ class SnapshotDecoder:
         def part(_: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
             columns, fits, _members = self._flat.convert(shape, parsed.values)
             given = [days[files[at]] or ("", 0) for at in parsed.places]
-            columns["_operation"] = repeat_value(UPSERT, len(given), pa.string())
+            columns["_operation"] = pa.array([UPSERT] * len(given), pa.string())
             columns["_sequence"] = pa.array([sequence for sequence, _ in given], pa.string())
             times = pa.array([time for _, time in given], pa.int64())
             columns["_source_time"] = times.cast(pa.timestamp("us", tz="UTC"))

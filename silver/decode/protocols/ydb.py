@@ -309,7 +309,10 @@ def _read_members(record: Record) -> Members | None:
 
 def _first_of(members: Members, *names: str) -> object:
     """The first of the members that is there and not null, else None."""
-    return next((value for name in names if (value := members.get(name)) is not None), None)
+    for name in names:
+        if (value := members.get(name)) is not None:
+            return value
+    return None
 
 
 def _row_of(table: Table, members: Members) -> Members | None:

@@ -180,9 +180,11 @@ def _to_boolean(value: object) -> bool:
     if isinstance(value, bool):
         return value
     text = text_of(value).strip(BLANKS).lower()
-    if text not in _TRUE | _FALSE:
-        raise Misfit(value)
-    return text in _TRUE
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise Misfit(value)
 
 
 def _date_converter(encoding: Encoding | None, type: T.DataType) -> Converter:

@@ -117,9 +117,8 @@ def _assume_number(type: T.NumericType, source: Source, decimal_texts: str | Non
     scale = type.scale if isinstance(type, T.DecimalType) else -1
     if scale >= 0 and not declares_decimals(source):
         return Encoding(_KINDS_OF_TEXTS.get(decimal_texts or "", "unsure"), type, scale)
-    return Encoding(
-        "precise" if source.decimal_handling_mode == "precise" else "plain", type, scale
-    )
+    kind: Kind = "precise" if source.decimal_handling_mode == "precise" else "plain"
+    return Encoding(kind, type, scale)
 
 
 def declares_decimals(source: Source) -> bool:
@@ -163,12 +162,9 @@ def block_fields(block: bytes) -> Mapping[str, Encoding]:
 
     Heartbeats, transaction markers and schema changes come with blocks that have none.
     """
-    return _read_encodings(
-        f
-        for a in _list_fields(_parse_block(block))
-        if a.get("field") == "after"
-        for f in _list_fields(a)
-    )
+    members = _list_fields(_parse_block(block))
+    afters = (member for member in members if member.get("field") == "after")
+    return _read_encodings(field for after in afters for field in _list_fields(after))
 
 
 @lru_cache(_BLOCKS)

@@ -144,9 +144,10 @@ def _mixed_converter(
             return fit(*variable_parts(value))
         if type(value) is not str or kind == "written":
             return plain(value)
-        if not is_base64(value) and kind != "packed":
+        is_packed = is_base64(value)
+        if not is_packed and kind != "packed":
             return plain(value)
-        if not is_base64(value) or (kind == "unsure" and is_written(value)):
+        if not is_packed or (kind == "unsure" and is_written(value)):
             raise Misfit(value)
         return fit(packed_integer(value), scale)
 

@@ -119,11 +119,6 @@ def open_record(record: Record) -> tuple[Envelope | None, bytes | None]:
     block = bytes(value.schema)
     if len(text) - len(block) >= 2 * MOST_LEVELS:  # each level has two brackets
         check_levels(text)
-    return _event_in(value, block)
-
-
-def _event_in(value: _Value, block: bytes) -> tuple[Envelope | None, bytes | None]:
-    """The envelope, taken out of its wrapper, and the schema block."""
     if block == b"null" and value.payload is None and operation_of(value) is None:
         return None, None  # {"schema":null,"payload":null} is a null
     if not block or block == b"null":

@@ -92,10 +92,12 @@ class Opener:
         try:
             envelope, block = open_record(record)
         except NotJson:
-            other = self._open_other(record)
-            if other is None:
+            if document := _find_document(record):
+                return document
+            flattened = self._find_flattened(record) if self.form is None else None
+            if flattened is None:
                 raise
-            return other
+            return flattened
         if envelope is None:
             return Opened(None, block)
         if envelope.source is not None and envelope.source.connector == CONNECTOR:
@@ -104,19 +106,12 @@ class Opener:
             return self._without_row(record, envelope, block)
         return _open_full(envelope, block)
 
-    def _open_other(self, record: Record) -> Opened | None:
-        """A record of documents, or a flattened event; None for any other."""
-        document = _find_document(record)
-        return self._find_flattened(record) if document is None and self.form is None else document
-
     def open_key(self, record: Record) -> None:
         """Makes a record's key JSON, where the format of the records has it otherwise."""
 
     def _open_flattened(self, record: Record) -> Opened:
         row = open_row(record)
-        if row.row is None and self.form == REWRITTEN:
-            return Opened(None, None)
-        if row.row is not None and is_notification(row.row):
+        if self.form == REWRITTEN if row.row is None else is_notification(row.row):
             return Opened(None, None)
         if self._finds_out and row.row is not None and is_other(row.row):
             return Opened(*open_record(record))
@@ -133,9 +128,9 @@ class Opener:
         else:
             flattened = is_flattened(members, self._table, record)
             envelope = envelope if is_marker(members) else Envelope()
-        return (
-            _open_event(row, record) if flattened and self.form is None else Opened(envelope, block)
-        )
+        if flattened and self.form is None:
+            return _open_event(row, record)
+        return Opened(envelope, block)
 
     def _find_flattened(self, record: Record) -> Opened | None:
         """The record as a flattened event; None where it does not show that it is one."""
