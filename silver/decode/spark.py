@@ -279,8 +279,10 @@ def _task_schema(plan: DecodePlan) -> T.StructType:
 
 def _contract_columns(kept: Sequence[str], decoded: Sequence[str]) -> dict[str, Column]:
     """The contract's columns of what `decode_batches` gives; `kept` are published columns."""
+    is_less = len(kept) < len(decoded)
+    absent = F.array_intersect("_absent", F.array(*map(F.lit, kept)).cast("array<string>"))
     special = {
-        "_absent": _absent_columns(kept) if len(kept) < len(decoded) else F.col("_absent"),
+        "_absent": F.when(F.size(absent) > 0, absent) if is_less else F.col("_absent"),
         "_rule": F.lit(None),
         "_position": _logged_or(F.col("_place")),
         "_feed_batch": F.col("_batch"),
@@ -291,11 +293,6 @@ def _contract_columns(kept: Sequence[str], decoded: Sequence[str]) -> dict[str, 
     }
 
 
-def _absent_columns(kept: Sequence[str]) -> Column:
-    names = F.array_intersect("_absent", F.array(*map(F.lit, kept)).cast("array<string>"))
-    return F.when(F.size(names) > 0, names)
-
-
 def _parse_texts(decoded: DataFrame, columns: Columns) -> DataFrame:
     """Changes with the values that left their task as JSON text; a misfit is a dead letter."""
     texts = [column for column in columns.columns if carrier_type(column.type) != column.type]
@@ -303,12 +300,7 @@ def _parse_texts(decoded: DataFrame, columns: Columns) -> DataFrame:
         return decoded
     parsed = decoded.withColumns({f"__{n}": _parse_text(one) for n, one in enumerate(texts)})
     misfits = [
-        F.when(
-            F.col(quote(one.name)).isNotNull() & F.col(f"__{n}").isNull(),
-            F.lit(
-                f"column {one.name}: found no JSON that fits, expected {one.type.simpleString()}"
-            ),
-        )
+        F.when(F.col(quote(one.name)).isNotNull() & F.col(f"__{n}").isNull(), _misfit_message(one))
         for n, one in enumerate(texts)
     ]
     judged = parsed.withColumn("__misfit", F.coalesce(*misfits))
@@ -322,6 +314,11 @@ def _parse_texts(decoded: DataFrame, columns: Columns) -> DataFrame:
     }
     given = values | layer
     return judged.select(*[given.get(n, F.col(quote(n))).alias(n) for n in decoded.columns])
+
+
+def _misfit_message(column: DecodedColumn) -> Column:
+    expected = column.type.simpleString()
+    return F.lit(f"column {column.name}: found no JSON that fits, expected {expected}")
 
 
 def _parse_text(column: DecodedColumn) -> Column:

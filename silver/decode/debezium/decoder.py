@@ -146,9 +146,10 @@ class DebeziumDecoder:
         record, envelope, change = event
         if opened.document is not None:
             complete_document(opened.document, change, self._published, self.layout)
-        if self._only_flattened and opened.event is None and envelope.op is not None:
+        is_full = opened.rewrites is None
+        if self._only_flattened and is_full and envelope.op is not None:
             reject(change, UNKNOWN_OPERATION, MIXED)
-        is_row = opened.event is not None and change.operation == UPSERT and self._has_columns
+        is_row = not is_full and change.operation == UPSERT and self._has_columns
         if is_row and is_key_alone(envelope.after or {}, self.layout.table, record):
             reject(change, ILLEGAL_CHANGE, KEY_ALONE)
         check_change(event, self.layout)
@@ -176,31 +177,27 @@ class DebeziumDecoder:
         self, record: Record, envelope: Envelope, opened: Opened
     ) -> tuple[Change, RowReader]:
         """The change without values yet, with its place in order; and what reads its rows."""
-        flattened, operation = opened.event, operation_of(envelope)
-        if flattened is None:
+        rewrites, operation = opened.rewrites, operation_of(envelope)
+        if rewrites is None:
             change = ordered_change(envelope, operation)
             is_sourced = envelope.source is not None
             reader = self.reader_of(opened.block, is_sourced, False, opened.document is not None)
         else:
-            change = ordered_event(flattened, record, operation)
+            change = ordered_event(envelope, rewrites, record, operation)
             reader = self.reader_of(opened.block, True, True)
-        change.unlike = reader.unlike or (flattened is not None and self._shows_form)
+        change.unlike = reader.unlike or (rewrites is not None and self._shows_form)
         if operation in (None, NONE):
             return change, reader
         if not self.layout.known.settled:
             change.unlike |= self._traits.look_again(envelope, record, opened.block)
-        if flattened is None:
-            self._order_by_arrival(record, envelope, change)
-        return change, reader
-
-    def _order_by_arrival(self, record: Record, envelope: Envelope, change: Change) -> None:
-        """Gives a change without a position its place, unless others of its feed have positions."""
         columns = self.layout.known
-        if change.sequence is not None:
+        may_arrive = rewrites is None and columns.order in (None, BY_ARRIVAL)
+        if rewrites is None and change.sequence is not None:
             change.unlike |= self._arrives_in_order
-        elif columns.order in (None, BY_ARRIVAL) and not has_position(envelope.source):
+        elif may_arrive and not has_position(envelope.source):
             change.sequence = arrival_order(record)
             change.unlike |= columns.order is None and not columns.settled
+        return change, reader
 
     def _read_row(self, event: Event, reader: RowReader) -> None:
         """Reads the row of an upsert, or of a delete as much as the table keeps of it."""

@@ -104,10 +104,10 @@ class DebeziumDiscovery:
             opened = self._opener.open(record)
         except (NotJson, NotAvro):
             return
-        envelope, event = opened.envelope, opened.event
+        envelope = opened.envelope
         first = _First(record.arrival, position)
         self.traits.look(opened, record)
-        shown = self.shown[FULL if event is None else FLATTENED]
+        shown = self.shown[FULL if opened.rewrites is None else FLATTENED]
         form = form_of(opened) if self.known.envelope is None else None
         if form is not None:
             _keep_first(self.forms, form, first)
@@ -234,7 +234,7 @@ def _block_of(opened: Opened) -> _Mark | None:
     """The schema block of a record, if it names fields."""
     if opened.block is None:
         return None
-    mark = _Mark("envelope" if opened.event is None else "flattened row", opened.block)
+    mark = _Mark("envelope" if opened.rewrites is None else "flattened row", opened.block)
     return mark if mark.fields else None
 
 

@@ -165,8 +165,8 @@ class SliceReader:
     def _open_row(self, record: Record) -> OpenedRow:
         if self._flattened:
             return open_row(record)
-        envelope, block, event, document = self._opener.open(record)
-        if envelope is None or event is not None or document is not None:
+        envelope, block, rewrites, document = self._opener.open(record)
+        if envelope is None or rewrites is not None or document is not None:
             return OpenedRow(None, None)
         return OpenedRow(envelope.before if envelope.after is None else envelope.after, block)
 

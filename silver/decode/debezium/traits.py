@@ -100,18 +100,18 @@ class Traits:
 
     def look(self, opened: Opened, record: Record) -> None:
         """Takes in what a record shows; its key becomes JSON if it can be read."""
-        envelope, block, event, _ = opened
+        envelope, block, rewrites, _ = opened
         if envelope is None:
             return
         if envelope.op in _CHANGES:
             self._look_at_key(record)
             self._look_at_table(envelope)
             order = order_shown(envelope.source)
-            if event is None or order == BY_CHANGE:  # a flattened event has rules of its own
+            if rewrites is None or order == BY_CHANGE:  # a flattened event has rules of its own
                 self.orders.add(order)
         self.left_out |= {name for name in envelope.after or () if name.startswith("_")}
         self.look_again(envelope, record, block)
-        if block is None and (envelope.source is not None or event is not None):
+        if block is None and (envelope.source is not None or rewrites is not None):
             self._look_at_decimals(envelope)
 
     def look_again(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:

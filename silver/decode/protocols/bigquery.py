@@ -75,7 +75,7 @@ class BigQueryDecoder:
             sequences = [_find_sequence(arrivals[at], number) for at, number in numbers]
             fits = [one and s is not None for one, s in zip(fits, sequences, strict=True)]
         fits = [one and op is not None for one, op in zip(fits, operations, strict=True)]
-        absent = [shape.absent if op == UPSERT else None for op in operations]
+        absent = [shape.said.absent if op == UPSERT else None for op in operations]
         columns["_operation"] = pa.array(operations, pa.string())
         columns["_sequence"] = pa.array(sequences, pa.string())
         columns["_absent"] = pa.array(absent, pa.list_(pa.string()))

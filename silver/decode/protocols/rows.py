@@ -126,7 +126,7 @@ class RowsDecoder:
         columns, fits, _ = self._flat.convert(shape, parsed.values)
         count = len(parsed.places)
         columns["_operation"] = pa.array([UPSERT] * count, pa.string())
-        columns["_absent"] = pa.array([shape.absent] * count, pa.list_(pa.string()))
+        columns["_absent"] = pa.array([shape.said.absent] * count, pa.list_(pa.string()))
         columns["_source_time"] = record_times(records, parsed.places)
         return ReadPart(parsed.places, columns).only(fits)
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from silver.decode.columns import Columns, DecodedColumn
-from silver.decode.protocols.objects import FlatRowReader, row_object
+from silver.decode.protocols.objects import FlatRowReader, RowNames, row_object
 from silver.decode.shapes import Parsed, RowShape, can_be_fields, parse_alike, parser_of_shape
 from silver.decode.slices import ReadPart, Slice, read_shapes
 from silver.decode.types import arrow_type, carrier_type
@@ -37,18 +37,14 @@ class FlatShape(NamedTuple):
         row: the struct of the rows.
         parse: from a record's text to the row, or to what a format makes of the struct.
         names: the columns' spellings of the row's fields, in the order of these.
-        absent: the columns that a row leaves out; None for a row that carries all.
-        needed: the names of members that must have a value.
-        unknown: the names of members that must have none.
+        said: what these names say of a row.
         complete: whether a column that a row leaves out is null.
     """
 
     row: RowShape
     parse: Callable[[bytes], Any]
     names: Sequence[str]
-    absent: list[str] | None
-    needed: Collection[str]
-    unknown: Collection[str]
+    said: RowNames
     complete: bool
 
 
@@ -94,7 +90,7 @@ class FlatColumns:
     ) -> tuple[dict[str, pa.Array], list[bool], dict[str, Sequence[Any]]]:
         """The columns of rows, whether each row fits them, and the values of each member."""
         members = dict(zip(shape.names, shape.row.columns(rows), strict=True)) | dict(keys or {})
-        odd = {at for n in shape.unknown for at, v in enumerate(members[n]) if v is not None}
+        odd = {at for n in shape.said.unknown for at, v in enumerate(members[n]) if v is not None}
         columns: dict[str, pa.Array] = {}
         for at, (name, convert) in enumerate(self._reader.readers):
             if name not in members:
@@ -103,7 +99,7 @@ class FlatColumns:
             values, misfits = convert_column(members[name], convert, bulk, type)
             columns[self._columns[at].name] = values
             odd.update(misfits)
-            if name in shape.needed and values.null_count:
+            if name in shape.said.needed and values.null_count:
                 odd.update(pc.indices_nonzero(values.is_null()).to_pylist())
         fits = [True] * len(rows)
         for at in odd:
@@ -116,14 +112,14 @@ class FlatColumns:
         spelled = list(self._spell(names))
         if len({*spelled}) < len(spelled):
             return None
-        judged = self._reader.judge_names([*dict.fromkeys([*spelled, *self._keys])], complete)
-        if judged is None:
+        said = self._reader.judge_names([*dict.fromkeys([*spelled, *self._keys])], complete)
+        if said is None:
             return None
         pairs = zip(names, spelled, strict=True)
         row = RowShape(names, [name for name, column in pairs if column in self._doubles])
         parse = parser_of_shape(self._event_of(row.struct))
-        needed = {*judged.needed}.difference(self._keys)
-        return FlatShape(row, parse, spelled, judged.absent, needed, judged.unknown, complete)
+        said = said._replace(needed={*said.needed}.difference(self._keys))
+        return FlatShape(row, parse, spelled, said, complete)
 
     def _choose_bulk(self, column: DecodedColumn, type: pa.DataType) -> BulkConverter | None:
         """The converter of all values of a column together; None where each is converted alone."""

@@ -149,7 +149,7 @@ class YdbDecoder:
         sequences, times, transactions = [[one[nth] for one in moments] for nth in range(3)]
         erased = [row is _ERASED for row in rows]
         columns["_operation"] = pa.array([DELETE if e else UPSERT for e in erased], pa.string())
-        absent = [None if e else shape.absent for e in erased]
+        absent = [None if e else shape.said.absent for e in erased]
         columns["_absent"] = pa.array(absent, pa.list_(pa.string()))
         columns["_sequence"] = pa.array(sequences, pa.string())
         columns["_transaction"] = pa.array(transactions, pa.string())

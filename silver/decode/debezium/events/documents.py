@@ -83,9 +83,11 @@ def open_document(record: Record) -> DocumentChange | None:
     try:
         row = open_row(record).row
         event = None if row is None else msgspec.convert(row, DocumentEvent)
-        if event is None or not _is_of_documents(event):
+        if event is None:
             return None
-        return build_document_change(event, record)
+        is_mongodb = event.source is not None and event.source.connector == CONNECTOR
+        is_of_texts = isinstance(event.after, str) or isinstance(event.before, str)
+        return build_document_change(event, record) if is_mongodb or is_of_texts else None
     except (NotJson, msgspec.ValidationError, UnicodeError):
         return None
 
@@ -147,11 +149,6 @@ def _parse_patch(patch: Mapping[str, object] | None) -> _Update | None:
         return None
     others = [f"{name}." for name in patch if name not in ("$v", "$set", "$unset")]
     return _Update([*(_parse_object(patch.get("$unset")) or ()), *others], patch.get("$set"))
-
-
-def _is_of_documents(event: DocumentEvent) -> bool:
-    is_mongodb = event.source is not None and event.source.connector == CONNECTOR
-    return is_mongodb or isinstance(event.after, str) or isinstance(event.before, str)
 
 
 def _build_row(document: object, key: object) -> Row | None:

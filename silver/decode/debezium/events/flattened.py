@@ -9,7 +9,7 @@ the same rules as a full one.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from lakehouse.config.table import Table
 from silver.decode.change import Change, Record
@@ -25,7 +25,7 @@ from silver.decode.debezium.events.order import Places, ordered_change
 from silver.decode.renames import column_names
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.sequences import sequence_of
-from silver.decode.wrapped import OpenedRow, holds_rows
+from silver.decode.wrapped import holds_rows
 
 PREFIX = "__"
 _DELETED, _TRUE = "__deleted", ("true", "t", "1")
@@ -58,29 +58,18 @@ _Columns = Sequence[Sequence[Any]]
 """The values of rows by name, in the order of their names."""
 
 
-class FlattenedEvent(NamedTuple):
-    """A flattened event as the envelope it came from.
+def event_of(row: dict[str, object] | None, record: Record) -> tuple[Envelope, bool]:
+    """The flattened event of a record as the envelope it came from; without a row it is a delete.
 
-    Attributes:
-        envelope: the row in `after`, or of a delete in `before`; and the members of `add.fields`.
-        block: the text of the row's schema block, None where there is none.
-        rewrites: whether deletes come as rows in this feed; tombstones then mean nothing.
+    It has the row in `after`, or of a delete in `before`; and the members of `add.fields`. Besides,
+    whether deletes come as rows in this feed: tombstones then mean nothing.
     """
-
-    envelope: Envelope
-    block: bytes | None
-    rewrites: bool
-
-
-def event_of(opened: OpenedRow, record: Record) -> FlattenedEvent:
-    """The flattened event that a record with this row is; without a row it is a delete."""
-    row, block = opened
-    headers = added_headers(record.headers) if record.headers else None
+    headers = added_headers(record.headers) if record.headers else {}
     if row is None:
-        envelope = _with_members(Envelope(op="d"), headers or {})
+        envelope = _with_members(Envelope(op="d"), headers)
         envelope.op, envelope.pk = "d", _bare_key(record.key)
-        return FlattenedEvent(envelope, block, False)
-    envelope = _with_members(Envelope(), (headers or {}) | row)
+        return envelope, False
+    envelope = _with_members(Envelope(), headers | row)
     flag = row.get(_DELETED)
     fields = {name: value for name, value in row.items() if not name.startswith(PREFIX)}
     if "_id" in fields:
@@ -91,7 +80,7 @@ def event_of(opened: OpenedRow, record: Record) -> FlattenedEvent:
         envelope.op = "u" if envelope.op is None else envelope.op
         envelope.after = fields
     envelope.pk = _bare_key(record.key)
-    return FlattenedEvent(envelope, block, flag is not None)
+    return envelope, flag is not None
 
 
 class AddedMembers:
@@ -239,7 +228,9 @@ def has_added_members(row: Mapping[str, object]) -> bool:
     return not _NAMES.isdisjoint(row)
 
 
-def ordered_event(event: FlattenedEvent, record: Record, operation: str | None) -> Change:
+def ordered_event(
+    envelope: Envelope, rewrites: bool, record: Record, operation: str | None
+) -> Change:
     """A change of this operation with its place in order, without values yet.
 
     Tombstones have no position at the source, so the events of such a feed are ordered by their
@@ -247,13 +238,12 @@ def ordered_event(event: FlattenedEvent, record: Record, operation: str | None) 
     position at the source counts; a tombstone there says nothing.
     Without either the time at the source counts, and arrival decides between equal ones.
     """
-    envelope, flag = event.envelope, event.rewrites or None
     change = ordered_change(envelope, operation)
     change.snapshot, change.snapshot_last = None, False  # no event marks the snapshot's last row
     if change.source_time is None:
         change.source_time = _sent_time(record.timestamp, envelope.ts_us, envelope.ts_ms)
     given = envelope.source, change.sequence, change.source_time
-    change.sequence = _choose_sequence(*given, record.offset, flag)
+    change.sequence = _choose_sequence(*given, record.offset, rewrites or None)
     return change
 
 

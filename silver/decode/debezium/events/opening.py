@@ -28,7 +28,6 @@ from silver.decode.debezium.events.envelope import (
     operation_of,
 )
 from silver.decode.debezium.events.flattened import (
-    FlattenedEvent,
     event_of,
     has_added_members,
     is_flattened,
@@ -52,14 +51,15 @@ class Opened(NamedTuple):
     Attributes:
         envelope: None where the record says nothing: a log-compaction tombstone.
         block: the text of its schema block; None without one.
-        event: the flattened event that it was; None for a full envelope.
+        rewrites: whether deletes come as rows in the feed of a flattened event; None for a full
+            envelope.
         document: the event of MongoDB that it was, or the update of some columns that Spanner
             wrote; None for any other.
     """
 
     envelope: Envelope | None
     block: bytes | None
-    event: FlattenedEvent | None = None
+    rewrites: bool | None = None
     document: DocumentChange | None = None
 
 
@@ -283,12 +283,10 @@ def form_of(opened: Opened) -> str | None:
     envelope = opened.envelope
     if envelope is None:
         return None
-    if opened.event is not None:
-        if envelope.after is None is envelope.before:
-            return None
-        return REWRITTEN if opened.event.rewrites else FLATTENED
     has_row = envelope.after is not None or envelope.before is not None
-    return FULL if has_row or operation_of(envelope) == TRUNCATE else None
+    if opened.rewrites is None:
+        return FULL if has_row or operation_of(envelope) == TRUNCATE else None
+    return (REWRITTEN if opened.rewrites else FLATTENED) if has_row else None
 
 
 def _open_full(envelope: Envelope, block: bytes | None) -> Opened:
@@ -299,8 +297,8 @@ def _open_full(envelope: Envelope, block: bytes | None) -> Opened:
 
 
 def _open_event(row: OpenedRow, record: Record) -> Opened:
-    event = event_of(row, record)
-    return Opened(event.envelope, event.block, event)
+    envelope, rewrites = event_of(row.row, record)
+    return Opened(envelope, row.block, rewrites)
 
 
 def _find_document(record: Record) -> Opened | None:

@@ -140,7 +140,8 @@ class Reached:
         """Whether records within a segment may be of another log than its first one."""
         if part.position == OF_SNAPSHOT or part.first == part.last:
             return False
-        may_mix = self._may_mix(part)
+        servers = self.servers.keys() | self.old.keys()  # which may not distinguish the records
+        may_mix = part.begin.server is None or not servers.isdisjoint(part.servers)
         is_late = self.since is not None and part.earliest <= self.since
         if may_mix and is_late and not self.is_all_old(part):
             return True
@@ -148,13 +149,8 @@ class Reached:
             return may_mix and part.earliest <= self.time
         if not self.falls(part.begin):
             return False
-        servers = merge_servers(self.servers, part.servers)
-        return part.latest > self.time or servers != {**self.servers}
-
-    def _may_mix(self, part: Segment) -> bool:
-        """Whether servers do not distinguish a segment's records from those before it."""
-        servers = self.servers.keys() | self.old.keys()
-        return part.begin.server is None or not servers.isdisjoint(part.servers)
+        is_known = merge_servers(self.servers, part.servers) == {**self.servers}
+        return part.latest > self.time or not is_known
 
     def extended(self, part: Segment) -> "Reached":
         """The log position after a segment of the same log."""
@@ -305,22 +301,17 @@ def follow_segment(part: Segment, reached: Reached | None) -> Followed:
     """Adds a segment, all of one log, to the log position."""
     if reached is None or part.position == OF_SNAPSHOT:
         return Followed(start_log(part))
-    if reached.is_all_old(part):
-        return _follow_old_log(part, reached)
+    if reached.is_all_old(part):  # keeps its epoch; without a server id it raises an alarm
+        now = replace(reached, place=max(reached.place, part.last))
+        if part.begin.server is not None or reached.alarmed:
+            return Followed(now)
+        return Followed(now.with_alarm(), None, _build_alarm(part, reached, part.earliest))
     if reached.begins_anew(part.begin):
         return _follow_new_log(part, reached)
     if reached.started is not None and part.earliest < reached.started and not reached.alarmed:
         alarm = _build_alarm(part, reached, part.earliest)
         return Followed(reached.extended(part).with_alarm(), None, alarm)
     return Followed(reached.extended(part))
-
-
-def _follow_old_log(part: Segment, reached: Reached) -> Followed:
-    """Records of the old log keep its epoch; without a server id they raise an alarm."""
-    now = replace(reached, place=max(reached.place, part.last))
-    if part.begin.server is not None or reached.alarmed:
-        return Followed(now)
-    return Followed(now.with_alarm(), None, _build_alarm(part, reached, part.earliest))
 
 
 def _follow_new_log(part: Segment, reached: Reached) -> Followed:
