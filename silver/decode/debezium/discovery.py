@@ -25,7 +25,7 @@ from silver.decode.columns import (
     settle_names,
 )
 from silver.decode.debezium.events.envelope import Envelope, Row, key_row
-from silver.decode.debezium.events.opening import FLATTENED, FULL, Opened, form_of, record_opener
+from silver.decode.debezium.events.opening import FLATTENED, FULL, form_of, record_opener
 from silver.decode.debezium.traits import Traits
 from silver.decode.renames import by_column
 from silver.decode.types import wider_type
@@ -111,8 +111,10 @@ class DebeziumDiscovery:
         form = form_of(opened) if self.known.envelope is None else None
         if form is not None:
             _keep_first(self.forms, form, first)
-        block = _block_of(opened)
-        if block is not None:
+        kind: Literal["envelope", "flattened row"]
+        kind = "envelope" if opened.rewrites is None else "flattened row"
+        block = None if opened.block is None else _Mark(kind, opened.block)
+        if block is not None and block.fields:
             _keep_first(shown.firsts, block, first)
         elif envelope is not None:
             for mark in self._marks_of(envelope, opened.document is not None):
@@ -132,10 +134,7 @@ class DebeziumDiscovery:
         self.traits.merge(other.traits)
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
-        """The table's columns, and the shapes in order of arrival.
-
-        `whole` says that all records of the batch were looked at: the columns are settled then.
-        """
+        """The table's columns and the shapes of its rows; see `silver.decode.columns.Discovery`."""
         form = self._find_form()
         shown = self.shown[FULL if form in (None, FULL) else FLATTENED]
         marks = shown.marks
@@ -228,14 +227,6 @@ class DebeziumDiscovery:
             if field.lower() in names or not adds
         }
         return Shape(fields, mark.kind != "document", first.position)
-
-
-def _block_of(opened: Opened) -> _Mark | None:
-    """The schema block of a record, if it names fields."""
-    if opened.block is None:
-        return None
-    mark = _Mark("envelope" if opened.rewrites is None else "flattened row", opened.block)
-    return mark if mark.fields else None
 
 
 def _keep_first(firsts: dict[_Key, _First], shown: _Key, first: _First) -> None:

@@ -6,6 +6,7 @@ decided once for all rows of that shape, whether they are read by columns or one
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -188,7 +189,13 @@ class TableLayout:
         if announced is None or self.known.settled or not fields:
             return True
         before = {n: announced[n] for n in announced if self._is_compared(n)}
-        shown = self._types_by_column(fields)
+        shown: dict[str, str | None] = {}
+        for field, encoding in fields.items():
+            column = self.column_of(field)
+            name = field if column is None else column.name
+            can_be = column is not None or not self.adds or self.grows
+            if can_be and self._is_compared(name):
+                shown[name] = encoding and encoding.type.simpleString()
         if shown.keys() != before.keys():
             return False
         return all(None in (type, before[n]) or type == before[n] for n, type in shown.items())
@@ -215,16 +222,6 @@ class TableLayout:
         given = [(self.columns[at], values[at]) for at in places]
         return json_text({c.name: plain_value(v, c.type) for c, v in given if v is not None})
 
-    def _types_by_column(self, fields: Mapping[str, Encoding | None]) -> dict[str, str | None]:
-        shown = {}
-        for field, encoding in fields.items():
-            column = self.column_of(field)
-            name = field if column is None else column.name
-            can_be = column is not None or not self.adds or self.grows
-            if can_be and self._is_compared(name):
-                shown[name] = encoding and encoding.type.simpleString()
-        return shown
-
     def _is_compared(self, name: str) -> bool:
         return not name.startswith("_") and is_published(self.table, name)
 
@@ -246,17 +243,11 @@ class RowReader:
         fields_of = row_block_fields if flattened else block_fields
         self._block = {} if block is None else by_column(layout.table, fields_of(block))
         self.unlike = not layout.known.settled and self._is_new_block()
-        self._plans: dict[tuple[str, ...], RowPlan] = {}
+        self._plan_of = lru_cache(_MOST_PLANS)(self._make_plan)
 
     def plan(self, row: Iterable[str]) -> RowPlan:
         """How a row with these fields is read."""
-        names = tuple(row)
-        plan = self._plans.get(names)
-        if plan is None:
-            if len(self._plans) >= _MOST_PLANS:
-                self._plans.clear()
-            plan = self._plans[names] = self._make_plan(names)
-        return plan
+        return self._plan_of(tuple(row))
 
     def _make_plan(self, names: tuple[str, ...]) -> RowPlan:
         layout = self._layout

@@ -5,6 +5,7 @@ record and values that fit. All others, dead letters among them, are left to the
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -24,7 +25,6 @@ from silver.decode.debezium.events.order import Places, find_places
 from silver.decode.debezium.refusals import TYPED_ROW, are_plain, shows_old_key
 from silver.decode.debezium.rows import (
     EventShape,
-    Reading,
     RowPlan,
     RowReader,
     TableLayout,
@@ -79,7 +79,7 @@ class SliceReader:
         self._follower, self._reader_of = follower, reader_of
         self._is_avro = isinstance(opener, AvroOpener)
         self._flattened = opener.form in (FLATTENED, REWRITTEN)
-        self._shapes: dict[tuple[Any, ...], EventShape | None] = {}
+        self._find_shape = lru_cache(maxsize=None)(self._make_shape)
 
     def read(self, records: Slice) -> ReadPart | None:
         """Reads the plain records, which have few shapes."""
@@ -140,7 +140,7 @@ class SliceReader:
         read = read_envelopes(writer, start, [texts[at] for at in places])
         if read is None:
             return None
-        shape = self._find_shape(writer.text, tuple(block_fields(writer.text)))
+        shape = self._find_shape(writer.text, tuple(block_fields(writer.text)), b"")
         if shape is None:
             return None
         members, broken = read
@@ -170,14 +170,6 @@ class SliceReader:
             return OpenedRow(None, None)
         return OpenedRow(envelope.before if envelope.after is None else envelope.after, block)
 
-    def _find_shape(
-        self, block: bytes | None, names: tuple[str, ...], prefix: bytes = b""
-    ) -> EventShape | None:
-        key = block, names, prefix
-        if key not in self._shapes:
-            self._shapes[key] = self._make_shape(*key)
-        return self._shapes[key]
-
     def _make_shape(
         self, block: bytes | None, names: tuple[str, ...], prefix: bytes
     ) -> EventShape | None:
@@ -193,12 +185,11 @@ class SliceReader:
         keys = {field: names.index(field) for field in fields}
         if self._is_avro:
             return EventShape(RowShape(names, tuples=True), plan, keys)
-        row = RowShape(names, [one.field for one in plan.readings if self._is_double(one)])
+        types = self._layout.types
+        in_bulk = [reading for reading in plan.readings if reading.bulk is not None]
+        row = RowShape(names, [one.field for one in in_bulk if types[one.at] == pa.float64()])
         type = row.struct if self._flattened else event_type(row.struct, not prefix)
         return EventShape(row, plan, keys, prefix, added, parser_of_shape(type))
-
-    def _is_double(self, reading: Reading) -> bool:
-        return reading.bulk is not None and self._layout.types[reading.at] == pa.float64()
 
     def _key_fields(self, plan: RowPlan) -> list[str] | None:
         """The fields of the keys; None where such rows are decoded one by one."""

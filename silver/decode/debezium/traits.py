@@ -252,7 +252,7 @@ class Traits:
     ) -> bool:
         """An old row beside a new one with the same key is there under REPLICA IDENTITY FULL."""
         moved = {name for name in asked if self._is_moved(name, before, after)}
-        differs = any(self._value_differs(name, before, after) for name in has)
+        differs = any(self._value_of(name, before) != self._value_of(name, after) for name in has)
         if differs or (self.whole_old_rows and not moved):
             return False
         self.whole_old_rows = True
@@ -276,11 +276,11 @@ class Traits:
 
     def _is_moved(self, name: str, before: Row, after: Row) -> bool:
         is_there = None not in (self._field_of(name, before), self._field_of(name, after))
-        return is_there and self._value_differs(name, before, after)
+        return is_there and self._value_of(name, before) != self._value_of(name, after)
 
-    def _value_differs(self, name: str, before: Row, after: Row) -> bool:
-        old, new = self._field_of(name, before), self._field_of(name, after)
-        return (old and before[old]) != (new and after[new])
+    def _value_of(self, name: str, row: Row) -> object:
+        field = self._field_of(name, row)
+        return field and row[field]
 
     def _field_of(self, name: str, row: Row) -> str | None:
         """The field of a row that has a name in lower case; rows spell it alike, as a rule."""

@@ -157,7 +157,12 @@ class FlatRowReader:
         self._table_keys = frozenset(table.keys)
         self._hidden = {name for name, column in table.columns.items() if column.sensitive}
         self._names = {name for name, _ in self.readers} | {*protocol, NOT_TEXT}
-        self._unknown = _UnknownMembers(table, columns, self._names)
+        self._table, self._announced = table, columns.announced
+        self._members_read, self._adds = frozenset(members_read(table)), adds_columns(table)
+        present = [name for name in columns.names if not name.startswith("_")]
+        self._taken = {name.lower() for name in present} | {""}
+        self._room = column_limit([c.name for c in columns.columns if not c.provisional])
+        self._is_full = len(present) >= self._room
         self._undeclared = UndeclaredFields(declared_types(table), columns.left_out)
         self._carried = _carried_columns(table, columns)
         self._complete = frozenset(name for _, name, _ in self._carried)
@@ -181,7 +186,7 @@ class FlatRowReader:
         values, misfits = self._convert_row(row)
         unlike, unfit = False, None
         if not row.keys() <= self._names:
-            unlike, unfit = self._unknown.judge(row, row.keys() - self._names)
+            unlike, unfit = self._judge_unknown(row, row.keys() - self._names)
         if misfits and not self._settled:
             provisional = [at for at in misfits if self._columns[at].provisional]
             unlike = unlike or bool(provisional)
@@ -219,16 +224,43 @@ class FlatRowReader:
             return None
         if NOT_TEXT in row or not {name for _, name in self._keys} <= row.keys():
             return None
-        if any(self._unknown.judge(row, row.keys() - self._names)):
+        if any(self._judge_unknown(row, row.keys() - self._names)):
             return None
-        unknown = [
-            n for n in row if n not in self._names and any(self._unknown.judge({**row, n: ""}, [n]))
-        ]
+        others = [name for name in row if name not in self._names]
+        unknown = [name for name in others if any(self._judge_unknown({**row, name: ""}, [name]))]
         absent = self._find_absent(row, [None] * len(self.readers), None, complete)
         required = {name for _, name in self._required if name not in (absent or ())}
         if not required <= row.keys():
             return None
         return RowNames(absent, required | {name for _, name in self._keys}, frozenset(unknown))
+
+    def _judge_unknown(
+        self, row: Mapping[str, object], unknown: Collection[str]
+    ) -> tuple[bool, Fault | None]:
+        """Whether members that no column holds make the row unlike the columns; their fault.
+
+        Names that never matter are added to those that need no look.
+        """
+        unlike = False
+        unfit: list[str] = []
+        for name in unknown:
+            if name.startswith("_") or not is_published(self._table, name):
+                if name in self._members_read:
+                    unlike = unlike or row[name] is not None
+                elif len(self._names) < _MOST_NAMES:
+                    self._names.add(name)
+            elif not self._adds:
+                unlike = unlike or (self._announced is not None and name not in self._announced)
+            elif row[name] is not None:
+                fits = not (self._is_full or name.lower() in self._taken or len(row) > self._room)
+                unlike = unlike or fits
+                if self._settled or not fits:
+                    unfit.append(name)
+        unlike = unlike and not self._settled
+        if not unfit:
+            return unlike, None
+        message = f"found {min(unfit)[:_LONGEST_NAME]!r}, which can be no column: {UNFIT}"
+        return unlike, Fault(INCOMPATIBLE_SCHEMA, message)
 
     def nothing(self) -> list[object]:
         """The values of a record from which no row can be read."""
@@ -313,50 +345,3 @@ def _list_members(row: Mapping[str, object]) -> str:
     more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
     whole = _WHOLE if is_whole(row) and {*ORIGIN} <= row.keys() else ""
     return f"; the row has {', '.join(names[:_MOST_SHOWN])}{more}{whole}"
-
-
-class _UnknownMembers:
-    """What to make of members that no column holds.
-
-    Names that never matter are added to `names`, those that need no look.
-    """
-
-    def __init__(self, table: Table, columns: Columns, names: set[str]) -> None:
-        self._names = names
-        present = [name for name in columns.names if not name.startswith("_")]
-        typed = [c.name for c in columns.columns if not c.provisional]
-        self._table = table
-        self._read = frozenset(members_read(table))
-        self._adds = adds_columns(table)
-        self._announced = columns.announced
-        self._taken = {name.lower() for name in present} | {""}
-        self._room = column_limit(typed)
-        self._full = len(present) >= self._room
-        self._settled = columns.settled
-
-    def judge(
-        self, row: Mapping[str, object], unknown: Collection[str]
-    ) -> tuple[bool, Fault | None]:
-        """Whether the row is unlike the columns, and its fault if it has members that fit none."""
-        unlike = False
-        unfit: list[str] = []
-        for name in unknown:
-            if name.startswith("_") or not is_published(self._table, name):
-                if name in self._read:
-                    unlike = unlike or row[name] is not None
-                elif len(self._names) < _MOST_NAMES:
-                    self._names.add(name)
-            elif not self._adds:
-                unlike = unlike or (self._announced is not None and name not in self._announced)
-            elif row[name] is None:
-                continue
-            elif self._full or name.lower() in self._taken or len(row) > self._room:
-                unfit.append(name)
-            else:
-                unfit += [name] if self._settled else []
-                unlike = True
-        unlike = unlike and not self._settled
-        if not unfit:
-            return unlike, None
-        message = f"found {min(unfit)[:_LONGEST_NAME]!r}, which can be no column: {UNFIT}"
-        return unlike, Fault(INCOMPATIBLE_SCHEMA, message)

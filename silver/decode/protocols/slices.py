@@ -5,7 +5,7 @@ that no column holds, or no key, and texts that are no JSON object.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -53,6 +53,9 @@ class FlatColumns:
 
     `spell` gives the columns' spellings of a row's fields. Where rows are members of events,
     `event_of` makes the struct of an event from that of its row, and `keys` stand beside the row.
+
+    Attributes:
+        shape: the shape of rows with these fields, None where they are read one by one.
     """
 
     def __init__(
@@ -73,14 +76,7 @@ class FlatColumns:
         typed = [*zip(self._columns, self._types, strict=True)]
         self._bulk = [self._choose_bulk(column, type) for column, type in typed]
         self._doubles = {c.name for c, type in typed if type == pa.float64() and c.declared}
-        self._shapes: dict[tuple[object, ...], FlatShape | None] = {}
-
-    def shape(self, names: tuple[str, ...], complete: bool = False) -> FlatShape | None:
-        """The shape of rows with these fields, None where they are read one by one."""
-        key = names, complete
-        if key not in self._shapes:
-            self._shapes[key] = self._make_shape(names, complete)
-        return self._shapes[key]
+        self.shape = lru_cache(maxsize=None)(self._make_shape)
 
     def convert(
         self,
@@ -106,7 +102,7 @@ class FlatColumns:
             fits[at] = False
         return columns, fits, members
 
-    def _make_shape(self, names: tuple[str, ...], complete: bool) -> FlatShape | None:
+    def _make_shape(self, names: tuple[str, ...], complete: bool = False) -> FlatShape | None:
         if not can_be_fields(names):
             return None
         spelled = list(self._spell(names))

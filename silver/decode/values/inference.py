@@ -100,9 +100,12 @@ def infer_type(seen: SeenValues, zeros_are_whole: bool = True) -> T.DataType | N
     kinds = seen.kinds
     if not kinds:
         return None
-    if kinds == {"array"} and seen.items is not None:
-        return _array_type(seen.items, zeros_are_whole)
-    return _scalar_type(kinds, zeros_are_whole)
+    if kinds != {"array"} or seen.items is None:
+        return _scalar_type(kinds, zeros_are_whole)
+    element = infer_type(seen.items, zeros_are_whole)
+    mixed = isinstance(element, T.StringType) and seen.items.kinds != {"text"}
+    nested = isinstance(element, T.ArrayType)
+    return T.StringType() if mixed or nested else T.ArrayType(element or T.StringType())
 
 
 def fits_double(text: str) -> bool:
@@ -111,13 +114,6 @@ def fits_double(text: str) -> bool:
         return True
     digits = text.lower().partition("e")[0].lstrip("-").replace(".", "").strip("0")
     return len(digits) <= _DOUBLE_DIGITS
-
-
-def _array_type(items: SeenValues, zeros_are_whole: bool) -> T.DataType:
-    element = infer_type(items, zeros_are_whole)
-    mixed = isinstance(element, T.StringType) and items.kinds != {"text"}
-    nested = isinstance(element, T.ArrayType)
-    return T.StringType() if mixed or nested else T.ArrayType(element or T.StringType())
 
 
 def _scalar_type(kinds: set[Kind], zeros_are_whole: bool) -> T.DataType:
