@@ -234,7 +234,8 @@ class _Work:
             given = _read_records(valued, self._plan)
             changes = [_decode_record(self._decode, record) for record in given]
             return self._output.batch(part, self._output.arrays(changes))
-        alone, changes, done = read.others(part.num_rows), [], 0
+        alone = sorted({*range(part.num_rows)}.difference(read.places))
+        changes, done = [], 0
         follower = self._follower
         rest = valued.take(pa.array(alone, pa.int64())) if alone else valued.slice(0, 0)
         for at, record in zip(alone, _read_records(rest, self._plan), strict=True):

@@ -37,11 +37,6 @@ class Slice:
         """The places of records that are texts in UTF-8."""
         return find_utf8_places(self.part.column("_raw"), self.column("_raw"))
 
-    @cached_property
-    def filled(self) -> list[int]:
-        """The places of records that have a value."""
-        return [at for at, text in enumerate(self.column("_raw")) if text is not None]
-
     def record(self, at: int) -> Record:
         """The record at a place."""
         return Record(*[self.part.column(name)[at].as_py() for name in self._names])
@@ -63,10 +58,6 @@ class ReadPart(NamedTuple):
     places: list[int]
     columns: dict[str, pa.Array]
     facts: Sequence[Sequence[Any]] = ()
-
-    def others(self, count: int) -> list[int]:
-        """The places of the other records of a slice of so many."""
-        return sorted({*range(count)}.difference(self.places))
 
     def only(self, fits: Sequence[bool]) -> "ReadPart":
         """The part with only the changes whose `fits` is true."""

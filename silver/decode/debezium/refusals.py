@@ -25,7 +25,7 @@ from silver.decode.debezium.events.connectors import (
     has_position,
 )
 from silver.decode.debezium.events.documents import DocumentChange
-from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, SourceBlock
+from silver.decode.debezium.events.envelope import Envelope, Row, SourceBlock
 from silver.decode.debezium.rows import Misfits, Reading, TableLayout
 from silver.decode.renames import column_names
 from silver.decode.types import Misfit
@@ -248,19 +248,12 @@ def check_change(event: Event, layout: TableLayout) -> None:
         reject(change, ILLEGAL_CHANGE, form)
     elif change.reason is not None:
         return
-    elif change.operation == TRUNCATE and _is_of_one(layout):
+    elif change.operation == TRUNCATE and layout.truncates_mix:
         reject(change, ILLEGAL_CHANGE, _OF_ONE)
     elif record.offset is not None and record.offset < 0:
         reject(change, BAD_SEQUENCE, f"found offset {record.offset}, expected one from 0")
     elif change.sequence is None:
         reject(change, BAD_SEQUENCE, _no_position(envelope))
-
-
-def _is_of_one(layout: TableLayout) -> bool:
-    """Whether a truncate would be applied, and is known to be of one of several source tables."""
-    table = layout.table
-    mixes = any(part.startswith(OF_SOURCE) for part in layout.known.key_parts)
-    return table.on_truncate == "apply" and (table.is_shared or mixes)
 
 
 def _no_position(envelope: Envelope) -> str:

@@ -146,6 +146,7 @@ class TableLayout:
         needed: the places of keys and required columns.
         required: the places of columns without which an upsert is a dead letter.
         hidden: the names of sensitive columns, whose values no message shows.
+        truncates_mix: whether a truncate would be applied, and is of one of several source tables.
         placeholders: what stands for values that the source left out.
         grows: whether a new field could become a column.
     """
@@ -165,6 +166,8 @@ class TableLayout:
         ]
         self.taken = {one.at for one in self.origins}
         self.hidden = {name for name, column in table.columns.items() if column.sensitive}
+        mixes = any(part.startswith(OF_SOURCE) for part in columns.key_parts)
+        self.truncates_mix = table.on_truncate == "apply" and (table.is_shared or mixes)
         required = required_columns(table)
         self.required = [at for at, c in enumerate(self.columns) if c.name in required]
         self.needed = {*self.keys, *self.required}
@@ -254,10 +257,11 @@ class RowReader:
         columns = column_names(layout.table, names)
         readings = self._plan_fields(zip(names, columns, strict=True))
         held = [r.at for r in readings if is_published(layout.table, layout.columns[r.at].name)]
+        others = [reading for reading in readings if layout.keys and reading.at not in layout.keys]
         return RowPlan(
             readings=readings,
             keys=[reading for reading in readings if reading.at in layout.keys],
-            large=[reading for reading in readings if self._is_large(reading.at)],
+            large=[one for one in others if can_be_placeholder(layout.columns[one.at].type)],
             unknown=[n for n, c in zip(names, columns, strict=True) if layout.is_new(c)],
             unfit=len(set(held)) < len(held),
             unlike=self.unlike
@@ -290,10 +294,6 @@ class RowReader:
         if declared is not None:
             convert = handle_infinity(convert, declared.infinity)
         return Reading(field, at, convert, bulk)
-
-    def _is_large(self, place: int) -> bool:
-        keys, type = self._layout.keys, self._layout.columns[place].type
-        return bool(keys) and place not in keys and can_be_placeholder(type)
 
     def _is_new_block(self) -> bool:
         layout = self._layout

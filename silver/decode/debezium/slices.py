@@ -97,7 +97,10 @@ class SliceReader:
 
     def _usual_places(self, records: Slice) -> list[int]:
         """The places of texts with no odd offset, and with no header that counts."""
-        places = records.filled if self._is_avro else records.places
+        if self._is_avro:
+            places = [at for at, raw in enumerate(records.column("_raw")) if raw is not None]
+        else:
+            places = records.places
         if records.has_any("_headers"):
             mark = (PREFIX if self._flattened else OLD_KEY_HEADER).encode()
             headers = records.column("_headers")

@@ -56,6 +56,7 @@ class Traits:
     distinguishes the rows of source tables. Attributes that `Columns` has not:
 
     Attributes:
+        looks_into_values: whether values are looked into for fields that no column holds.
         mixes: whether rows of several source tables can be one row of the table.
         made_up: keys that a delete takes from an old row, where their value may be made up unless
             old rows are whole.
@@ -83,20 +84,10 @@ class Traits:
         decimals = {c.name.lower() for c in columns.columns if holds_decimals(c.type)}
         self._decimals = set() if declares_decimals(table.feeds[0]) else decimals
         self._undeclared = UndeclaredFields(declared_types(table))
+        self.looks_into_values = self._undeclared.has_structs
         self._open_key = open_key
         self._shapes: dict[str | None, _KeyShape] = {}
         self._spellings: dict[str, str] = {}
-
-    @property
-    def looks_into_values(self) -> bool:
-        """Whether values are looked into for fields that no column holds."""
-        return self._undeclared.has_structs
-
-    @property
-    def lacked_keys(self) -> tuple[str, ...]:
-        """The keys whose old values are not known, sorted."""
-        names = self.moved if self.whole_old_rows else self.made_up
-        return tuple(sorted(self._keys[name] for name in names))
 
     def look(self, opened: Opened, record: Record) -> None:
         """Takes in what a record shows; its key becomes JSON if it can be read."""
@@ -146,6 +137,7 @@ class Traits:
     def settle(self, columns: Columns) -> Columns:
         """The known columns with what was shown; one position in a feed is enough to expect all."""
         parts = [n for n in self.key_parts if self.mixes or not n.startswith(OF_SOURCE)]
+        lacked = self.moved if self.whole_old_rows else self.made_up  # old values are not known
         return replace(
             columns,
             decimal_texts=min(self.decimal_texts) if len(self.decimal_texts) == 1 else None,
@@ -154,7 +146,7 @@ class Traits:
             source_table=self.source_table if self.mixes else None,
             left_out=tuple(sorted(self.left_out)[:MOST_LEFT_OUT]),
             whole_old_rows=self.whole_old_rows,
-            lacked_keys=self.lacked_keys,
+            lacked_keys=tuple(sorted(self._keys[name] for name in lacked)),
         )
 
     def _look_at_key(self, record: Record) -> None:

@@ -38,7 +38,7 @@ from silver.decode.renames import by_column, column_names
 from silver.decode.shapes import Parsed
 from silver.decode.slices import ReadPart, Slice
 from silver.decode.values.json_values import json_text, text_of
-from silver.decode.values.sequences import literal_sequence, to_section
+from silver.decode.values.sequences import literal_sequence, sequence_of, to_section
 from silver.decode.wrapped import other_form
 
 _FLAGS = ("update", "reset", "erase")
@@ -53,8 +53,7 @@ _UNDECLARED = (
 _WITHOUT_NEW_ROWS = ("old_image", "keys_only")
 _WITH_NEW_ROWS = ("new_image", "new_and_old_images")
 _MOST_SHOWN, _LONGEST = 8, 200
-_LARGEST_SECONDS = 10**11
-_LARGEST_TIME = 1 << 63
+_LARGEST_SECONDS, _LARGEST_TIME = 10**11, 1 << 63
 
 Members = Mapping[str, object]
 _NO_MEMBERS: Members = {}
@@ -334,11 +333,9 @@ def _is_no_change(members: Members) -> bool:
 def _fault_of_flags(members: Members) -> Fault | None:
     flags = len([flag for flag in _FLAGS if members.get(flag) is not None])
     if flags != 1:
-        named = (
-            "" if flags else f"; the record has {', '.join([*members][:_MOST_SHOWN])[:_LONGEST]}"
-        )
-        message = f"{flags} of update, reset and erase, expected exactly one{named}"
-        return Fault(ILLEGAL_CHANGE, message)
+        names = ", ".join([*members][:_MOST_SHOWN])[:_LONGEST]
+        message = f"{flags} of update, reset and erase, expected exactly one"
+        return Fault(ILLEGAL_CHANGE, message if flags else f"{message}; the record has {names}")
     if members.get("erase") not in (None, {}):
         return Fault(ILLEGAL_CHANGE, "an erase that is not {}")
     return None
@@ -363,8 +360,7 @@ def _stamped_change(record: Record, moment: object) -> Change:
     numbers = [_parse_number(part) for part in parts]
     time = _to_micros(numbers[0]) if numbers else None
     change = Change(None, source_time=time_of(record) if time is None else time)
-    if len(numbers) == 2 and None not in numbers:
-        change.sequence = f"{numbers[0]:016X}/{numbers[1]:016X}"
+    change.sequence = sequence_of(*numbers) if len(numbers) == 2 else None
     change.transaction = "/".join([text_of(part) for part in parts if part is not None])
     return change
 

@@ -59,6 +59,9 @@ class UndeclaredFields:
     Args:
         types: the types of the table's declared columns by name.
         left_out: such members of earlier rows, as `find` names them.
+
+    Attributes:
+        has_structs: whether any column has structs.
     """
 
     def __init__(self, types: Mapping[str, T.DataType], left_out: Collection[str] = ()) -> None:
@@ -66,11 +69,7 @@ class UndeclaredFields:
         self._columns = {
             name.lower(): (type, name) for name, type in types.items() if _holds_structs(type)
         }
-
-    @property
-    def has_structs(self) -> bool:
-        """Whether any column has structs."""
-        return bool(self._columns)
+        self.has_structs = bool(self._columns)
 
     def find(self, row: Mapping[str, object]) -> set[str]:
         """The undeclared members with a value, each as `column.member`."""

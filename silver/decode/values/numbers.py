@@ -240,17 +240,14 @@ def _floating_converter(data_type: T.DataType) -> Converter:
             number = float(text) if _NUMBER.fullmatch(text) else math.inf
         if math.isinf(number):
             raise Misfit(value)
-        return _check_single(number) if single else number
+        if single:
+            try:
+                struct.pack("<f", number)
+            except OverflowError:
+                raise Misfit(value) from None
+        return number
 
     return convert
-
-
-def _check_single(number: float) -> float:
-    try:
-        struct.pack("<f", number)
-    except OverflowError:
-        raise Misfit(number) from None
-    return number
 
 
 _NUMBERS: tuple[tuple[type[T.DataType], Callable[[T.DataType], Converter]], ...] = (

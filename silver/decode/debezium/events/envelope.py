@@ -160,7 +160,7 @@ def name_key_values(record: Record, envelope: Envelope, table: Table) -> Row | N
     """
     key = envelope.pk
     if key is None and record.key is not None and record.key.startswith(_NO_OBJECT):
-        key = _parse_key(record.key)
+        key = parse_key(record.key)
     if isinstance(key, str) and key.startswith(_STRUCT) and key.endswith("}"):
         return _struct_row(key, table)
     values = key if isinstance(key, list) else [] if key is None else [key]
@@ -168,7 +168,8 @@ def name_key_values(record: Record, envelope: Envelope, table: Table) -> Row | N
     return dict(zip(table.keys, values, strict=True)) if fits else None
 
 
-def _parse_key(key: bytes) -> object:
+def parse_key(key: bytes) -> object:
+    """A record's key as JSON, else its text."""
     try:
         return parse_json(key)
     except NotJson:

@@ -19,6 +19,7 @@ from silver.decode.debezium.events.envelope import (
     SourceBlock,
     Transaction,
     key_row,
+    parse_key,
     read_headers,
 )
 from silver.decode.debezium.events.order import Places, ordered_change
@@ -293,12 +294,7 @@ def _name_document(row: dict[str, object], key: bytes | None) -> None:
 
 def _bare_key(key: bytes | None) -> object:
     """A record's key that is no object, such as ExtractField leaves; None for any other."""
-    if key is None:
-        return None
-    try:
-        parsed = parse_json(key)
-    except NotJson:
-        return key.decode("utf-8", "replace")
+    parsed = None if key is None else parse_key(key)
     if isinstance(parsed, dict) and parsed.keys() == {"schema", "payload"}:
         parsed = parsed["payload"]
     return None if isinstance(parsed, dict) else parsed

@@ -166,8 +166,11 @@ class AvroOpener(Opener):
         Raises:
             NotAvro: the record is not Avro of a schema that bronze keeps.
         """
+        if record.raw is None and self.form != FLATTENED:
+            return Opened(None, None)
         if record.raw is None:
-            return self._open_tombstone(record)
+            self.open_key(record)
+            return _open_event(OpenedRow(None, None), record)
         if self._has_json and avro_schema_id(record.raw, headers=record.headers) is None:
             return super().open(record)
         value, writer = avro_value(record, self._schemas)
@@ -218,12 +221,6 @@ class AvroOpener(Opener):
         if self.form is None and not is_flattened(row, self._table, record):
             return Opened(Envelope(), None)
         return _open_event(OpenedRow(row, writer.text), record)
-
-    def _open_tombstone(self, record: Record) -> Opened:
-        if self.form != FLATTENED:
-            return Opened(None, None)
-        self.open_key(record)
-        return _open_event(OpenedRow(None, None), record)
 
     def open_key(self, record: Record) -> None:
         """Makes a record's key JSON.

@@ -168,10 +168,6 @@ class Reached:
             again_from=None,
         )
 
-    def with_alarm(self) -> "Reached":
-        """The log position with an alarm raised."""
-        return replace(self, alarmed=True)
-
     def restarted(self, part: Segment) -> "Reached":
         """The log position after the first segment of another log."""
         since = max(self.time, self.since or 0)
@@ -305,12 +301,13 @@ def follow_segment(part: Segment, reached: Reached | None) -> Followed:
         now = replace(reached, place=max(reached.place, part.last))
         if part.begin.server is not None or reached.alarmed:
             return Followed(now)
-        return Followed(now.with_alarm(), None, _build_alarm(part, reached, part.earliest))
+        alarm = _build_alarm(part, reached, part.earliest)
+        return Followed(replace(now, alarmed=True), None, alarm)
     if reached.begins_anew(part.begin):
         return _follow_new_log(part, reached)
     if reached.started is not None and part.earliest < reached.started and not reached.alarmed:
         alarm = _build_alarm(part, reached, part.earliest)
-        return Followed(reached.extended(part).with_alarm(), None, alarm)
+        return Followed(replace(reached.extended(part), alarmed=True), None, alarm)
     return Followed(reached.extended(part))
 
 
@@ -324,7 +321,7 @@ def _follow_new_log(part: Segment, reached: Reached) -> Followed:
     unsure_from = None if is_new else reached.again_from
     if not proven or unsure_from is not None or part.earliest < started:
         alarm = _build_alarm(part, reached, begin.time)._replace(first=unsure_from or part.first)
-        now = now.with_alarm()
+        now = replace(now, alarmed=True)
     return Followed(now, restart if proven else None, alarm)
 
 
