@@ -127,7 +127,6 @@ def join_parts(parts: Sequence[ReadPart]) -> ReadPart:
     tables = [pa.table(part.columns) for part in parts]
     table = pa.concat_tables(tables, promote_options="default").take(pa.array(order))
     columns = {name: table.column(name).combine_chunks() for name in table.column_names}
-    lists = zip(*[part.facts for part in parts], strict=True)
-    merged = [list(chain.from_iterable(each)) for each in lists]
+    merged = [[*chain(*lists)] for lists in zip(*[part.facts for part in parts], strict=True)]
     facts = [[fact[at] for at in order] for fact in merged]
     return ReadPart([places[at] for at in order], columns, facts)

@@ -8,7 +8,7 @@ of the old value in place.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
@@ -89,6 +89,12 @@ class Traits:
         self._shapes: dict[str | None, _KeyShape] = {}
         self._spellings: dict[str, str] = {}
 
+    @property
+    def lacked_keys(self) -> tuple[str, ...]:
+        """The keys whose old values are not known, sorted."""
+        names = self.moved if self.whole_old_rows else self.made_up
+        return tuple(sorted(self._keys[name] for name in names))
+
     def look(self, opened: Opened, record: Record) -> None:
         """Takes in what a record shows; its key becomes JSON if it can be read."""
         envelope, block, rewrites, _ = opened
@@ -137,7 +143,6 @@ class Traits:
     def settle(self, columns: Columns) -> Columns:
         """The known columns with what was shown; one position in a feed is enough to expect all."""
         parts = [n for n in self.key_parts if self.mixes or not n.startswith(OF_SOURCE)]
-        lacked = self.moved if self.whole_old_rows else self.made_up  # old values are not known
         return replace(
             columns,
             decimal_texts=min(self.decimal_texts) if len(self.decimal_texts) == 1 else None,
@@ -146,7 +151,7 @@ class Traits:
             source_table=self.source_table if self.mixes else None,
             left_out=tuple(sorted(self.left_out)[:MOST_LEFT_OUT]),
             whole_old_rows=self.whole_old_rows,
-            lacked_keys=tuple(sorted(self._keys[name] for name in lacked)),
+            lacked_keys=self.lacked_keys,
         )
 
     def _look_at_key(self, record: Record) -> None:
@@ -157,9 +162,7 @@ class Traits:
         if record.key is None or not self._keys_to_parse:
             return
         self._keys_to_parse -= 1
-        with suppress(NotAvro):
-            self._open_key(record)
-        names = column_names(self._table, key_row(record.key) or {})
+        names = self._names_of_key(record)
         others = [name for name in names if name.lower() not in self._table.key_names]
         self.key_parts |= {name for name in others if name not in self._origins}
 
@@ -209,13 +212,15 @@ class Traits:
 
     def _shape_of(self, record: Record) -> _KeyShape:
         """What the record's key has; the keys of a topic are of one shape."""
-        with suppress(NotAvro):
-            self._open_key(record)
-        names = column_names(self._table, key_row(record.key) or {})
-        has = frozenset(name.lower() for name in names)
+        has = frozenset(name.lower() for name in self._names_of_key(record))
         shape = _KeyShape(has, frozenset(self._keys.keys() - has) if has else frozenset())
         self._shapes[record.topic] = shape
         return shape
+
+    def _names_of_key(self, record: Record) -> Collection[str]:
+        with suppress(NotAvro):
+            self._open_key(record)
+        return column_names(self._table, key_row(record.key) or {})
 
     def _find_made_up(
         self, envelope: Envelope, asked: frozenset[str], block: bytes | None

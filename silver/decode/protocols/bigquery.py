@@ -61,7 +61,7 @@ class BigQueryDecoder:
         return read_rows(records, skip_hive_folders(records), self._find_shape, self._build_part)
 
     def _find_shape(self, row: Mapping[str, object]) -> FlatShape | None:
-        return None if len(row) > MOST_BIGQUERY_COLUMNS else self._flat.shape(tuple(row))
+        return self._flat.shape(tuple(row)) if len(row) <= MOST_BIGQUERY_COLUMNS else None
 
     def _build_part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
         columns, fits, members = self._flat.convert(shape, parsed.values)

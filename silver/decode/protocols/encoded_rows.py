@@ -127,7 +127,14 @@ class RowOpener:
         encoded = converter_of(assume_encoding(column.type, self._source), column.type)
         is_declared = holds_decimals(column.type) and declares_decimals(self._source)
         is_declared |= isinstance(column.type, T.BinaryType) and declares_binaries(self._source)
-        return encoded if is_declared else _try_both(plain, encoded)
+
+        def try_both(value: object) -> object:
+            try:
+                return plain(value)
+            except Misfit:
+                return encoded(value)
+
+        return encoded if is_declared else try_both
 
     def _is_avro(self, raw: bytes, record: Record) -> bool:
         """Whether a value is Avro; where only some sources have Avro, its schema's id decides."""
@@ -140,13 +147,3 @@ class RowOpener:
             return frozenset()
         match = self._placeholders.match
         return frozenset(n for n, v in members.items() if n not in self._fixed and match(v))
-
-
-def _try_both(plain: Converter, encoded: Converter) -> Converter:
-    def convert(value: object) -> object:
-        try:
-            return plain(value)
-        except Misfit:
-            return encoded(value)
-
-    return convert

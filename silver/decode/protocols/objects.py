@@ -93,20 +93,18 @@ def broken_row(raw: bytes, table: Table) -> Fault:
     if avro_schema_id(raw):
         return Fault(NOT_JSON, UNDECLARED_AVRO)
     if table.feeds[0].file_format != "csv":
-        why = other_form(raw) or f"the row is no JSON object: {_no_object(raw)}"
-        return Fault(NOT_JSON, why)
+        return Fault(NOT_JSON, other_form(raw) or f"the row is no JSON object: {_no_object(raw)}")
     try:
         text = raw.decode()
     except UnicodeError:
         shown = raw[:_LONGEST_SHOWN].decode("utf-8", "replace")
         expected = "expected UTF-8, or source.csv.encoding to name the encoding"
         return Fault(NOT_CSV, f"the CSV row is not in UTF-8: found {shown!r}, {expected}")
-    shown = text[:_LONGEST_SHOWN]
     fits = "does not fit the header of its file, is the header again"
     if not table.feeds[0].csv.header:
         fits = "does not have one field for each of `columns`"
     fault = f"{fits}, or has a quote that is not escaped or not closed"
-    return Fault(NOT_CSV, f"the CSV row {fault}: found {shown!r}")
+    return Fault(NOT_CSV, f"the CSV row {fault}: found {text[:_LONGEST_SHOWN]!r}")
 
 
 def _no_object(raw: bytes) -> str:
@@ -286,13 +284,11 @@ class FlatRowReader:
 
     def _key_fault(self, row: Mapping[str, object], values: list[object]) -> Fault | None:
         for at, name in self._keys:
-            if values[at] is None:
-                if name in self._nullable_keys and name in row and row[name] is None:
-                    continue
-                if row.get(name) is None:
-                    shown = "" if name in row else _list_members(row)
-                    return Fault(NO_KEY, f"key column {name}: missing or null{shown}")
+            if values[at] is None and row.get(name) is not None:
                 return Fault(BAD_VALUE, self._describe_misfit(row, at))
+            if values[at] is None and not (name in self._nullable_keys and name in row):
+                shown = "" if name in row else _list_members(row)
+                return Fault(NO_KEY, f"key column {name}: missing or null{shown}")
         return None
 
     def _misfit_fault(self, row: Mapping[str, object], misfits: list[int]) -> Fault | None:

@@ -76,9 +76,8 @@ class RowsDecoder:
             else FlatRowReader(table, columns, self._protocol)
         )
         self._only_rows_delete = deletes_sql(table) is not None
-        self._flat: FlatColumns | None = None
-        if self._opener.takes_plain_rows and not self._listing:
-            self._flat = FlatColumns(columns, self._reader, self._opener.rows.spellings)
+        self._reads_slices = self._opener.takes_plain_rows and not self._listing
+        self._flat = FlatColumns(columns, self._reader, self._opener.rows.spellings)
 
     def decode(self, record: Record) -> Change:
         """The row as an upsert without a sequence, its fault in `reason`, `message`, `FAULT`."""
@@ -111,18 +110,17 @@ class RowsDecoder:
 
     def read(self, records: Slice) -> ReadPart | None:
         """Reads the plain records of a slice by columns; all others are decoded one by one."""
-        if self._flat is None:
+        if not self._reads_slices:
             return None
         places = skip_texts(records, skip_hive_folders(records), self._opener.marks)
         return read_rows(records, places, self._find_shape, self._build_part)
 
     def _find_shape(self, row: Mapping[str, object]) -> FlatShape | None:
-        if self._flat is None or has_added_members(row) or _is_envelope(row, self._table):
+        if has_added_members(row) or _is_envelope(row, self._table):
             return None
         return self._flat.shape(tuple(row))
 
     def _build_part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
-        assert self._flat is not None
         columns, fits, _ = self._flat.convert(shape, parsed.values)
         count = len(parsed.places)
         columns["_operation"] = pa.array([UPSERT] * count, pa.string())

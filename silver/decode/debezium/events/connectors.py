@@ -81,8 +81,7 @@ def connectors_of(sources: Sequence[SourceBlock | None]) -> Sequence[Connector |
     names = [source.connector for source in sources if source is not None]
     name = names[0] if names else None
     named = _BY_NAME.get(name) if isinstance(name, str) else None
-    is_same = named is not None and names.count(name) == len(sources)
-    if named is not None and is_same and named.members:
+    if named is not None and named.members and names.count(name) == len(sources):
         firsts = list(map(attrgetter(named.members[0]), sources))
         if None not in firsts:
             return [named] * len(sources)

@@ -94,10 +94,10 @@ class Opener:
         except NotJson:
             if document := _find_document(record):
                 return document
-            flattened = self._find_flattened(record) if self.form is None else None
-            if flattened is None:
+            row = open_row(record) if self.form is None else OpenedRow(None, None)
+            if row.row is None or not is_flattened(row.row, self._table, record):
                 raise
-            return flattened
+            return _open_event(row, record)
         if envelope is None:
             return Opened(None, block)
         if envelope.source is not None and envelope.source.connector == CONNECTOR:
@@ -131,16 +131,6 @@ class Opener:
         if flattened and self.form is None:
             return _open_event(row, record)
         return Opened(envelope, block)
-
-    def _find_flattened(self, record: Record) -> Opened | None:
-        """The record as a flattened event; None where it does not show that it is one."""
-        try:
-            row = open_row(record)
-        except NotJson:
-            return None
-        if row.row is None or not is_flattened(row.row, self._table, record):
-            return None
-        return _open_event(row, record)
 
 
 class AvroOpener(Opener):
