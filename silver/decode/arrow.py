@@ -309,8 +309,11 @@ class _Output:
 
     def _list_columns(self, changes: list[Change]) -> list[Sequence[object]]:
         values = [change.values or self.nothing for change in changes]
-        others = map(_change_fields, changes)
-        return [*zip(*values, strict=True), *zip(*others, strict=True)]
+        for change in changes:
+            if change.message is not None:
+                change.message = _to_valid_text(change.message)
+        *others, unlike = zip(*map(_of_change, changes), strict=True)
+        return [*zip(*values, strict=True), *others, [one or None for one in unlike]]
 
     def _reject_misfit(self, change: Change, at: int, value: object) -> Change:
         """The dead letter of a change with a value that Arrow refuses; other keys are kept.
@@ -330,12 +333,6 @@ class _Output:
         kept = [one if struct_field.name in keys else None for struct_field, one in given]
         message = _to_valid_text(f"column {field.name}: found {shown}, expected {expected}")
         return Change(None, kept, reason="bad_value", message=message, unlike=change.unlike)
-
-
-def _change_fields(change: Change) -> tuple[object, ...]:
-    """The fields of a change in the order of `CHANGE_FIELDS`."""
-    *fields, message, unlike = _of_change(change)
-    return (*fields, None if message is None else _to_valid_text(message), unlike or None)
 
 
 def _to_valid_text(text: str) -> str:
