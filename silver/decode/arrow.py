@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from itertools import islice, repeat
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +21,11 @@ from pyspark.sql.types import StructType
 from bronze.contract import Part, avro_schema_id
 from lakehouse.config.table import Table
 from silver.decode.avro.ahead import read_ahead
-from silver.decode.change import Change, Decoder, FollowsLog, Record
+from silver.decode.change import Change, Decoder, Record
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.opening import waits_for_form
 from silver.decode.formats import PROTOCOLS
-from silver.decode.slices import FollowsSlices, ReadPart, ReadsSlices, Slice
+from silver.decode.slices import FollowsLog, ReadPart, ReadsSlices, Slice
 from silver.decode.types import arrow_type
 from silver.decode.wrapped import strip_frame, value_inside
 
@@ -58,6 +59,7 @@ CHANGE_FIELDS = {
     "_unlike": pa.bool_(),
 }
 """The fields of `Change` beside its values, and their Arrow types."""
+_of_change = attrgetter(*(name[1:] for name in CHANGE_FIELDS))
 
 _MOST_IN_VAIN, _LEAST = 2, 10
 _REFUSALS = (pa.ArrowException, ValueError, TypeError, ArithmeticError)
@@ -67,25 +69,23 @@ _FRAMES = b'\0" \t\r\n\xef'
 
 
 @dataclass(frozen=True)
-class DecodePlan:
+class DiscoveryPlan:
+    """What a task needs to find columns in records of a table."""
+
+    table: Table
+    columns: Columns
+
+
+@dataclass(frozen=True)
+class DecodePlan(DiscoveryPlan):
     """What a task needs to decode records of a table.
 
     `schema` has, in the order of the decoder's values, the columns as they leave the task.
     `keeps_raw` says that every change takes its raw record along, else dead letters alone.
     """
 
-    table: Table
-    columns: Columns
     schema: StructType
     keeps_raw: bool
-
-
-@dataclass(frozen=True)
-class DiscoveryPlan:
-    """What a task needs to find columns in records of a table."""
-
-    table: Table
-    columns: Columns
 
 
 def decode_batches(plan: DecodePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -109,7 +109,8 @@ def decode_batches(plan: DecodePlan, batches: Iterator[pa.RecordBatch]) -> Itera
             last = work.decode(part)
     if last is not None:
         segments = decoder.segments() if isinstance(decoder, FollowsLog) else None
-        yield last if segments is None else _with_segments(last, segments)
+        kept = pa.array([None] * (last.num_rows - 1) + [segments], pa.string())
+        yield pa.RecordBatch.from_arrays([*last.columns[:-1], kept], names=last.schema.names)
 
 
 def discover_batches(
@@ -126,7 +127,7 @@ def discover_batches(
         records += part.num_rows
         with _without_collector():
             positions = part.column("_position").to_pylist()
-            shown = _read_records(_with_values(part), plan.table, plan.columns)
+            shown = _read_records(_with_values(part), plan)
             for record, position in zip(shown, positions, strict=True):
                 discovery.look(record, position)
     columns = [pa.array([pickle.dumps(discovery)]), pa.array([records])]
@@ -137,15 +138,8 @@ def must_wait(plan: DiscoveryPlan, batches: Iterator[pa.RecordBatch]) -> bool:
     """Whether Debezium's records, with the columns `READ`, are to wait (see `waits_for_form`)."""
     if plan.table.format != "debezium":
         return False
-    given = plan.table, plan.columns
-    records = (one for part in batches for one in _read_records(_with_values(part), *given))
+    records = (one for part in batches for one in _read_records(_with_values(part), plan))
     return waits_for_form(plan.table, plan.columns, records)
-
-
-def output_fields(schema: StructType) -> list[pa.Field]:
-    """The Arrow fields of the table's columns and of `CHANGE_FIELDS`."""
-    columns = [pa.field(f.name, arrow_type(f.dataType)) for f in schema.fields]
-    return [*columns, *[pa.field(name, type) for name, type in CHANGE_FIELDS.items()]]
 
 
 def _cut_slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -153,20 +147,14 @@ def _cut_slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         start, room = 0, MOST_BYTES
         if batch.num_rows > MOST_ROWS or batch.get_total_buffer_size() > MOST_BYTES:
-            for at, size in enumerate(_record_sizes(batch)):
+            parts = [pc.fill_null(pc.binary_length(batch.column(n)), 0) for n in ("_raw", "_key")]
+            for at, size in enumerate(pc.add(*parts).to_pylist()):
                 if at > start and (size > room or at - start == MOST_ROWS):
                     yield batch.slice(start, at - start)
                     start, room = at, MOST_BYTES
                 room -= size
         if start < batch.num_rows:
             yield batch.slice(start)
-
-
-def _record_sizes(batch: pa.RecordBatch) -> list[int]:
-    """The bytes of each record."""
-    parts = [pc.fill_null(pc.binary_length(batch.column(n)), 0) for n in ("_raw", "_key")]
-    sizes: list[int] = pc.add(*parts).to_pylist()
-    return sizes
 
 
 @contextmanager
@@ -191,14 +179,15 @@ def _with_values(part: pa.RecordBatch) -> pa.RecordBatch:
     return part.set_column(place, "_raw", pa.array(values, part.column("_raw").type))
 
 
-def _read_records(part: pa.RecordBatch, table: Table, columns: Columns) -> Iterator[Record]:
+def _read_records(part: pa.RecordBatch, plan: DiscoveryPlan) -> Iterator[Record]:
     records = map(Record, *[part.column(name).to_pylist() for name in OF_RECORD])
-    if any(feed.value_format == "json" for feed in table.feeds):
-        records = map(_without_frames, records, repeat(columns.schemas))
-    if not columns.schemas:
+    schemas = plan.columns.schemas
+    if any(feed.value_format == "json" for feed in plan.table.feeds):
+        records = map(_without_frames, records, repeat(schemas))
+    if not schemas:
         yield from records
     while some := list(islice(records, READ_AHEAD)):
-        read_ahead(some, columns.schemas, table.format == "debezium")
+        read_ahead(some, schemas, plan.table.format == "debezium")
         yield from some
 
 
@@ -227,19 +216,13 @@ def _decode_record(decode: Callable[[Record], Change], record: Record) -> Change
         return Change(None, (), reason="bad_value", message=f"the decoder failed with {failure}")
 
 
-def _with_segments(last: pa.RecordBatch, segments: str) -> pa.RecordBatch:
-    """A task's last batch with the segments of the source's log in its last row."""
-    kept = pa.array([None] * (last.num_rows - 1) + [segments], pa.string())
-    return pa.RecordBatch.from_arrays([*last.columns[:-1], kept], names=last.schema.names)
-
-
 class _Work:
     """Decodes slices: what a decoder reads by columns, and all other records one by one."""
 
     def __init__(self, plan: DecodePlan, decoder: Decoder) -> None:
         self._plan, self._output, self._decode = plan, _Output(plan), decoder.decode
         self._slices = decoder if isinstance(decoder, ReadsSlices) else None
-        self._follower = decoder if isinstance(decoder, FollowsSlices) else None
+        self._follower = decoder if isinstance(decoder, FollowsLog) else None
         self._in_vain = 0
 
     def decode(self, part: pa.RecordBatch) -> pa.RecordBatch:
@@ -248,14 +231,14 @@ class _Work:
         records = Slice(valued, OF_RECORD)
         read = self._read_slice(records)
         if read is None or not read.places:
-            changes = [
-                _decode_record(self._decode, record) for record in self._list_records(valued)
-            ]
+            given = _read_records(valued, self._plan)
+            changes = [_decode_record(self._decode, record) for record in given]
             return self._output.batch(part, self._output.arrays(changes))
-        alone, changes, done = read.others(part.num_rows), [], 0
+        alone = sorted({*range(part.num_rows)}.difference(read.places))
+        changes, done = [], 0
         follower = self._follower
         rest = valued.take(pa.array(alone, pa.int64())) if alone else valued.slice(0, 0)
-        for at, record in zip(alone, self._list_records(rest), strict=True):
+        for at, record in zip(alone, _read_records(rest, self._plan), strict=True):
             until = at - len(changes)  # of the changes that were read, so many come before
             if follower is not None and until > done:
                 follower.follow(records, read, done, until)
@@ -274,16 +257,14 @@ class _Work:
         self._in_vain = self._in_vain + 1 if is_vain else 0
         return read
 
-    def _list_records(self, part: pa.RecordBatch) -> Iterator[Record]:
-        return _read_records(part, self._plan.table, self._plan.columns)
-
 
 class _Output:
     """Makes Arrow batches of changes."""
 
     def __init__(self, plan: DecodePlan) -> None:
         self.plan = plan
-        self.fields = output_fields(plan.schema)
+        columns = [(f.name, arrow_type(f.dataType)) for f in plan.schema.fields]
+        self.fields = [pa.field(*one) for one in (*columns, *CHANGE_FIELDS.items())]
         self.nothing = (None,) * len(plan.schema.fields)
 
     def batch(self, part: pa.RecordBatch, columns: list[pa.Array]) -> pa.RecordBatch:
@@ -328,8 +309,11 @@ class _Output:
 
     def _list_columns(self, changes: list[Change]) -> list[Sequence[object]]:
         values = [change.values or self.nothing for change in changes]
-        others = map(_change_fields, changes)
-        return [*zip(*values, strict=True), *zip(*others, strict=True)]
+        for change in changes:
+            if change.message is not None:
+                change.message = _to_valid_text(change.message)
+        *others, unlike = zip(*map(_of_change, changes), strict=True)
+        return [*zip(*values, strict=True), *others, [one or None for one in unlike]]
 
     def _reject_misfit(self, change: Change, at: int, value: object) -> Change:
         """The dead letter of a change with a value that Arrow refuses; other keys are kept.
@@ -349,27 +333,6 @@ class _Output:
         kept = [one if struct_field.name in keys else None for struct_field, one in given]
         message = _to_valid_text(f"column {field.name}: found {shown}, expected {expected}")
         return Change(None, kept, reason="bad_value", message=message, unlike=change.unlike)
-
-
-def _change_fields(change: Change) -> tuple[object, ...]:
-    """The fields of a change in the order of `CHANGE_FIELDS`."""
-    groups, message = change.group_sequences, change.message
-    return (
-        change.operation,
-        change.sequence,
-        change.absent,
-        None if groups is None else list(groups.items()),
-        change.old_key,
-        change.snapshot,
-        change.snapshot_last,
-        change.source_time,
-        change.transaction,
-        change.transaction_order,
-        change.handled_at,
-        change.reason,
-        None if message is None else _to_valid_text(message),
-        change.unlike or None,
-    )
 
 
 def _to_valid_text(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol
 
 NOT_JSON: Final = "not_json"
 NOT_CSV: Final = "not_csv"
@@ -50,7 +50,8 @@ class Change:
             absent value. A dead letter has what could be read, or ().
         sequence: the canonical sequence text; a dead letter keeps it where it could be read.
         absent: names of the columns that the change does not carry; None when it carries all.
-        group_sequences: sequence of each carried column that has an order of its own.
+        group_sequences: sequence of each carried column that has an order of its own; Spark's plan
+            sets it (see `silver.decode.expressions.groups`).
         old_key: JSON object of the key before a key change; of a table without keys, the old row.
         snapshot: id of the full snapshot that the row belongs to.
         snapshot_last: whether the row is the last one of that snapshot.
@@ -69,7 +70,7 @@ class Change:
     values: Sequence[object] = ()
     sequence: str | None = None
     absent: list[str] | None = None
-    group_sequences: dict[str, str] | None = None
+    group_sequences: None = None
     old_key: str | None = None
     snapshot: str | None = None
     snapshot_last: bool | None = None
@@ -87,13 +88,4 @@ class Decoder(Protocol):
 
     def decode(self, record: Record) -> Change:
         """The change that a record says. Raises nothing: a record that fails is a dead letter."""
-        ...
-
-
-@runtime_checkable
-class FollowsLog(Protocol):
-    """A decoder that follows the source's log as it goes."""
-
-    def segments(self) -> str | None:
-        """The segments followed so far, as JSON; None without any."""
         ...

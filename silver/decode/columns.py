@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from pyspark.sql import types as T
 
@@ -32,6 +32,7 @@ SHOWN = (
 )
 """Names of the texts of `shown_by`: what a table remembers of how its source writes."""
 
+_HALF_PAIR = re.compile(r"[\ud800-\udfff]")
 _Discovery = TypeVar("_Discovery", bound="Discovery")
 
 
@@ -153,13 +154,6 @@ class Discovery(Protocol):
         ...
 
 
-class Names(NamedTuple):
-    """Names that can become columns, and names that cannot."""
-
-    usable: list[str]
-    unfit: list[str]
-
-
 def known_columns(table: Table, learned: Mapping[str, T.DataType]) -> Columns:
     """The columns that are known before a batch is looked at.
 
@@ -169,14 +163,11 @@ def known_columns(table: Table, learned: Mapping[str, T.DataType]) -> Columns:
     declared = declared_types(table)
     types = dict(learned) | declared
     names = [n for n in dict.fromkeys([*table.keys, *types]) if not n.startswith("_")]
-    return Columns(
-        tuple(
-            DecodedColumn(
-                name, types.get(name, T.StringType()), name in declared, name not in types
-            )
-            for name in names
-        )
-    )
+    columns = [
+        DecodedColumn(name, types.get(name, T.StringType()), name in declared, name not in types)
+        for name in names
+    ]
+    return Columns(tuple(columns))
 
 
 def with_shown(columns: Columns, shown: Mapping[str, str]) -> Columns:
@@ -250,15 +241,14 @@ def required_columns(table: Table) -> set[str]:
     Keys need no rule, as a null key is `no_key`; columns of a sequence group are judged once it is
     known whether the change carries them.
     """
-    groups = table.sequence_groups
-    grouped = {name for group in groups for name in [*group.columns, group.sequence_by]}
+    grouped = {n for group in table.sequence_groups for n in [*group.columns, group.sequence_by]}
     needed = {name for name, column in table.columns.items() if not column.nullable}
     return {
         name for name in needed - grouped if name not in table.keys and is_published(table, name)
     }
 
 
-def settle_names(names: Iterable[str], columns: Collection[str]) -> Names:
+def settle_names(names: Iterable[str], columns: Collection[str]) -> tuple[list[str], list[str]]:
     """Splits new names into those that can become columns and those that cannot.
 
     A name cannot where the table is full, where another column's name differs in case only (Delta
@@ -269,18 +259,10 @@ def settle_names(names: Iterable[str], columns: Collection[str]) -> Names:
     usable: list[str] = []
     unfit: list[str] = []
     for name in names:
-        fits = name.lower() not in taken and len(columns) + len(usable) < most and _is_utf8(name)
-        (usable if fits else unfit).append(name)
+        is_new = name.lower() not in taken and not _HALF_PAIR.search(name)
+        (usable if is_new and len(columns) + len(usable) < most else unfit).append(name)
         taken.add(name.lower())
-    return Names(usable, unfit)
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return usable, unfit
 
 
 def column_limit(columns: Collection[str]) -> int:

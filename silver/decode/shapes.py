@@ -6,7 +6,7 @@ Texts with other fields, or that msgspec does not parse, are left out and decode
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -49,8 +49,8 @@ class RowShape:
             forbid_unknown_fields=True,
             gc=False,
         )
-        as_tuple = tuple if tuples else msgspec.structs.astuple
-        self.values_of: Callable[[Row], tuple[Any, ...]] = as_tuple
+        self.values_of: Callable[[Row], tuple[Any, ...]]
+        self.values_of = tuple if tuples else msgspec.structs.astuple
         self._tuples = tuples
 
     def make(self, values: Sequence[object]) -> Row:
@@ -62,12 +62,11 @@ class RowShape:
         return list(zip(*map(self.values_of, rows), strict=True)) or [()] * len(self.names)
 
 
-class Parsed:
+class Parsed(NamedTuple):
     """What records were parsed into, and the places of the records in their slice, in order."""
 
-    def __init__(self, places: list[int], values: list[Any]) -> None:
-        self.places = places
-        self.values = values
+    places: list[int]
+    values: list[Any]
 
     def only(self, fits: Sequence[object]) -> "Parsed":
         """The values whose `fits` is true."""

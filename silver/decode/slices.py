@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import chain, compress
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,9 @@ from silver.decode.shapes import find_utf8_places
 
 MOST_SHAPES, FEWEST = 4, 16
 """So many shapes of a slice are read by columns, each of which has so many records at least."""
+_TRIED = 4
+
+_Shape = TypeVar("_Shape")
 
 
 class Slice:
@@ -34,11 +37,6 @@ class Slice:
         """The places of records that are texts in UTF-8."""
         return find_utf8_places(self.part.column("_raw"), self.column("_raw"))
 
-    @cached_property
-    def filled(self) -> list[int]:
-        """The places of records that have a value."""
-        return [at for at, text in enumerate(self.column("_raw")) if text is not None]
-
     def record(self, at: int) -> Record:
         """The record at a place."""
         return Record(*[self.part.column(name)[at].as_py() for name in self._names])
@@ -48,7 +46,7 @@ class Slice:
         return bool(self.part.column(name).null_count < self.part.num_rows)
 
 
-class ReadPart:
+class ReadPart(NamedTuple):
     """Changes that were read by columns.
 
     Attributes:
@@ -57,16 +55,9 @@ class ReadPart:
         facts: lists with an entry for each change, which the slice's reader keeps for itself.
     """
 
-    def __init__(
-        self, places: list[int], columns: dict[str, pa.Array], facts: Sequence[Sequence[Any]] = ()
-    ) -> None:
-        self.places = places
-        self.columns = columns
-        self.facts = facts
-
-    def others(self, count: int) -> list[int]:
-        """The places of the other records of a slice of so many."""
-        return sorted({*range(count)}.difference(self.places))
+    places: list[int]
+    columns: dict[str, pa.Array]
+    facts: Sequence[Sequence[Any]] = ()
 
     def only(self, fits: Sequence[bool]) -> "ReadPart":
         """The part with only the changes whose `fits` is true."""
@@ -88,8 +79,12 @@ class ReadsSlices(Protocol):
 
 
 @runtime_checkable
-class FollowsSlices(Protocol):
-    """A decoder that follows the source's log through what it has read."""
+class FollowsLog(Protocol):
+    """A decoder that follows the source's log, also through what it has read by columns."""
+
+    def segments(self) -> str | None:
+        """The segments followed so far, as JSON; None without any."""
+        ...
 
     def follow(self, records: Slice, part: ReadPart, start: int, end: int) -> None:
         """Takes in changes `start` to `end` of a part, in the order of the slice's records."""
@@ -97,24 +92,29 @@ class FollowsSlices(Protocol):
 
 
 def read_shapes(
-    places: list[int], read: Callable[[list[int]], tuple[ReadPart | None, list[int]]]
+    places: list[int],
+    shape_at: Callable[[int], _Shape | None],
+    read: Callable[[_Shape, list[int]], ReadPart],
 ) -> ReadPart | None:
-    """Reads records shape by shape.
+    """Reads records shape by shape, each time those with the shape of the first that has any.
 
     Args:
         places: the places of the records.
-        read: reads those that have the shape of the first, and says which are left.
+        shape_at: the shape of the record at a place; None where it has to be decoded alone.
+        read: reads those of some records that have a shape.
     """
     parts: list[ReadPart] = []
-    for _ in range(MOST_SHAPES):
-        if len(places) < FEWEST:
+    while len(places) >= FEWEST and len(parts) < MOST_SHAPES:
+        shapes = ((nth, shape_at(at)) for nth, at in enumerate(places[:_TRIED]))
+        nth, shape = next((one for one in shapes if one[1] is not None), (0, None))
+        if shape is None:
             break
-        part, left = read(places)
-        if part is not None:
-            parts.append(part)
-        if part is None or 4 * len(part.places) < len(places):
+        part = read(shape, places[nth:])
+        parts.append(part)
+        if 4 * len(part.places) < len(places):
             break
-        places = left
+        taken = set(part.places)
+        places = [at for at in places[nth:] if at not in taken]
     return join_parts(parts) if parts else None
 
 
@@ -127,7 +127,6 @@ def join_parts(parts: Sequence[ReadPart]) -> ReadPart:
     tables = [pa.table(part.columns) for part in parts]
     table = pa.concat_tables(tables, promote_options="default").take(pa.array(order))
     columns = {name: table.column(name).combine_chunks() for name in table.column_names}
-    lists = zip(*[part.facts for part in parts], strict=True)
-    merged = [list(chain.from_iterable(each)) for each in lists]
+    merged = [[*chain(*lists)] for lists in zip(*[part.facts for part in parts], strict=True)]
     facts = [[fact[at] for at in order] for fact in merged]
     return ReadPart([places[at] for at in order], columns, facts)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -148,7 +148,8 @@ def decode(
         columns = with_fault_column(columns)
     plan = DecodePlan(table, columns, _carried_schema(columns.schema()), _keeps_raw(table, columns))
     if first is not None and first.whole and first.rows.num_rows:
-        decoded = _from_arrow(raw.sparkSession, plan, first.rows)
+        rows = pa.Table.from_batches(decode_batches(plan, iter(first.rows.to_batches())))
+        decoded = raw.sparkSession.createDataFrame(rows, _task_schema(plan)).coalesce(1)
     else:
         given = raw.select(*_read_columns(table, dict.fromkeys((*READ, *CARRIED))))
         decoded = given.mapInArrow(partial(decode_batches, plan), _task_schema(plan))
@@ -159,11 +160,6 @@ def decode(
     return changes.select(
         *[F.col(quote(n)) for n in kept], *[layer[c.name] for c in CHANGE_COLUMNS]
     )
-
-
-def _from_arrow(spark: SparkSession, plan: DecodePlan, rows: pa.Table) -> DataFrame:
-    decoded = pa.Table.from_batches(decode_batches(plan, iter(rows.to_batches())))
-    return spark.createDataFrame(decoded, _task_schema(plan)).coalesce(1)
 
 
 def follow_log(raw: DataFrame, table: Table, columns: Columns, by_offset: bool) -> list[str]:
@@ -228,10 +224,13 @@ def position_column() -> Column:
     split = F.shiftright("_line", 33)
     line = (F.col("_line") - F.shiftleft(split, 33)).cast("string")
     within = F.when(split == 0, line).otherwise(F.concat_ws("+", split.cast("string"), line))
+    return _logged_or(F.concat(F.col("_file"), F.lit(":"), within))
+
+
+def _logged_or(place: Column) -> Column:
+    """The place of a record of Kafka in its topic; `place` for any other."""
     logged = F.concat_ws("/", "_topic", F.col("_partition"), F.col("_offset"))
-    return F.when(F.col("_offset").isNotNull(), logged).otherwise(
-        F.concat(F.col("_file"), F.lit(":"), within)
-    )
+    return F.when(F.col("_offset").isNotNull(), logged).otherwise(place)
 
 
 def _read_columns(table: Table, names: Iterable[str]) -> list[Column]:
@@ -280,22 +279,18 @@ def _task_schema(plan: DecodePlan) -> T.StructType:
 
 def _contract_columns(kept: Sequence[str], decoded: Sequence[str]) -> dict[str, Column]:
     """The contract's columns of what `decode_batches` gives; `kept` are published columns."""
-    logged = F.concat_ws("/", "_topic", F.col("_partition"), F.col("_offset"))
+    is_less = len(kept) < len(decoded)
+    absent = F.array_intersect("_absent", F.array(*map(F.lit, kept)).cast("array<string>"))
     special = {
-        "_absent": _absent_columns(kept) if len(kept) < len(decoded) else F.col("_absent"),
+        "_absent": F.when(F.size(absent) > 0, absent) if is_less else F.col("_absent"),
         "_rule": F.lit(None),
-        "_position": F.when(F.col("_offset").isNotNull(), logged).otherwise(F.col("_place")),
+        "_position": _logged_or(F.col("_place")),
         "_feed_batch": F.col("_batch"),
     }
     return {
         name: special.get(name, F.col(name)).cast(type).alias(name)
         for name, type in _CONTRACT.items()
     }
-
-
-def _absent_columns(kept: Sequence[str]) -> Column:
-    names = F.array_intersect("_absent", F.array(*map(F.lit, kept)).cast("array<string>"))
-    return F.when(F.size(names) > 0, names)
 
 
 def _parse_texts(decoded: DataFrame, columns: Columns) -> DataFrame:
@@ -321,13 +316,13 @@ def _parse_texts(decoded: DataFrame, columns: Columns) -> DataFrame:
     return judged.select(*[given.get(n, F.col(quote(n))).alias(n) for n in decoded.columns])
 
 
+def _misfit_message(column: DecodedColumn) -> Column:
+    expected = column.type.simpleString()
+    return F.lit(f"column {column.name}: found no JSON that fits, expected {expected}")
+
+
 def _parse_text(column: DecodedColumn) -> Column:
     text = F.col(quote(column.name))
     if isinstance(column.type, T.VariantType):
         return F.try_parse_json(text)
     return F.from_json(text, column.type.json())
-
-
-def _misfit_message(column: DecodedColumn) -> Column:
-    expected = column.type.simpleString()
-    return F.lit(f"column {column.name}: found no JSON that fits, expected {expected}")

@@ -99,7 +99,7 @@ def can_widen(old: T.DataType, new: T.DataType) -> bool:
 
 
 def arrow_type(type: T.DataType) -> pa.DataType:
-    """The Arrow type of a Spark type that `is_carried`.
+    """The Arrow type of a Spark type.
 
     Raises:
         TypeError: no Arrow type carries it.
@@ -121,15 +121,10 @@ def arrow_type(type: T.DataType) -> pa.DataType:
     raise TypeError(f"no Arrow type carries {type.simpleString()}")
 
 
-def is_carried(type: T.DataType) -> bool:
-    """Whether Arrow carries values of the type; others leave a function as JSON text."""
+def carrier_type(type: T.DataType) -> T.DataType:
+    """The type in which values leave a function: their own, or JSON text where Arrow has none."""
     try:
         arrow_type(type)
     except TypeError:
-        return False
-    return True
-
-
-def carrier_type(type: T.DataType) -> T.DataType:
-    """The Spark type in which values of a column leave a function: its own, or text."""
-    return type if is_carried(type) else T.StringType()
+        return T.StringType()
+    return type

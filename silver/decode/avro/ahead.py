@@ -25,8 +25,6 @@ _ENVELOPE = object_type(
 )
 _ROW_TUPLES = RecordType(lambda columns, count: list(zip(*columns.values(), strict=True)))
 
-ROWS_OF_ENVELOPES = ("before", "after")
-
 
 def read_ahead(records: Sequence[Record], schemas: Mapping[str, str], envelopes: bool) -> None:
     """Sets `value` of the records that are Avro and can be read together.
@@ -75,8 +73,8 @@ def read_envelopes(
     """
     if not writer.is_envelope or writer.has_documents:
         return None
-    inner = dict.fromkeys(ROWS_OF_ENVELOPES, _ROW_TUPLES)
-    parts = inner | {"source": _SOURCE, "transaction": _TRANSACTION}
+    rows = {"before": _ROW_TUPLES, "after": _ROW_TUPLES}
+    parts = rows | {"source": _SOURCE, "transaction": _TRANSACTION}
     names = ("op", *parts)
     envelope = RecordType(lambda columns, count: [columns], names, parts)
     try:

@@ -5,53 +5,43 @@ less than a tenth of reading record by record. A broken record does not affect t
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from itertools import repeat
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Places = npt.NDArray[np.int64]
 Values = Sequence[object]
-Row = TypeVar("Row", bound=dict[str, object])
-Make = Callable[[Mapping[str, Values], int], Values]
-"""Makes records of the values of their fields, and of how many records there are."""
+Schemas = dict[str, dict[str, Any]]
 
 _PADDING = 64
 _LONGEST_NUMBER = 10
 _LONGEST_NAME = 64
-_FLOATS = {"float": "<f4", "double": "<f8"}
+_SIZED = {"float": "<f4", "double": "<f8", "boolean": "?"}
+"""Kinds whose values have one size each, as types of numpy."""
 
 
 class Unsupported(ValueError):
     """A schema with types that are read record by record: arrays, maps, types within themselves."""
 
 
-class RecordType:
+class RecordType(NamedTuple):
     """What the records of a schema become.
 
-    `make` takes the values of `fields`, as far as the schema has them; of all fields where that is
-    None. `inner` are the types of fields that are records.
+    `make` takes the values of `fields`, as far as the schema has them, and how many records there
+    are; of all fields where `fields` is None. `inner` are the types of fields that are records.
     """
 
-    def __init__(
-        self,
-        make: Make,
-        fields: Collection[str] | None = None,
-        inner: "Mapping[str, RecordType] | None" = None,
-    ) -> None:
-        self.make = make
-        self.fields = fields
-        self.inner = inner or {}
+    make: Callable[[Mapping[str, Values], int], Values]
+    fields: Collection[str] | None = None
+    inner: "Mapping[str, RecordType]" = MappingProxyType({})
 
 
-def build_dictionaries(
-    columns: Mapping[str, Values], count: int, make: Callable[[dict[str, object]], Row]
-) -> list[Row]:
-    """`count` records as dictionaries; `make` copies the dictionary without values for each."""
+def _build_dictionaries(columns: Mapping[str, Values], count: int) -> Values:
     empty: dict[str, object] = dict.fromkeys(columns)
-    rows = [make(empty) for _ in range(count)]
+    rows = [empty.copy() for _ in range(count)]
     for name, values in columns.items():
         for row, value in zip(rows, values, strict=True):
             row[name] = value
@@ -70,7 +60,8 @@ def object_type(
     return RecordType(objects, fields, inner)
 
 
-ROW = RecordType(partial(build_dictionaries, make=dict))
+ROW = RecordType(_build_dictionaries)
+"""Records become dictionaries."""
 
 
 def read_records(
@@ -115,46 +106,39 @@ class _Reader:
         broken: whether what a record has is not of the schema.
     """
 
-    def __init__(self, data: bytes, at: Places, named: dict[str, object] | None = None) -> None:
+    def __init__(self, data: bytes, at: Places, named: Schemas | None = None) -> None:
         self.data = data
         self.bytes = np.frombuffer(data, np.uint8)
         self.at = at
         self.broken = np.zeros(len(at), np.bool_)
-        self.named = {} if named is None else named
+        self.named: Schemas = {} if named is None else named
 
-    def read(self, schema: object, type: RecordType, wanted: bool = True) -> Values:
+    def read(self, given: object, type: RecordType, wanted: bool = True) -> Values:
         """The values of a schema, one per record; nothing where they are not wanted."""
-        if isinstance(schema, str) and schema in self.named:
-            schema = self.named[schema]
-        if isinstance(schema, list):
-            return self._read_optional(schema, type, wanted)
-        kind = schema["type"] if isinstance(schema, dict) else schema
-        if isinstance(schema, dict) and kind == "record":
+        if isinstance(given, list):
+            return self._read_optional(given, type, wanted)
+        schema = given if isinstance(given, dict) else self.named.get(str(given), {"type": given})
+        kind = schema["type"]
+        if kind == "record":
             return self._read_record(schema, type, wanted)
-        if isinstance(schema, dict) and kind in ("enum", "fixed"):
+        if kind in ("enum", "fixed"):
             self.named[schema["name"]] = schema
+        if kind == "enum":
+            return self._read_symbols(schema["symbols"])
         if kind in ("string", "bytes", "fixed"):
-            size = schema["size"] if isinstance(schema, dict) and kind == "fixed" else None
-            return self._read_texts(kind == "string", size, wanted)
+            return self._read_texts(kind == "string", schema.get("size"), wanted)
         if kind in ("int", "long"):
             numbers = self._read_numbers()
-            return _to_list(numbers) if wanted else ()
-        if kind in _FLOATS:
-            return self._read_floats(_FLOATS[kind])
-        if kind == "boolean":
-            flags = self.bytes[self.at] != 0
-            self._move(1)
-            return _to_list(flags)
-        if kind == "enum" and isinstance(schema, dict):
-            return self._read_symbols(schema["symbols"])
+            return numbers.tolist() if wanted else ()
+        if kind in _SIZED:
+            return self._read_sized(_SIZED[kind])
         if kind == "null":
             return [None] * len(self.at)
         raise Unsupported(str(kind))
 
-    def _read_record(self, schema: Mapping[str, object], type: RecordType, wanted: bool) -> Values:
-        fields = schema["fields"]
+    def _read_record(self, schema: dict[str, Any], type: RecordType, wanted: bool) -> Values:
         kept_values: dict[str, Values] = {}
-        for field in fields if isinstance(fields, list) else []:
+        for field in schema["fields"]:
             name = field["name"]
             kept = wanted and (type.fields is None or name in type.fields)
             values = self.read(field["type"], type.inner.get(name, ROW), kept)
@@ -185,7 +169,8 @@ class _Reader:
             return ()
         merged = np.empty(len(self.at), np.object_)  # of None
         merged[places] = values
-        return _to_list(merged)
+        items: Values = merged.tolist()
+        return items
 
     def _read_numbers(self) -> Places:
         """Zigzag numbers of up to ten bytes with seven bits each."""
@@ -234,11 +219,12 @@ class _Reader:
             return False
         return bool((self.bytes[starts[:, None] + letters] == first).all())
 
-    def _read_floats(self, kind: str) -> Values:
+    def _read_sized(self, kind: str) -> Values:
         size = np.dtype(kind).itemsize
         each = self.bytes[self.at[:, None] + np.arange(size)]
         self._move(size)
-        return _to_list(each.view(kind).ravel())
+        items: Values = each.view(kind).ravel().tolist()
+        return items
 
     def _read_symbols(self, symbols: Sequence[str]) -> Values:
         places = self._read_numbers()
@@ -249,8 +235,3 @@ class _Reader:
         """Moves the places; one that leaves the data stays behind the end of every record."""
         self.at += size
         np.minimum(self.at, len(self.data) - _PADDING + 1, out=self.at)
-
-
-def _to_list(values: npt.NDArray[Any]) -> list[object]:
-    items: list[object] = values.tolist()
-    return items

@@ -145,30 +145,31 @@ def _list_fields(schema: object) -> Iterator[tuple[str, object]]:
             yield str(field.get("name")), field.get("type")
 
 
+def _described(schema: object, named: Mapping[str, object]) -> object:
+    """What a name, an object around another schema, or a union with null stands for."""
+    if isinstance(schema, list):
+        others = [branch for branch in schema if branch != "null"]
+        return _described(others[0], named) if len(others) == 1 else "string"
+    if isinstance(schema, str) and schema in named:
+        return _described(named[schema], named)
+    inner = schema.get("type") if isinstance(schema, dict) else None
+    return _described(inner, named) if isinstance(inner, dict | list) else schema
+
+
 def _connect_field(
     schema: object, named: Mapping[str, object], depth: int = 0
 ) -> dict[str, object]:
     """The block of a schema; records inside of rows have no `fields` in it."""
-    if isinstance(schema, list):
-        others = [branch for branch in schema if branch != "null"]
-        return _connect_field(others[0], named, depth) if len(others) == 1 else {"type": "string"}
-    if isinstance(schema, str):
-        if schema in named:
-            return _connect_field(named[schema], named, depth)
-        return {"type": _TYPES.get(schema, schema)}
+    schema = _described(schema, named)
     if not isinstance(schema, dict):
-        return {}
-    kind = schema.get("type")
-    if isinstance(kind, dict | list):
-        return _connect_field(kind, named, depth)
+        return {"type": _TYPES.get(schema, schema)} if isinstance(schema, str) else {}
+    kind, logical = schema.get("type"), schema.get("logicalType")
     block: dict[str, object] = {"type": schema.get("connect.type") or _TYPES.get(str(kind), kind)}
-    name = schema.get("connect.name") or _LOGICAL.get(str(schema.get("logicalType")))
-    if name:
+    if name := schema.get("connect.name") or _LOGICAL.get(str(logical)):
         block["name"] = name
-    if schema.get("logicalType") == "decimal":
-        precision = str(schema.get("precision", 38))
-        scale = str(schema.get("scale", 0))
-        block["parameters"] = {"scale": scale, "connect.decimal.precision": precision}
+    if logical == "decimal":
+        members = {"scale": ("scale", 0), "connect.decimal.precision": ("precision", 38)}
+        block["parameters"] = {name: str(schema.get(*given)) for name, given in members.items()}
     if kind == "array":
         block["items"] = _connect_field(schema.get("items"), named, depth + 1)
     if kind == "record" and depth < 2:

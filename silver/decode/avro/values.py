@@ -21,7 +21,7 @@ def avro_converter_of(encoding: Encoding, type: T.DataType) -> Converter:
     It raises `Misfit` for a value that does not fit, by the same rules as for JSON.
     """
     if encoding.kind == "plain" and encoding.type == type and isinstance(type, T.IntegralType):
-        return _as_it_is
+        return lambda value: value
     from_json = converter_of(encoding, type)
     if isinstance(type, T.BinaryType) and encoding.kind == "base64":
         return lambda value: value if isinstance(value, bytes) else from_json(as_json(value))
@@ -32,10 +32,6 @@ def avro_converter_of(encoding: Encoding, type: T.DataType) -> Converter:
     if encoding.kind in _SAME_KINDS and not isinstance(encoding.type, T.FractionalType):
         return from_json
     return lambda value: from_json(as_json(value))
-
-
-def _as_it_is(value: object) -> object:
-    return value
 
 
 def as_json(value: object) -> object:

@@ -98,8 +98,9 @@ class DebeziumDecoder:
         self.follower = LogFollower(columns.reached)
         self._newest: _Wanted = (None, True, False, False)
         self._reader = self._readers[self._newest] = RowReader(layout, *self._newest)
+        is_plain = bool(layout.keys) and not (nullable or layout.origins or self._arrives_in_order)
         self._slices: SliceReader | None = None
-        if self._reads_slices():
+        if is_plain and (columns.settled or not self._traits.looks_into_values):
             parts = (self._traits, self.follower, self.reader_of)
             self._slices = SliceReader(layout, self.opener, *parts)
 
@@ -115,13 +116,6 @@ class DebeziumDecoder:
     def segments(self) -> str | None:
         """The segments of the source's log that the records so far make, as JSON."""
         return self.follower.segments()
-
-    def _reads_slices(self) -> bool:
-        """Whether slices of the table can be read by columns."""
-        layout = self.layout
-        if not layout.keys or self._nullable or layout.origins or self._arrives_in_order:
-            return False
-        return layout.known.settled or not self._traits.looks_into_values
 
     def decode(self, record: Record) -> Change:
         """The change that a record says; a record that cannot be read is a dead letter."""
@@ -152,25 +146,22 @@ class DebeziumDecoder:
         record, envelope, change = event
         if opened.document is not None:
             complete_document(opened.document, change, self._published, self.layout)
-        if self._only_flattened and opened.event is None and envelope.op is not None:
+        is_full = opened.rewrites is None
+        if self._only_flattened and is_full and envelope.op is not None:
             reject(change, UNKNOWN_OPERATION, MIXED)
-        is_row = opened.event is not None and change.operation == UPSERT
-        if (
-            is_row
-            and self._has_columns
-            and is_key_alone(envelope.after or {}, self.layout.table, record)
-        ):
+        is_row = not is_full and change.operation == UPSERT and self._has_columns
+        if is_row and is_key_alone(envelope.after or {}, self.layout.table, record):
             reject(change, ILLEGAL_CHANGE, KEY_ALONE)
         check_change(event, self.layout)
-        if self.layout.required and change.operation == UPSERT:
-            self._check_required(change)
+        for at in self.layout.required if change.operation == UPSERT else ():
+            name = self.layout.columns[at].name
+            if change.values[at] is None and name not in (change.absent or ()):
+                message = f"column {name}: found null, expected a value (nullable: false)"
+                reject(change, BAD_VALUE, message)
+                return
 
     def reader_of(
-        self,
-        block: bytes | None,
-        sourced: bool = True,
-        flattened: bool = False,
-        loose: bool = False,
+        self, block: bytes | None, sourced: bool, flattened: bool, loose: bool = False
     ) -> RowReader:
         """What reads the rows that a schema block describes."""
         wanted = block, sourced, flattened, loose
@@ -186,31 +177,27 @@ class DebeziumDecoder:
         self, record: Record, envelope: Envelope, opened: Opened
     ) -> tuple[Change, RowReader]:
         """The change without values yet, with its place in order; and what reads its rows."""
-        flattened, operation = opened.event, operation_of(envelope)
-        if flattened is None:
+        rewrites, operation = opened.rewrites, operation_of(envelope)
+        if rewrites is None:
             change = ordered_change(envelope, operation)
             is_sourced = envelope.source is not None
             reader = self.reader_of(opened.block, is_sourced, False, opened.document is not None)
         else:
-            change = ordered_event(flattened, record, operation)
-            reader = self.reader_of(opened.block, flattened=True)
-        change.unlike = reader.unlike or (flattened is not None and self._shows_form)
+            change = ordered_event(envelope, rewrites, record, operation)
+            reader = self.reader_of(opened.block, True, True)
+        change.unlike = reader.unlike or (rewrites is not None and self._shows_form)
         if operation in (None, NONE):
             return change, reader
         if not self.layout.known.settled:
             change.unlike |= self._traits.look_again(envelope, record, opened.block)
-        if flattened is None:
-            self._order_by_arrival(record, envelope, change)
-        return change, reader
-
-    def _order_by_arrival(self, record: Record, envelope: Envelope, change: Change) -> None:
-        """Gives a change without a position its place, unless others of its feed have positions."""
         columns = self.layout.known
-        if change.sequence is not None:
+        may_arrive = rewrites is None and columns.order in (None, BY_ARRIVAL)
+        if rewrites is None and change.sequence is not None:
             change.unlike |= self._arrives_in_order
-        elif columns.order in (None, BY_ARRIVAL) and not has_position(envelope.source):
+        elif may_arrive and not has_position(envelope.source):
             change.sequence = arrival_order(record)
             change.unlike |= columns.order is None and not columns.settled
+        return change, reader
 
     def _read_row(self, event: Event, reader: RowReader) -> None:
         """Reads the row of an upsert, or of a delete as much as the table keeps of it."""
@@ -237,7 +224,7 @@ class DebeziumDecoder:
         if plan.large and may_hold_placeholders(record, envelope, old_key is not None):
             row = self._without_placeholders(row, plan, change)
         values, misfits = self._convert_row(event, plan, row)
-        missing = self._missing_keys(values, misfits)
+        missing = [at for at in self.layout.keys if values[at] is None and at not in misfits]
         nulls = _NO_NULLS
         if missing:
             nulls = self._find_null_keys(event, reader, row)
@@ -245,7 +232,7 @@ class DebeziumDecoder:
         change.values = values
         if old_key is not None:
             misfits = self._read_old_key(change, old_key, reader) | misfits
-        if missing or misfits or plan.is_odd:
+        if missing or misfits or plan.unknown or plan.unfit or plan.unlike:
             self._judge_row(change, plan, row, misfits, nulls)
         check_key(event, plan.keys, self.layout)
 
@@ -282,16 +269,8 @@ class DebeziumDecoder:
         change.absent = [name for name in names if is_published(self.layout.table, name)] or None
         return row | dict.fromkeys(absent)
 
-    def _missing_keys(self, values: Values, misfits: Misfits) -> list[int]:
-        return [at for at in self.layout.keys if values[at] is None and at not in misfits]
-
     def _fill_keys(
-        self,
-        event: Event,
-        reader: RowReader,
-        values: Values,
-        misfits: Misfits,
-        missing: list[int],
+        self, event: Event, reader: RowReader, values: Values, misfits: Misfits, missing: list[int]
     ) -> None:
         """Takes each missing key from the first row that has it."""
         for row in self._rows_with_keys(event):
@@ -338,29 +317,15 @@ class DebeziumDecoder:
         A key of which a part is missing or misfits is left out where a null makes it another key.
         """
         layout, values = self.layout, change.values
-        is_unfit = self._is_unfit(change, plan, row)
+        shows_more = any(row[field] is not None for field in plan.unknown)
+        grows = shows_more and layout.grows and len(row) <= layout.room
+        change.unlike |= plan.unlike or grows
         lacking = [at for at in layout.keys if values[at] is None and at not in nulls]
         if {*lacking} - misfits.keys():
             reject(change, NO_KEY, no_key(", ".join(layout.table.keys)))
-        elif is_unfit:
+        elif change.operation == UPSERT and (plan.unfit or shows_more != grows):
             reject(change, INCOMPATIBLE_SCHEMA, UNFIT)
         elif misfits:
             reject_misfits(change, misfits, layout)
         if lacking and self._nullable:
             change.values = [None if at in layout.keys else v for at, v in enumerate(values)]
-
-    def _is_unfit(self, change: Change, plan: RowPlan, row: Row) -> bool:
-        """Whether a new row has a field that can have no column; sets `unlike` for one that can."""
-        layout = self.layout
-        shows_more = any(row[field] is not None for field in plan.unknown)
-        grows = shows_more and layout.grows and len(row) <= layout.room
-        change.unlike |= plan.unlike or grows
-        return change.operation == UPSERT and (plan.unfit or shows_more != grows)
-
-    def _check_required(self, change: Change) -> None:
-        for at in self.layout.required:
-            name = self.layout.columns[at].name
-            if change.values[at] is None and name not in (change.absent or ()):
-                message = f"column {name}: found null, expected a value (nullable: false)"
-                reject(change, BAD_VALUE, message)
-                return

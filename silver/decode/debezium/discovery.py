@@ -25,13 +25,7 @@ from silver.decode.columns import (
     settle_names,
 )
 from silver.decode.debezium.events.envelope import Envelope, Row, key_row
-from silver.decode.debezium.events.opening import (
-    FLATTENED,
-    FULL,
-    Opened,
-    form_of,
-    record_opener,
-)
+from silver.decode.debezium.events.opening import FLATTENED, FULL, form_of, record_opener
 from silver.decode.debezium.traits import Traits
 from silver.decode.renames import by_column
 from silver.decode.types import wider_type
@@ -110,15 +104,17 @@ class DebeziumDiscovery:
             opened = self._opener.open(record)
         except (NotJson, NotAvro):
             return
-        envelope, event = opened.envelope, opened.event
+        envelope = opened.envelope
         first = _First(record.arrival, position)
         self.traits.look(opened, record)
-        shown = self.shown[FULL if event is None else FLATTENED]
+        shown = self.shown[FULL if opened.rewrites is None else FLATTENED]
         form = form_of(opened) if self.known.envelope is None else None
         if form is not None:
             _keep_first(self.forms, form, first)
-        block = _block_of(opened)
-        if block is not None:
+        kind: Literal["envelope", "flattened row"]
+        kind = "envelope" if opened.rewrites is None else "flattened row"
+        block = None if opened.block is None else _Mark(kind, opened.block)
+        if block is not None and block.fields:
             _keep_first(shown.firsts, block, first)
         elif envelope is not None:
             for mark in self._marks_of(envelope, opened.document is not None):
@@ -138,19 +134,14 @@ class DebeziumDiscovery:
         self.traits.merge(other.traits)
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
-        """The table's columns, and the shapes in order of arrival.
-
-        `whole` says that all records of the batch were looked at: the columns are settled then.
-        """
+        """The table's columns and the shapes of its rows; see `silver.decode.columns.Discovery`."""
         form = self._find_form()
         shown = self.shown[FULL if form in (None, FULL) else FLATTENED]
         marks = shown.marks
         present = [c if c.declared else self._grow_column(c, shown) for c in self.known.columns]
         names = self._new_names(marks)
-        typed = [(name, self._type_of(name, None, shown)) for name in names]
-        new = [
-            DecodedColumn(name, type, provisional=True) for name, type in typed if type is not None
-        ]
+        types = ((name, self._type_of(name, None, shown)) for name in names)
+        new = [DecodedColumn(n, type, provisional=True) for n, type in types if type is not None]
         settled = self.traits.settle(self.known)
         columns = replace(settled, columns=(*present, *new), settled=whole, envelope=form)
         return columns, [self._make_shape(mark, shown.firsts[mark], names) for mark in marks]
@@ -204,7 +195,8 @@ class DebeziumDiscovery:
         for name in [name for fields in sound for name in fields]:
             if name.lower() not in taken and is_wanted(self.table, name):
                 arrived.setdefault(name.lower(), name)
-        return sorted(settle_names(arrived.values(), names).usable)
+        usable, _ = settle_names(arrived.values(), names)
+        return sorted(usable)
 
     def _grow_column(self, column: DecodedColumn, shown: _Shown) -> DecodedColumn:
         start = None if column.provisional else column.type
@@ -235,14 +227,6 @@ class DebeziumDiscovery:
             if field.lower() in names or not adds
         }
         return Shape(fields, mark.kind != "document", first.position)
-
-
-def _block_of(opened: Opened) -> _Mark | None:
-    """The schema block of a record, if it names fields."""
-    if opened.block is None:
-        return None
-    mark = _Mark("envelope" if opened.event is None else "flattened row", opened.block)
-    return mark if mark.fields else None
 
 
 def _keep_first(firsts: dict[_Key, _First], shown: _Key, first: _First) -> None:

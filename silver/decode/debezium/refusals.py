@@ -1,7 +1,7 @@
 """Dead letters of Debezium records: what was found, and what was expected."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from pyspark.sql import types as T
@@ -25,7 +25,7 @@ from silver.decode.debezium.events.connectors import (
     has_position,
 )
 from silver.decode.debezium.events.documents import DocumentChange
-from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, SourceBlock
+from silver.decode.debezium.events.envelope import Envelope, Row, SourceBlock
 from silver.decode.debezium.rows import Misfits, Reading, TableLayout
 from silver.decode.renames import column_names
 from silver.decode.types import Misfit
@@ -104,22 +104,18 @@ def are_plain(
     The names that distinguish one log from another are texts, if they are there.
     """
     kinds = [None if source is None else _kind_of(source) for source in sources]
-    plain = {kind: _is_plain(kind, flattened) for kind in {*kinds}}
+    plain: dict[object, bool] = {None: flattened}
+    for kind in filter(None, {*kinds}):
+        connector, is_whole, *names = kind
+        fits = flattened or (is_whole and connector not in NEEDS_THOUGHT)
+        plain[kind] = fits and {*names} <= _TEXTS
     pairs = zip(kinds, ops, strict=True)
     return [plain[kind] and type(op) is str and op in _OF_ROWS for kind, op in pairs]
 
 
-def _kind_of(source: SourceBlock) -> tuple[str | None, bool, type, type]:
+def _kind_of(source: SourceBlock) -> tuple[Any, ...]:
     connector = source.connector if type(source.connector) is str else None
     return connector, source.value_capture_type is None, type(source.name), type(source.db)
-
-
-def _is_plain(kind: tuple[str | None, bool, type, type] | None, flattened: bool) -> bool:
-    if kind is None:
-        return flattened
-    connector, is_whole, *names = kind
-    fits = flattened or (is_whole and connector not in NEEDS_THOUGHT)
-    return fits and {*names} <= _TEXTS
 
 
 def not_json(record: Record) -> Change:
@@ -156,12 +152,11 @@ def check_key(event: Event, keys: Sequence[Reading], layout: TableLayout) -> Non
     they have all of the key that `after` has.
     """
     before, after, change = event.envelope.before, event.envelope.after, event.change
-    if (
-        not shows_old_key(event.envelope.op, event.envelope.source, layout)
-        or change.reason is not None
-    ):
+    if not before or after is None or change.reason is not None:
         return
-    if not before or after is None or all(before.get(r.field) == after[r.field] for r in keys):
+    if not shows_old_key(event.envelope.op, event.envelope.source, layout):
+        return
+    if all(before.get(key.field) == after[key.field] for key in keys):
         return
     values = _with_old_key(keys, before, after, change.values, layout)
     moved = [key.field for key in keys if values[key.at] != change.values[key.at]]
@@ -229,22 +224,15 @@ def reject_misfits(change: Change, misfits: Misfits, layout: TableLayout) -> Non
 
     It is `unlike` where a look through all of the batch may read the values otherwise.
     """
-    columns = [*map(layout.columns.__getitem__, misfits)]
-    texts = [_misfit_text(layout, at, misfits[at]) for at in sorted(misfits)]
+    columns = [(layout.columns[at], misfits[at]) for at in sorted(misfits)]
+    texts = [misfit_message(c.name, v, c.type, c.name in layout.hidden) for c, v in columns]
     for is_so, note in ((_is_guess, _GUESS), (_can_be_hex, _MAYBE_HEX)):
         if any(is_so(layout, at, value) for at, value in misfits.items()):
             texts.append(note)
     if not layout.known.settled:
-        change.unlike |= _GUESS in texts or any(column.provisional for column in columns)
-    declared = all(column.declared for column in columns)
+        change.unlike |= _GUESS in texts or any(column.provisional for column, _ in columns)
+    declared = all(column.declared for column, _ in columns)
     reject(change, BAD_VALUE if declared else INCOMPATIBLE_SCHEMA, "; ".join(texts))
-
-
-def _misfit_text(layout: TableLayout, at: int, value: object) -> str:
-    column = layout.columns[at]
-    declared = layout.table.columns.get(column.name)
-    hidden = declared is not None and declared.sensitive
-    return misfit_message(column.name, value, column.type, hidden)
 
 
 def check_change(event: Event, layout: TableLayout) -> None:
@@ -260,19 +248,12 @@ def check_change(event: Event, layout: TableLayout) -> None:
         reject(change, ILLEGAL_CHANGE, form)
     elif change.reason is not None:
         return
-    elif change.operation == TRUNCATE and _is_of_one(layout):
+    elif change.operation == TRUNCATE and layout.truncates_mix:
         reject(change, ILLEGAL_CHANGE, _OF_ONE)
     elif record.offset is not None and record.offset < 0:
         reject(change, BAD_SEQUENCE, f"found offset {record.offset}, expected one from 0")
     elif change.sequence is None:
         reject(change, BAD_SEQUENCE, _no_position(envelope))
-
-
-def _is_of_one(layout: TableLayout) -> bool:
-    """Whether a truncate would be applied, and is known to be of one of several source tables."""
-    table = layout.table
-    mixes = any(part.startswith(OF_SOURCE) for part in layout.known.key_parts)
-    return table.on_truncate == "apply" and (table.is_shared or mixes)
 
 
 def _no_position(envelope: Envelope) -> str:
@@ -313,14 +294,14 @@ def _has_cells(envelope: Envelope) -> bool:
 
 
 def _are_cells(row: Row | None) -> bool:
-    if not row or not (None is (first := next(iter(row.values()))) or _is_cell(first)):
-        return False
-    values = [value for value in row.values() if value is not None]
-    return bool(values) and all(map(_is_cell, values))
-
-
-def _is_cell(value: object) -> bool:
-    return type(value) is dict and "value" in value and "set" in value
+    """Whether a row has a value that is a cell, and no other one."""
+    found = False
+    for value in (row or {}).values():
+        if value is not None:
+            found = type(value) is dict and "value" in value and "set" in value
+            if not found:
+                return False
+    return found
 
 
 def _is_guess(layout: TableLayout, at: int, value: object) -> bool:
@@ -333,6 +314,6 @@ def _is_guess(layout: TableLayout, at: int, value: object) -> bool:
 
 def _can_be_hex(layout: TableLayout, at: int, value: object) -> bool:
     """Whether bytes may be written in hex digits, and the table does not say so."""
-    is_binary = isinstance(layout.columns[at].type, T.BinaryType)
-    is_declared = declares_binaries(layout.source)
-    return is_binary and not is_declared and isinstance(value, str) and can_be_hex(value)
+    if not isinstance(layout.columns[at].type, T.BinaryType) or declares_binaries(layout.source):
+        return False
+    return isinstance(value, str) and can_be_hex(value)

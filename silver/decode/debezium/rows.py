@@ -6,6 +6,7 @@ decided once for all rows of that shape, whether they are read by columns or one
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -99,11 +100,6 @@ class RowPlan:
     unfit: bool
     unlike: bool
 
-    @property
-    def is_odd(self) -> bool:
-        """Whether the fields alone can make the row a dead letter or a mismatch."""
-        return bool(self.unknown) or self.unfit or self.unlike
-
 
 class EventShape(NamedTuple):
     """How records of one shape are parsed and read.
@@ -149,6 +145,8 @@ class TableLayout:
         types: the columns' Arrow types.
         needed: the places of keys and required columns.
         required: the places of columns without which an upsert is a dead letter.
+        hidden: the names of sensitive columns, whose values no message shows.
+        truncates_mix: whether a truncate would be applied, and is of one of several source tables.
         placeholders: what stands for values that the source left out.
         grows: whether a new field could become a column.
     """
@@ -167,6 +165,9 @@ class TableLayout:
             if one is not None and one.origin is not None
         ]
         self.taken = {one.at for one in self.origins}
+        self.hidden = {name for name, column in table.columns.items() if column.sensitive}
+        mixes = any(part.startswith(OF_SOURCE) for part in columns.key_parts)
+        self.truncates_mix = table.on_truncate == "apply" and (table.is_shared or mixes)
         required = required_columns(table)
         self.required = [at for at, c in enumerate(self.columns) if c.name in required]
         self.needed = {*self.keys, *self.required}
@@ -191,7 +192,13 @@ class TableLayout:
         if announced is None or self.known.settled or not fields:
             return True
         before = {n: announced[n] for n in announced if self._is_compared(n)}
-        shown = self._types_by_column(fields)
+        shown: dict[str, str | None] = {}
+        for field, encoding in fields.items():
+            column = self.column_of(field)
+            name = field if column is None else column.name
+            can_be = column is not None or not self.adds or self.grows
+            if can_be and self._is_compared(name):
+                shown[name] = encoding and encoding.type.simpleString()
         if shown.keys() != before.keys():
             return False
         return all(None in (type, before[n]) or type == before[n] for n, type in shown.items())
@@ -200,7 +207,10 @@ class TableLayout:
         """Puts the values of the columns with an origin in their places; returns misfits."""
         misfits: Misfits = {}
         for one in self.origins:
-            value = _read_member(one.field, envelope, record)
+            if one.field.startswith(OF_SOURCE):
+                value = getattr(envelope.source, one.field.removeprefix(OF_SOURCE), None)
+            else:
+                value = (key_row(record.key) or {}).get(one.field)
             try:
                 values[one.at] = one.read(value)
             except Misfit:
@@ -214,16 +224,6 @@ class TableLayout:
         """
         given = [(self.columns[at], values[at]) for at in places]
         return json_text({c.name: plain_value(v, c.type) for c, v in given if v is not None})
-
-    def _types_by_column(self, fields: Mapping[str, Encoding | None]) -> dict[str, str | None]:
-        shown = {}
-        for field, encoding in fields.items():
-            column = self.column_of(field)
-            name = field if column is None else column.name
-            can_be = column is not None or not self.adds or self.grows
-            if can_be and self._is_compared(name):
-                shown[name] = encoding and encoding.type.simpleString()
-        return shown
 
     def _is_compared(self, name: str) -> bool:
         return not name.startswith("_") and is_published(self.table, name)
@@ -239,40 +239,29 @@ class RowReader:
     """
 
     def __init__(
-        self,
-        layout: TableLayout,
-        block: bytes | None,
-        sourced: bool = True,
-        flattened: bool = False,
-        loose: bool = False,
+        self, layout: TableLayout, block: bytes | None, sourced: bool, flattened: bool, loose: bool
     ) -> None:
-        self._layout = layout
-        self._loose, self._sourced = loose, sourced
+        self._layout, self._sourced, self._loose = layout, sourced, loose
         self._native = block is not None and is_avro_block(block)
         fields_of = row_block_fields if flattened else block_fields
         self._block = {} if block is None else by_column(layout.table, fields_of(block))
         self.unlike = not layout.known.settled and self._is_new_block()
-        self._plans: dict[tuple[str, ...], RowPlan] = {}
+        self._plan_of = lru_cache(_MOST_PLANS)(self._make_plan)
 
     def plan(self, row: Iterable[str]) -> RowPlan:
         """How a row with these fields is read."""
-        names = tuple(row)
-        plan = self._plans.get(names)
-        if plan is None:
-            if len(self._plans) >= _MOST_PLANS:
-                self._plans.clear()
-            plan = self._plans[names] = self._make_plan(names)
-        return plan
+        return self._plan_of(tuple(row))
 
     def _make_plan(self, names: tuple[str, ...]) -> RowPlan:
         layout = self._layout
         columns = column_names(layout.table, names)
         readings = self._plan_fields(zip(names, columns, strict=True))
         held = [r.at for r in readings if is_published(layout.table, layout.columns[r.at].name)]
+        others = [reading for reading in readings if layout.keys and reading.at not in layout.keys]
         return RowPlan(
             readings=readings,
             keys=[reading for reading in readings if reading.at in layout.keys],
-            large=[reading for reading in readings if self._is_large(reading.at)],
+            large=[one for one in others if can_be_placeholder(layout.columns[one.at].type)],
             unknown=[n for n, c in zip(names, columns, strict=True) if layout.is_new(c)],
             unfit=len(set(held)) < len(held),
             unlike=self.unlike
@@ -306,10 +295,6 @@ class RowReader:
             convert = handle_infinity(convert, declared.infinity)
         return Reading(field, at, convert, bulk)
 
-    def _is_large(self, place: int) -> bool:
-        keys, type = self._layout.keys, self._layout.columns[place].type
-        return bool(keys) and place not in keys and can_be_placeholder(type)
-
     def _is_new_block(self) -> bool:
         layout = self._layout
         if layout.grows and any(map(layout.is_new, self._block)):
@@ -342,13 +327,6 @@ def convert_row(readings: Iterable[Reading], row: Row, width: int) -> tuple[Valu
     return values, misfits
 
 
-def _read_member(origin: str, envelope: Envelope, record: Record) -> object:
-    if not origin.startswith(OF_SOURCE):
-        return (key_row(record.key) or {}).get(origin)
-    source = envelope.source
-    return None if source is None else getattr(source, origin.removeprefix(OF_SOURCE))
-
-
 def _origin_converter(origin: str, type: T.DataType) -> Converter:
     unit = _UNITS.get(origin.removeprefix(OF_SOURCE))
     is_moment = isinstance(type, T.TimestampType | T.TimestampNTZType | T.DateType)
@@ -358,12 +336,13 @@ def _origin_converter(origin: str, type: T.DataType) -> Converter:
 
 def event_type(row: type[Any], is_bare: bool) -> type[Any]:
     """The struct of a record's envelope; a bare one has no members of the wrapper around it."""
-    fields: list[tuple[str, Any, Any]] = [
-        ("op", object, None),
-        ("after", row | None, None),
-        ("before", row | None, None),
-        ("source", SourceBlock | None, None),
-        ("transaction", Transaction | None, None),
-    ]
-    wrapper: list[tuple[str, Any, Any]] = [("schema", None, None), ("payload", None, None)]
-    return msgspec.defstruct("Event", [*fields, *(wrapper if is_bare else [])], gc=False)
+    types = {
+        "op": object,
+        "after": row | None,
+        "before": row | None,
+        "source": SourceBlock | None,
+        "transaction": Transaction | None,
+    }
+    wrapper = {"schema": None, "payload": None} if is_bare else {}
+    fields = [(name, type, None) for name, type in (types | wrapper).items()]
+    return msgspec.defstruct("Event", fields, gc=False)

@@ -5,6 +5,7 @@ record and values that fit. All others, dead letters among them, are left to the
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -16,40 +17,27 @@ from silver.decode.avro.ahead import alike_records, read_envelopes
 from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.schemas import decode_avro, writer_of
 from silver.decode.change import Record
-from silver.decode.debezium.events.envelope import (
-    OLD_KEY_HEADER,
-    SourceBlock,
-    Transaction,
-    key_row,
-)
+from silver.decode.debezium.events.envelope import OLD_KEY_HEADER, SourceBlock, Transaction, key_row
 from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
 from silver.decode.debezium.events.log_follower import LogFollower, SeenRecords
 from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, AvroOpener, Opener
-from silver.decode.debezium.events.order import Events, Places, find_places
+from silver.decode.debezium.events.order import Places, find_places
 from silver.decode.debezium.refusals import TYPED_ROW, are_plain, shows_old_key
 from silver.decode.debezium.rows import (
     EventShape,
-    Reading,
     RowPlan,
     RowReader,
     TableLayout,
     event_type,
 )
 from silver.decode.debezium.traits import Traits
-from silver.decode.shapes import (
-    Parsed,
-    RowShape,
-    can_be_fields,
-    parse_alike,
-    parser_of_shape,
-)
+from silver.decode.shapes import Parsed, RowShape, can_be_fields, parse_alike, parser_of_shape
 from silver.decode.slices import ReadPart, Slice, join_parts, read_shapes
 from silver.decode.values.bulk import convert_column, kinds_of
 from silver.decode.values.encodings import block_fields
 from silver.decode.values.json_values import NotJson
 from silver.decode.wrapped import OpenedRow, open_row
 
-_TRIED = 4
 _PARTS = ("op", "source", "transaction", "after", "before")
 _PLACE_COLUMNS = {
     "_operation": pa.string(),
@@ -91,7 +79,7 @@ class SliceReader:
         self._follower, self._reader_of = follower, reader_of
         self._is_avro = isinstance(opener, AvroOpener)
         self._flattened = opener.form in (FLATTENED, REWRITTEN)
-        self._shapes: dict[tuple[Any, ...], EventShape | None] = {}
+        self._find_shape = lru_cache(maxsize=None)(self._make_shape)
 
     def read(self, records: Slice) -> ReadPart | None:
         """Reads the plain records, which have few shapes."""
@@ -100,11 +88,19 @@ class SliceReader:
         places = self._usual_places(records)
         if self._is_avro:
             return self._read_avro(records, places)
-        return read_shapes(places, lambda left: self._read_first(records, left))
+
+        def read(shape: EventShape, left: list[int]) -> ReadPart:
+            parsed = self._parse_records(records, shape, left)
+            return self._build_part(records, shape, *self._members_of(shape, parsed))
+
+        return read_shapes(places, lambda at: self._shape_of(records.record(at)), read)
 
     def _usual_places(self, records: Slice) -> list[int]:
         """The places of texts with no odd offset, and with no header that counts."""
-        places = records.filled if self._is_avro else records.places
+        if self._is_avro:
+            places = [at for at, raw in enumerate(records.column("_raw")) if raw is not None]
+        else:
+            places = records.places
         if records.has_any("_headers"):
             mark = (PREFIX if self._flattened else OLD_KEY_HEADER).encode()
             headers = records.column("_headers")
@@ -122,17 +118,6 @@ class SliceReader:
             values = records.column(name)
             columns.append(values if len(places) == len(values) else [values[at] for at in places])
         self._follower.see_all(SeenRecords(*columns, *[fact[start:end] for fact in part.facts]))
-
-    def _read_first(self, records: Slice, places: list[int]) -> tuple[ReadPart | None, list[int]]:
-        """Reads the records with the shape of the first one that has any."""
-        for nth, at in enumerate(places[:_TRIED]):
-            shape = self._shape_of(records.record(at))
-            if shape is not None:
-                members = self._members_of(shape, self._parse_records(records, shape, places[nth:]))
-                part = self._build_part(records, shape, *members)
-                taken = set(part.places)
-                return part, [at for at in places[nth:] if at not in taken]
-        return None, places
 
     def _read_avro(self, records: Slice, places: list[int]) -> ReadPart | None:
         """Reads the envelopes of each schema together."""
@@ -158,7 +143,7 @@ class SliceReader:
         read = read_envelopes(writer, start, [texts[at] for at in places])
         if read is None:
             return None
-        shape = self._find_shape(writer.text, tuple(block_fields(writer.text)))
+        shape = self._find_shape(writer.text, tuple(block_fields(writer.text)), b"")
         if shape is None:
             return None
         members, broken = read
@@ -183,25 +168,17 @@ class SliceReader:
     def _open_row(self, record: Record) -> OpenedRow:
         if self._flattened:
             return open_row(record)
-        envelope, block, event, document = self._opener.open(record)
-        if envelope is None or event is not None or document is not None:
+        envelope, block, rewrites, document = self._opener.open(record)
+        if envelope is None or rewrites is not None or document is not None:
             return OpenedRow(None, None)
         return OpenedRow(envelope.before if envelope.after is None else envelope.after, block)
-
-    def _find_shape(
-        self, block: bytes | None, names: tuple[str, ...], prefix: bytes = b""
-    ) -> EventShape | None:
-        key = block, names, prefix
-        if key not in self._shapes:
-            self._shapes[key] = self._make_shape(*key)
-        return self._shapes[key]
 
     def _make_shape(
         self, block: bytes | None, names: tuple[str, ...], prefix: bytes
     ) -> EventShape | None:
         """The shape of records with these fields; None where they have to be decoded alone."""
         row_names = [name for name in names if not name.startswith(PREFIX)]
-        plan = self._reader_of(block, flattened=self._flattened).plan(row_names)
+        plan = self._reader_of(block, True, self._flattened).plan(row_names)
         added = AddedMembers(names) if self._flattened else None
         is_plain = can_be_fields(names) and (added is None or added.are_plain)
         fields = self._key_fields(plan)
@@ -211,12 +188,11 @@ class SliceReader:
         keys = {field: names.index(field) for field in fields}
         if self._is_avro:
             return EventShape(RowShape(names, tuples=True), plan, keys)
-        row = RowShape(names, [one.field for one in plan.readings if self._is_double(one)])
+        types = self._layout.types
+        in_bulk = [reading for reading in plan.readings if reading.bulk is not None]
+        row = RowShape(names, [one.field for one in in_bulk if types[one.at] == pa.float64()])
         type = row.struct if self._flattened else event_type(row.struct, not prefix)
         return EventShape(row, plan, keys, prefix, added, parser_of_shape(type))
-
-    def _is_double(self, reading: Reading) -> bool:
-        return reading.bulk is not None and self._layout.types[reading.at] == pa.float64()
 
     def _key_fields(self, plan: RowPlan) -> list[str] | None:
         """The fields of the keys; None where such rows are decoded one by one."""
@@ -249,13 +225,11 @@ class SliceReader:
             each = map(shape.row.values_of, parsed.values)
             parsed = parsed.only([dict not in map(type, values) for values in each])
             columns = shape.row.columns(parsed.values)
-        rows, count = parsed.values, len(parsed.values)
-        ops = shape.added.operations(columns, count)
+        rows, ops = parsed.values, shape.added.operations(columns)
         afters = [None if op == "d" else row for op, row in zip(ops, rows, strict=True)]
         befores = [row if op == "d" else None for op, row in zip(ops, rows, strict=True)]
-        sources = shape.added.sources(columns, count)
-        transactions = shape.added.transactions(columns, count)
-        return parsed.places, [ops, sources, transactions, afters, befores]
+        origins = shape.added.sources(columns), shape.added.transactions(columns)
+        return parsed.places, [ops, *origins, afters, befores]
 
     def _build_part(
         self, records: Slice, shape: EventShape, places: Sequence[int], members: _Members
@@ -362,12 +336,12 @@ def _order_rows(
     records: Slice, shape: EventShape, rows: _Rows, columns: Sequence[Sequence[object]]
 ) -> Places:
     """Where the rows, whose values by field are `columns`, stand in order."""
-    events = Events(rows.ops, rows.sources, rows.transactions)
+    places = find_places(rows.ops, rows.sources, rows.transactions)
     if shape.added is None:
-        return find_places(events)
+        return places
     given = [records.column(name) for name in ("_offset", "_timestamp")]
     lists = [[column[at] for at in rows.places] for column in given]
-    return shape.added.places(columns, events, *lists)
+    return shape.added.order(columns, rows.sources, places, *lists)
 
 
 def _select_entries(lists: Iterable[Sequence[Any]], fits: Sequence[object]) -> list[Sequence[Any]]:

@@ -8,7 +8,7 @@ of the old value in place.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
@@ -56,6 +56,7 @@ class Traits:
     distinguishes the rows of source tables. Attributes that `Columns` has not:
 
     Attributes:
+        looks_into_values: whether values are looked into for fields that no column holds.
         mixes: whether rows of several source tables can be one row of the table.
         made_up: keys that a delete takes from an old row, where their value may be made up unless
             old rows are whole.
@@ -77,19 +78,16 @@ class Traits:
         lacked = {name.lower() for name in columns.lacked_keys} & self._keys.keys()
         none = set[str]()
         self.made_up, self.moved = (none, lacked) if self.whole_old_rows else (lacked, none)
-        is_mixed = table.is_shared or any(map(_is_of_source, columns.key_parts))
+        is_mixed = table.is_shared or any(n.startswith(OF_SOURCE) for n in columns.key_parts)
         self._first_table = None if is_mixed else columns.source_table
         self._keys_to_parse = _MOST_KEYS if table.keys else 0
-        self._decimals = _find_decimals(table, columns)
+        decimals = {c.name.lower() for c in columns.columns if holds_decimals(c.type)}
+        self._decimals = set() if declares_decimals(table.feeds[0]) else decimals
         self._undeclared = UndeclaredFields(declared_types(table))
+        self.looks_into_values = self._undeclared.has_structs
         self._open_key = open_key
         self._shapes: dict[str | None, _KeyShape] = {}
         self._spellings: dict[str, str] = {}
-
-    @property
-    def looks_into_values(self) -> bool:
-        """Whether values are looked into for fields that no column holds."""
-        return self._undeclared.has_structs
 
     @property
     def lacked_keys(self) -> tuple[str, ...]:
@@ -99,18 +97,18 @@ class Traits:
 
     def look(self, opened: Opened, record: Record) -> None:
         """Takes in what a record shows; its key becomes JSON if it can be read."""
-        envelope, block, event, _ = opened
+        envelope, block, rewrites, _ = opened
         if envelope is None:
             return
         if envelope.op in _CHANGES:
             self._look_at_key(record)
             self._look_at_table(envelope)
             order = order_shown(envelope.source)
-            if event is None or order == BY_CHANGE:  # a flattened event has rules of its own
+            if rewrites is None or order == BY_CHANGE:  # a flattened event has rules of its own
                 self.orders.add(order)
         self.left_out |= {name for name in envelope.after or () if name.startswith("_")}
         self.look_again(envelope, record, block)
-        if block is None and (envelope.source is not None or event is not None):
+        if block is None and (envelope.source is not None or rewrites is not None):
             self._look_at_decimals(envelope)
 
     def look_again(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
@@ -144,7 +142,7 @@ class Traits:
 
     def settle(self, columns: Columns) -> Columns:
         """The known columns with what was shown; one position in a feed is enough to expect all."""
-        parts = [part for part in self.key_parts if self.mixes or not _is_of_source(part)]
+        parts = [n for n in self.key_parts if self.mixes or not n.startswith(OF_SOURCE)]
         return replace(
             columns,
             decimal_texts=min(self.decimal_texts) if len(self.decimal_texts) == 1 else None,
@@ -164,9 +162,7 @@ class Traits:
         if record.key is None or not self._keys_to_parse:
             return
         self._keys_to_parse -= 1
-        with suppress(NotAvro):
-            self._open_key(record)
-        names = column_names(self._table, key_row(record.key) or {})
+        names = self._names_of_key(record)
         others = [name for name in names if name.lower() not in self._table.key_names]
         self.key_parts |= {name for name in others if name not in self._origins}
 
@@ -180,7 +176,9 @@ class Traits:
 
     def _look_at_table(self, envelope: Envelope) -> None:
         if envelope.source is not None:
-            self._add_table(_table_of(envelope.source))
+            source = envelope.source
+            table = source.db, source.schema, source.table
+            self._add_table(None if table == _NO_TABLE else table)
             names = {name.lower() for name in column_names(self._table, envelope.after or {})}
             self.mixes &= envelope.after is None or self._table.key_names <= names
 
@@ -214,13 +212,15 @@ class Traits:
 
     def _shape_of(self, record: Record) -> _KeyShape:
         """What the record's key has; the keys of a topic are of one shape."""
-        with suppress(NotAvro):
-            self._open_key(record)
-        names = column_names(self._table, key_row(record.key) or {})
-        has = frozenset(name.lower() for name in names)
+        has = frozenset(name.lower() for name in self._names_of_key(record))
         shape = _KeyShape(has, frozenset(self._keys.keys() - has) if has else frozenset())
         self._shapes[record.topic] = shape
         return shape
+
+    def _names_of_key(self, record: Record) -> Collection[str]:
+        with suppress(NotAvro):
+            self._open_key(record)
+        return column_names(self._table, key_row(record.key) or {})
 
     def _find_made_up(
         self, envelope: Envelope, asked: frozenset[str], block: bytes | None
@@ -249,7 +249,7 @@ class Traits:
     ) -> bool:
         """An old row beside a new one with the same key is there under REPLICA IDENTITY FULL."""
         moved = {name for name in asked if self._is_moved(name, before, after)}
-        differs = any(self._value_differs(name, before, after) for name in has)
+        differs = any(self._value_of(name, before) != self._value_of(name, after) for name in has)
         if differs or (self.whole_old_rows and not moved):
             return False
         self.whole_old_rows = True
@@ -273,11 +273,11 @@ class Traits:
 
     def _is_moved(self, name: str, before: Row, after: Row) -> bool:
         is_there = None not in (self._field_of(name, before), self._field_of(name, after))
-        return is_there and self._value_differs(name, before, after)
+        return is_there and self._value_of(name, before) != self._value_of(name, after)
 
-    def _value_differs(self, name: str, before: Row, after: Row) -> bool:
-        old, new = self._field_of(name, before), self._field_of(name, after)
-        return (old and before[old]) != (new and after[new])
+    def _value_of(self, name: str, row: Row) -> object:
+        field = self._field_of(name, row)
+        return field and row[field]
 
     def _field_of(self, name: str, row: Row) -> str | None:
         """The field of a row that has a name in lower case; rows spell it alike, as a rule."""
@@ -297,19 +297,3 @@ def _is_true(*values: object) -> bool:
     """Whether the connector has made up none of the values: a null is a value that it left out."""
     texts = [None if value is None else text_of(as_json(value)) for value in values]
     return not any(text is None or _MADE_UP.fullmatch(text) for text in texts)
-
-
-def _table_of(source: SourceBlock) -> _SourceTable | None:
-    table = (source.db, source.schema, source.table)
-    return None if table == _NO_TABLE else table
-
-
-def _is_of_source(part: str) -> bool:
-    return part.startswith(OF_SOURCE)
-
-
-def _find_decimals(table: Table, columns: Columns) -> set[str]:
-    """The decimal columns, in lower case, in whose texts to look for base64."""
-    if declares_decimals(table.feeds[0]):
-        return set()
-    return {c.name.lower() for c in columns.columns if holds_decimals(c.type)}

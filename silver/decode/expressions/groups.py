@@ -27,10 +27,7 @@ from silver.decode.expressions.evaluation import (
     with_members,
 )
 from silver.decode.expressions.names import group_members, group_orders
-from silver.decode.expressions.sequence_columns import (
-    from_column,
-    with_finer,
-)
+from silver.decode.expressions.sequence_columns import from_column, with_finer
 
 _ORDERS = "a whole number from 0 on, a timestamp or date since 1970, or text of 1 to 4 hex sections"
 
@@ -82,14 +79,14 @@ def with_group_sequences(changes: DataFrame, table: Table) -> DataFrame:
 
 def _evaluate_groups(frame: DataFrame, table: Table, columns: Sequence[str]) -> list[_Group]:
     groups = []
-    for at, members in enumerate(group_members(table)):
+    for at, (name, members) in enumerate(
+        zip(group_orders(table), group_members(table), strict=True)
+    ):
         order, data_type = F.col(f"__group_{at}"), frame.schema[f"__group_{at}"].dataType
-        held = [name for name in members if name in columns]
         sequence = from_column(order, data_type)
-        name = group_orders(table)[at]
         finer = finer_of(frame, name, order) if isinstance(data_type, TIMES) else None
         sequence = sequence if finer is None else with_finer(sequence, finer)
-        groups.append(_Group(order, data_type, sequence, held))
+        groups.append(_Group(order, data_type, sequence, [n for n in members if n in columns]))
     return groups
 
 

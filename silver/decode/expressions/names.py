@@ -139,13 +139,9 @@ def members_read(table: Table) -> list[str]:
         itself = [] if _OPERATORS.search(one) else [one]
         for name in (*itself, *columns_named(one)):
             named.setdefault(name.lower(), name)
-    return [name for name in named.values() if _is_apart(table, name)]
-
-
-def _is_apart(table: Table, name: str) -> bool:
-    if name.startswith("_") or name == table.columns_to_update:
-        return True
-    return name not in table.columns and not is_published(table, name)
+    columns = {n for n in named.values() if n in table.columns or is_published(table, n)}
+    columns.discard(table.columns_to_update or "")
+    return [name for name in named.values() if name.startswith("_") or name not in columns]
 
 
 def find_unknown_names(table: Table, logged: Collection[str]) -> Iterator[str]:

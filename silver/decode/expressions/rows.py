@@ -28,11 +28,7 @@ from silver.decode.expressions.names import (
     time_columns,
     truncates_sql,
 )
-from silver.decode.expressions.sequence_columns import (
-    from_column,
-    join_columns,
-    with_finer,
-)
+from silver.decode.expressions.sequence_columns import from_column, join_columns, with_finer
 from silver.decode.protocols.rows import EVERY, OF_KEY, OF_VALUES
 from silver.decode.values.sequences import LONGEST
 
@@ -60,16 +56,12 @@ def with_expressions(decoded: DataFrame, table: Table) -> DataFrame:
     """
     if not has_expressions(table):
         return decoded
-    kept = [n for n in decoded.columns if n not in _extra_columns(decoded, table)]
+    extra = {FAULT, table.columns_to_update}
+    kept = [n for n in decoded.columns if n not in extra and not n.startswith(MEMBER)]
     if table.format in ("rows", "bigquery"):
         decoded = _with_row_expressions(decoded, table)
     with_groups = with_group_sequences(decoded, table)
     return with_groups.select(*(F.col(quote(name)) for name in kept))
-
-
-def _extra_columns(decoded: DataFrame, table: Table) -> set[str]:
-    extra = {name for name in decoded.columns if name.startswith(MEMBER)}
-    return {*extra, FAULT, *([table.columns_to_update] if table.columns_to_update else [])}
 
 
 def _with_row_expressions(decoded: DataFrame, table: Table) -> DataFrame:

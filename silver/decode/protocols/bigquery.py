@@ -14,13 +14,7 @@ import pyarrow as pa
 from lakehouse.config.table import Table
 from lakehouse.config.table_rules import MOST_BIGQUERY_COLUMNS, MOST_BIGQUERY_KEYS
 from silver.contract import DELETE, NONE, UPSERT
-from silver.decode.change import (
-    BAD_SEQUENCE,
-    ILLEGAL_CHANGE,
-    UNKNOWN_OPERATION,
-    Change,
-    Record,
-)
+from silver.decode.change import BAD_SEQUENCE, ILLEGAL_CHANGE, UNKNOWN_OPERATION, Change, Record
 from silver.decode.columns import Columns
 from silver.decode.protocols.file_rows import FileRows
 from silver.decode.protocols.objects import Fault, FlatRowReader, broken_row, time_of
@@ -38,6 +32,11 @@ from silver.decode.values.sequences import arrival_sequence, canonical_sequence
 
 _TYPE, _NUMBER = "_CHANGE_TYPE", "_CHANGE_SEQUENCE_NUMBER"
 _OPERATIONS = {"UPSERT": UPSERT, "DELETE": DELETE}
+_NO_TYPE = "The given value is not a valid CHANGE_TYPE. "
+_EXPECTED = {
+    _TYPE: (UNKNOWN_OPERATION, _NO_TYPE, "UPSERT or DELETE"),
+    _NUMBER: (BAD_SEQUENCE, "", "1 to 4 sections of 1 to 16 hex digits"),
+}
 
 
 class BigQueryDecoder:
@@ -59,30 +58,24 @@ class BigQueryDecoder:
         """Reads the plain records of a slice by columns; all others are decoded one by one."""
         if self._too_many_keys is not None:
             return None
-        places = skip_hive_folders(records)
-        return read_rows(
-            records, places, self._find_shape, lambda s, rows: self._build_part(records, s, rows)
-        )
+        return read_rows(records, skip_hive_folders(records), self._find_shape, self._build_part)
 
     def _find_shape(self, row: Mapping[str, object]) -> FlatShape | None:
-        return None if len(row) > MOST_BIGQUERY_COLUMNS else self._flat.shape(tuple(row))
+        return self._flat.shape(tuple(row)) if len(row) <= MOST_BIGQUERY_COLUMNS else None
 
     def _build_part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
         columns, fits, members = self._flat.convert(shape, parsed.values)
         count = len(parsed.places)
-        types = members.get(_TYPE, [None] * count)
-        operations = [_OPERATIONS.get(kind) if type(kind) is str else None for kind in types]
         sequences: list[str | None] = [None] * count
+        types = members.get(_TYPE, sequences)
+        operations = [_OPERATIONS.get(kind) if type(kind) is str else None for kind in types]
         if self._numbered:
             arrivals = records.column("_arrival")
             numbers = zip(parsed.places, members.get(_NUMBER, sequences), strict=True)
-            sequences = [
-                arrival_sequence(arrivals[at]) if n is None else canonical_sequence(text_of(n))
-                for at, n in numbers
-            ]
+            sequences = [_find_sequence(arrivals[at], number) for at, number in numbers]
             fits = [one and s is not None for one, s in zip(fits, sequences, strict=True)]
         fits = [one and op is not None for one, op in zip(fits, operations, strict=True)]
-        absent = [shape.absent if op == UPSERT else None for op in operations]
+        absent = [shape.said.absent if op == UPSERT else None for op in operations]
         columns["_operation"] = pa.array(operations, pa.string())
         columns["_sequence"] = pa.array(sequences, pa.string())
         columns["_absent"] = pa.array(absent, pa.list_(pa.string()))
@@ -102,14 +95,14 @@ class BigQueryDecoder:
         operation = _OPERATIONS.get(str(members.get(_TYPE)))
         change = Change(None, row.values, source_time=time, unlike=row.unlike)
         if self._numbered:
-            change.sequence = _find_sequence(record, members)
+            change.sequence = _find_sequence(record.arrival, members.get(_NUMBER))
         faults = (
-            _unknown_operation(members) if operation is None else None,
+            _member_fault(members, _TYPE) if operation is None else None,
             self._too_many_keys,
             _too_many_columns(members),
             row.key_fault,
             row.value_fault if operation == UPSERT else None,
-            _wrong_number(members) if self._numbered and change.sequence is None else None,
+            _member_fault(members, _NUMBER) if self._numbered and change.sequence is None else None,
         )
         fault = next(filter(None, faults), None)
         if fault is not None:
@@ -120,33 +113,20 @@ class BigQueryDecoder:
         return change
 
 
-def _find_sequence(record: Record, members: Mapping[str, object]) -> str | None:
-    number = members.get(_NUMBER)
-    if number is None:
-        return arrival_sequence(record.arrival)
-    return canonical_sequence(text_of(number))
+def _find_sequence(arrival: str, number: object) -> str | None:
+    return arrival_sequence(arrival) if number is None else canonical_sequence(text_of(number))
 
 
-def _unknown_operation(members: Mapping[str, object]) -> Fault:
-    said = "The given value is not a valid CHANGE_TYPE. "
-    return Fault(UNKNOWN_OPERATION, said + _describe_member(members, _TYPE, "UPSERT or DELETE"))
-
-
-def _wrong_number(members: Mapping[str, object]) -> Fault:
-    expected = "1 to 4 sections of 1 to 16 hex digits"
-    return Fault(BAD_SEQUENCE, _describe_member(members, _NUMBER, expected))
-
-
-def _describe_member(members: Mapping[str, object], name: str, expected: str) -> str:
+def _member_fault(members: Mapping[str, object], name: str) -> Fault:
+    """The fault of a row whose operation or sequence number is none."""
     value = members.get(name)
     shown = "nothing" if value is None else f"'{text_of(value)}'"
-    return f"{name}: found {shown}, expected {expected}"
+    reason, said, expected = _EXPECTED[name]
+    return Fault(reason, f"{said}{name}: found {shown}, expected {expected}")
 
 
 def _too_many_columns(members: Mapping[str, object]) -> Fault | None:
-    if len(members) <= MOST_BIGQUERY_COLUMNS:
-        return None
-    columns = len(members.keys() - {_TYPE, _NUMBER})
+    columns = len(members) - (_TYPE in members) - (_NUMBER in members)
     if columns <= MOST_BIGQUERY_COLUMNS:
         return None
     return Fault(ILLEGAL_CHANGE, f"{columns} columns, at most {MOST_BIGQUERY_COLUMNS}")

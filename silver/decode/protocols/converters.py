@@ -27,15 +27,13 @@ def plain_converter(column: DecodedColumn, settled: bool) -> Converter:
 def hexless_converter(column: DecodedColumn, settled: bool) -> Converter:
     """A converter that takes no hex digits for base64; bronze writes base64 of Parquet's bytes."""
     convert = plain_converter(column, settled)
-    if not isinstance(column.type, T.BinaryType):
-        return convert
 
     def checked(value: object) -> object:
         if isinstance(value, str) and _HEX.fullmatch(value):
             raise Misfit(value)
         return convert(value)
 
-    return checked
+    return checked if isinstance(column.type, T.BinaryType) else convert
 
 
 def of_csv(
@@ -45,9 +43,8 @@ def of_csv(
 
     def made(column: DecodedColumn, settled: bool) -> Converter:
         convert = make(column, settled)
-        if isinstance(column.type, T.StringType | T.BinaryType):
-            return convert
-        return lambda value: None if value == "" else convert(value)
+        is_value = isinstance(column.type, T.StringType | T.BinaryType)
+        return convert if is_value else lambda value: None if value == "" else convert(value)
 
     return made
 

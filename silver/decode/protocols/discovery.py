@@ -19,12 +19,7 @@ from silver.decode.columns import (
 )
 from silver.decode.expressions.names import MEMBER, members_read
 from silver.decode.protocols.file_rows import FileRows
-from silver.decode.values.inference import (
-    MOST_LEFT_OUT,
-    SeenValues,
-    UndeclaredFields,
-    infer_type,
-)
+from silver.decode.values.inference import MOST_LEFT_OUT, SeenValues, UndeclaredFields, infer_type
 
 _READ_BY_FORMATS = ("__", "_CHANGE_", NOT_TEXT)
 _MOST_NAMES = 4 * MOST_COLUMNS
@@ -106,8 +101,9 @@ class FlatDiscovery:
         if self.ignores_case:
             self._fold_names()
         present = [self._settle_column(column) for column in self._columns.columns]
-        new = [name for name in self._sort_names() if self._is_new(name)]
-        usable = settle_names(new if adds_columns(self._table) else [], self._columns.names).usable
+        known = {*self._expression_members, *self._columns.names}
+        new = [name for name in self._sort_names() if name not in known]
+        usable, _ = settle_names(new if adds_columns(self._table) else [], self._columns.names)
         own = [*present, *self._infer_columns(sorted(usable))]
         columns = (*own, *self._infer_columns(self._expression_members, MEMBER))
         left_out = tuple(sorted(self.left_out)[:MOST_LEFT_OUT])
@@ -134,9 +130,6 @@ class FlatDiscovery:
             if len(self._skipped) < _MOST_NAMES:
                 self._skipped[name] = skipped
         return skipped
-
-    def _is_new(self, name: str) -> bool:
-        return name not in self._expression_members and name not in self._columns.names
 
     def _sort_names(self) -> list[str]:
         """The names in the order in which they came."""
@@ -168,12 +161,9 @@ class FlatDiscovery:
         types = {c.name: c.type.simpleString() for c in columns}
         names = usable if adds_columns(self._table) else new
         single = [Shape({n: types.get(n)}, False, self.seen[n].position) for n in names]
-        whole = self._whole_shape(types)
+        first = min(self.seen.values(), key=lambda seen: seen.arrival, default=SeenName())
+        own = {name: type for name, type in types.items() if not name.startswith("_")}
+        whole = Shape(own, False, first.position)
         if self._columns.announced is None:
             return [whole, *(shape for shape in single if not shape.fields.keys() <= types.keys())]
         return [*single, whole]
-
-    def _whole_shape(self, types: Mapping[str, str]) -> Shape:
-        first = min(self.seen.values(), key=lambda seen: seen.arrival, default=SeenName())
-        fields = {name: type for name, type in types.items() if not name.startswith("_")}
-        return Shape(fields, False, first.position)

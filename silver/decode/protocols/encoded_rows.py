@@ -22,7 +22,6 @@ from silver.decode.protocols.file_rows import FileRows
 from silver.decode.types import Misfit, parse_type
 from silver.decode.values.converters import converter_of
 from silver.decode.values.encodings import (
-    Encoding,
     assume_encoding,
     declares_binaries,
     declares_decimals,
@@ -54,38 +53,30 @@ class EncodedRow(NamedTuple):
 
 
 class RowOpener:
-    """Opens the records of one table of format rows."""
+    """Opens the records of one table of format rows.
+
+    Attributes:
+        rows: how the names of rows are spelled.
+        takes_plain_rows: whether records may be plain rows in JSON.
+        marks: texts in a record that is maybe no plain row: wrapped, or with values left out.
+    """
 
     def __init__(self, table: Table, columns: Columns) -> None:
         listing = table.columns_to_update
-        self._rows = FileRows(table, columns, [listing] if listing else [])
+        self.rows = FileRows(table, columns, [listing] if listing else [])
         self._avro = {source.value_format == "avro" for source in table.feeds}
+        self.takes_plain_rows = True not in self._avro
         self._schemas = columns.schemas
-        source = table.feeds[0]
-        self._source = source
-        self._placeholders = Placeholders(source.unavailable_value)
+        self._source = table.feeds[0]
+        self._placeholders = Placeholders(self._source.unavailable_value)
         self._tokens = [text.encode() for text in self._placeholders.texts if text[:1] not in "[{"]
+        self.marks = [b'"payload"', *self._tokens]
         self._wraps = not {"schema", "payload"} & {*table.keys, *table.columns}
         self._fixed = {
             name
             for name, column in table.columns.items()
             if not can_be_placeholder(parse_type(column.type))
         } | {*table.keys}
-
-    @property
-    def rows(self) -> FileRows:
-        """How the names of rows are spelled."""
-        return self._rows
-
-    @property
-    def takes_plain_rows(self) -> bool:
-        """Whether records may be plain rows in JSON."""
-        return True not in self._avro
-
-    @property
-    def marks(self) -> list[bytes]:
-        """Texts in a record that is maybe no plain row: wrapped, or with values left out."""
-        return [b'"payload"', *self._tokens]
 
     def open(self, record: Record) -> EncodedRow:
         """The row that a record holds.
@@ -110,7 +101,7 @@ class RowOpener:
             return EncodedRow(None)
         if not isinstance(members, dict):
             raise NotJson("found no object")
-        members = self._rows.completed(members, record)
+        members = self.rows.completed(members, record)
         encoded = block is not None or (b'"__' in raw and has_added_members(members))
         left_out: frozenset[str] = frozenset()
         if any(token in raw for token in self._tokens):
@@ -129,36 +120,30 @@ class RowOpener:
         if not column.declared:
             return plain
         fields = {} if block is None else row_block_fields(block)
-        spelled = zip(self._rows.spellings([*fields]), fields.values(), strict=True)
+        spelled = zip(self.rows.spellings([*fields]), fields.values(), strict=True)
         given = next((one for name, one in spelled if name == column.name), None)
         if given is not None:
             return converter_of(in_mode(given, column.type, self._source), column.type)
-        encoded = converter_of(self._assume(column), column.type)
+        encoded = converter_of(assume_encoding(column.type, self._source), column.type)
         is_declared = holds_decimals(column.type) and declares_decimals(self._source)
         is_declared |= isinstance(column.type, T.BinaryType) and declares_binaries(self._source)
-        return encoded if is_declared else _try_both(plain, encoded)
+
+        def try_both(value: object) -> object:
+            try:
+                return plain(value)
+            except Misfit:
+                return encoded(value)
+
+        return encoded if is_declared else try_both
 
     def _is_avro(self, raw: bytes, record: Record) -> bool:
         """Whether a value is Avro; where only some sources have Avro, its schema's id decides."""
-        if True not in self._avro:
+        if self.takes_plain_rows:
             return False
         return len(self._avro) == 1 or avro_schema_id(raw, headers=record.headers) is not None
-
-    def _assume(self, column: DecodedColumn) -> Encoding:
-        return assume_encoding(column.type, self._source)
 
     def _left_out(self, members: Mapping[str, object]) -> frozenset[str]:
         if members.get("__op") in _FIRST_WRITES:
             return frozenset()
         match = self._placeholders.match
         return frozenset(n for n, v in members.items() if n not in self._fixed and match(v))
-
-
-def _try_both(plain: Converter, encoded: Converter) -> Converter:
-    def convert(value: object) -> object:
-        try:
-            return plain(value)
-        except Misfit:
-            return encoded(value)
-
-    return convert

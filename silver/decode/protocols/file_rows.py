@@ -8,8 +8,8 @@ from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns
 from silver.decode.expressions.names import MEMBER, members_read
+from silver.decode.protocols.objects import row_object
 from silver.decode.renames import column_names
-from silver.decode.values.json_values import NotJson, parse_json
 
 _MOST_FILES, _MOST_HEADERS = 1_024, 1_024
 
@@ -34,11 +34,8 @@ class FileRows:
 
     def read(self, record: Record) -> dict[str, object] | None:
         """The members of a record's row; None where the record is no JSON object."""
-        try:
-            row = parse_json(record.raw or b"")
-        except NotJson:
-            return None
-        return self.completed(row, record) if isinstance(row, dict) else None
+        row = row_object(record.raw or b"")
+        return None if row is None else self.completed(row, record)
 
     def completed(self, row: dict[str, object], record: Record) -> dict[str, object]:
         """A row with the columns' own spelling, and what its file's folders give."""

@@ -93,29 +93,26 @@ def broken_row(raw: bytes, table: Table) -> Fault:
     if avro_schema_id(raw):
         return Fault(NOT_JSON, UNDECLARED_AVRO)
     if table.feeds[0].file_format != "csv":
-        why = other_form(raw) or f"the row is no JSON object: {_no_object(raw)}"
-        return Fault(NOT_JSON, why)
+        return Fault(NOT_JSON, other_form(raw) or f"the row is no JSON object: {_no_object(raw)}")
     try:
         text = raw.decode()
     except UnicodeError:
         shown = raw[:_LONGEST_SHOWN].decode("utf-8", "replace")
         expected = "expected UTF-8, or source.csv.encoding to name the encoding"
         return Fault(NOT_CSV, f"the CSV row is not in UTF-8: found {shown!r}, {expected}")
-    shown = text[:_LONGEST_SHOWN]
     fits = "does not fit the header of its file, is the header again"
     if not table.feeds[0].csv.header:
         fits = "does not have one field for each of `columns`"
     fault = f"{fits}, or has a quote that is not escaped or not closed"
-    return Fault(NOT_CSV, f"the CSV row {fault}: found {shown!r}")
+    return Fault(NOT_CSV, f"the CSV row {fault}: found {text[:_LONGEST_SHOWN]!r}")
 
 
 def _no_object(raw: bytes) -> str:
     """Why a text is no JSON object."""
     try:
-        value = parse_json(raw)
+        return f"found {_OTHERS.get(type(parse_json(raw)), 'a number')}"
     except NotJson as error:
         return str(error)[:_LONGEST_SHOWN]
-    return f"found {_OTHERS.get(type(value), 'a number')}"
 
 
 def time_of(record: Record) -> int:
@@ -146,8 +143,11 @@ class FlatRowReader:
         made = of_csv(made) if self.reads_csv else made
         infinity = {name: column.infinity for name, column in table.columns.items()}
         self.readers = [
-            (_member_name(c), handle_infinity(made(c, columns.settled), infinity.get(c.name)))
-            for c in columns.columns
+            (
+                c.name.removeprefix(MEMBER),
+                handle_infinity(made(c, self._settled), infinity.get(c.name)),
+            )
+            for c in self._columns
             if c.name != FAULT
         ]
         self._keys = [(at, name) for at, name in enumerate(columns.names) if name in table.keys]
@@ -155,7 +155,12 @@ class FlatRowReader:
         self._table_keys = frozenset(table.keys)
         self._hidden = {name for name, column in table.columns.items() if column.sensitive}
         self._names = {name for name, _ in self.readers} | {*protocol, NOT_TEXT}
-        self._unknown = _UnknownMembers(table, columns, self._names)
+        self._table, self._announced = table, columns.announced
+        self._members_read, self._adds = frozenset(members_read(table)), adds_columns(table)
+        present = [name for name in columns.names if not name.startswith("_")]
+        self._taken = {name.lower() for name in present} | {""}
+        self._room = column_limit([c.name for c in columns.columns if not c.provisional])
+        self._is_full = len(present) >= self._room
         self._undeclared = UndeclaredFields(declared_types(table), columns.left_out)
         self._carried = _carried_columns(table, columns)
         self._complete = frozenset(name for _, name, _ in self._carried)
@@ -179,7 +184,7 @@ class FlatRowReader:
         values, misfits = self._convert_row(row)
         unlike, unfit = False, None
         if not row.keys() <= self._names:
-            unlike, unfit = self._unknown.judge(row, row.keys() - self._names)
+            unlike, unfit = self._judge_unknown(row, row.keys() - self._names)
         if misfits and not self._settled:
             provisional = [at for at in misfits if self._columns[at].provisional]
             unlike = unlike or bool(provisional)
@@ -217,16 +222,43 @@ class FlatRowReader:
             return None
         if NOT_TEXT in row or not {name for _, name in self._keys} <= row.keys():
             return None
-        if any(self._unknown.judge(row, row.keys() - self._names)):
+        if any(self._judge_unknown(row, row.keys() - self._names)):
             return None
-        unknown = [
-            n for n in row if n not in self._names and any(self._unknown.judge({**row, n: ""}, [n]))
-        ]
+        others = [name for name in row if name not in self._names]
+        unknown = [name for name in others if any(self._judge_unknown({**row, name: ""}, [name]))]
         absent = self._find_absent(row, [None] * len(self.readers), None, complete)
         required = {name for _, name in self._required if name not in (absent or ())}
         if not required <= row.keys():
             return None
         return RowNames(absent, required | {name for _, name in self._keys}, frozenset(unknown))
+
+    def _judge_unknown(
+        self, row: Mapping[str, object], unknown: Collection[str]
+    ) -> tuple[bool, Fault | None]:
+        """Whether members that no column holds make the row unlike the columns; their fault.
+
+        Names that never matter are added to those that need no look.
+        """
+        unlike = False
+        unfit: list[str] = []
+        for name in unknown:
+            if name.startswith("_") or not is_published(self._table, name):
+                if name in self._members_read:
+                    unlike = unlike or row[name] is not None
+                elif len(self._names) < _MOST_NAMES:
+                    self._names.add(name)
+            elif not self._adds:
+                unlike = unlike or (self._announced is not None and name not in self._announced)
+            elif row[name] is not None:
+                fits = not (self._is_full or name.lower() in self._taken or len(row) > self._room)
+                unlike = unlike or fits
+                if self._settled or not fits:
+                    unfit.append(name)
+        unlike = unlike and not self._settled
+        if not unfit:
+            return unlike, None
+        message = f"found {min(unfit)[:_LONGEST_NAME]!r}, which can be no column: {UNFIT}"
+        return unlike, Fault(INCOMPATIBLE_SCHEMA, message)
 
     def nothing(self) -> list[object]:
         """The values of a record from which no row can be read."""
@@ -252,13 +284,11 @@ class FlatRowReader:
 
     def _key_fault(self, row: Mapping[str, object], values: list[object]) -> Fault | None:
         for at, name in self._keys:
-            if values[at] is None:
-                if name in self._nullable_keys and name in row and row[name] is None:
-                    continue
-                if row.get(name) is None:
-                    shown = "" if name in row else _list_members(row)
-                    return Fault(NO_KEY, f"key column {name}: missing or null{shown}")
+            if values[at] is None and row.get(name) is not None:
                 return Fault(BAD_VALUE, self._describe_misfit(row, at))
+            if values[at] is None and not (name in self._nullable_keys and name in row):
+                shown = "" if name in row else _list_members(row)
+                return Fault(NO_KEY, f"key column {name}: missing or null{shown}")
         return None
 
     def _misfit_fault(self, row: Mapping[str, object], misfits: list[int]) -> Fault | None:
@@ -271,11 +301,9 @@ class FlatRowReader:
         return None
 
     def _null_fault(self, values: list[object], absent: list[str] | None) -> Fault | None:
-        for at, name in self._required:
-            if values[at] is None and name not in (absent or ()):
-                message = f"column {name}: found null, expected a value (nullable: false)"
-                return Fault(BAD_VALUE, message)
-        return None
+        names = [n for at, n in self._required if values[at] is None and n not in (absent or ())]
+        message = "column {}: found null, expected a value (nullable: false)"
+        return Fault(BAD_VALUE, message.format(names[0])) if names else None
 
     def _find_bytes(self, row: Mapping[str, object]) -> list[int]:
         """The places of text columns whose bytes are no text in a row of a Parquet file."""
@@ -313,55 +341,3 @@ def _list_members(row: Mapping[str, object]) -> str:
     more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
     whole = _WHOLE if is_whole(row) and {*ORIGIN} <= row.keys() else ""
     return f"; the row has {', '.join(names[:_MOST_SHOWN])}{more}{whole}"
-
-
-class _UnknownMembers:
-    """What to make of members that no column holds.
-
-    Names that never matter are added to `names`, those that need no look.
-    """
-
-    def __init__(self, table: Table, columns: Columns, names: set[str]) -> None:
-        self._names = names
-        present = [name for name in columns.names if not name.startswith("_")]
-        typed = [c.name for c in columns.columns if not c.provisional]
-        self._table = table
-        self._read = frozenset(members_read(table))
-        self._adds = adds_columns(table)
-        self._announced = columns.announced
-        self._taken = {name.lower() for name in present} | {""}
-        self._room = column_limit(typed)
-        self._full = len(present) >= self._room
-        self._settled = columns.settled
-
-    def judge(
-        self, row: Mapping[str, object], unknown: Collection[str]
-    ) -> tuple[bool, Fault | None]:
-        """Whether the row is unlike the columns, and its fault if it has members that fit none."""
-        unlike = False
-        unfit: list[str] = []
-        for name in unknown:
-            if name.startswith("_") or not is_published(self._table, name):
-                if name in self._read:
-                    unlike = unlike or row[name] is not None
-                elif len(self._names) < _MOST_NAMES:
-                    self._names.add(name)
-            elif not self._adds:
-                unlike = unlike or (self._announced is not None and name not in self._announced)
-            elif row[name] is None:
-                continue
-            elif self._full or name.lower() in self._taken or len(row) > self._room:
-                unfit.append(name)
-            else:
-                unfit += [name] if self._settled else []
-                unlike = True
-        return unlike and not self._settled, _unfit_fault(unfit) if unfit else None
-
-
-def _unfit_fault(names: Collection[str]) -> Fault:
-    shown = repr(min(names)[:_LONGEST_NAME])
-    return Fault(INCOMPATIBLE_SCHEMA, f"found {shown}, which can be no column: {UNFIT}")
-
-
-def _member_name(column: DecodedColumn) -> str:
-    return column.name.removeprefix(MEMBER)

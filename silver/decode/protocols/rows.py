@@ -29,7 +29,6 @@ from silver.decode.protocols.slices import (
     FlatShape,
     read_rows,
     record_times,
-    repeat_value,
     skip_hive_folders,
     skip_texts,
 )
@@ -77,9 +76,8 @@ class RowsDecoder:
             else FlatRowReader(table, columns, self._protocol)
         )
         self._only_rows_delete = deletes_sql(table) is not None
-        self._flat: FlatColumns | None = None
-        if self._opener.takes_plain_rows and not self._listing:
-            self._flat = FlatColumns(columns, self._reader, self._opener.rows.spellings)
+        self._reads_slices = self._opener.takes_plain_rows and not self._listing
+        self._flat = FlatColumns(columns, self._reader, self._opener.rows.spellings)
 
     def decode(self, record: Record) -> Change:
         """The row as an upsert without a sequence, its fault in `reason`, `message`, `FAULT`."""
@@ -112,25 +110,21 @@ class RowsDecoder:
 
     def read(self, records: Slice) -> ReadPart | None:
         """Reads the plain records of a slice by columns; all others are decoded one by one."""
-        if self._flat is None:
+        if not self._reads_slices:
             return None
-        places = skip_hive_folders(records)
-        places = skip_texts(records, places, self._opener.marks)
-        return read_rows(
-            records, places, self._find_shape, lambda s, rows: self._build_part(records, s, rows)
-        )
+        places = skip_texts(records, skip_hive_folders(records), self._opener.marks)
+        return read_rows(records, places, self._find_shape, self._build_part)
 
     def _find_shape(self, row: Mapping[str, object]) -> FlatShape | None:
-        if self._flat is None or has_added_members(row) or _is_envelope(row, self._table):
+        if has_added_members(row) or _is_envelope(row, self._table):
             return None
         return self._flat.shape(tuple(row))
 
     def _build_part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
-        assert self._flat is not None
         columns, fits, _ = self._flat.convert(shape, parsed.values)
         count = len(parsed.places)
-        columns["_operation"] = repeat_value(UPSERT, count, pa.string())
-        columns["_absent"] = repeat_value(shape.absent, count, pa.list_(pa.string()))
+        columns["_operation"] = pa.array([UPSERT] * count, pa.string())
+        columns["_absent"] = pa.array([shape.said.absent] * count, pa.list_(pa.string()))
         columns["_source_time"] = record_times(records, parsed.places)
         return ReadPart(parsed.places, columns).only(fits)
 

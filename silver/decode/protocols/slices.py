@@ -5,7 +5,7 @@ that no column holds, or no key, and texts that are no JSON object.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -13,14 +13,8 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from silver.decode.columns import Columns, DecodedColumn
-from silver.decode.protocols.objects import FlatRowReader, row_object
-from silver.decode.shapes import (
-    Parsed,
-    RowShape,
-    can_be_fields,
-    parse_alike,
-    parser_of_shape,
-)
+from silver.decode.protocols.objects import FlatRowReader, RowNames, row_object
+from silver.decode.shapes import Parsed, RowShape, can_be_fields, parse_alike, parser_of_shape
 from silver.decode.slices import ReadPart, Slice, read_shapes
 from silver.decode.types import arrow_type, carrier_type
 from silver.decode.values.bulk import (
@@ -33,7 +27,6 @@ from silver.decode.values.bulk import (
 )
 
 _Spell = Callable[[tuple[str, ...]], Collection[str]]
-_MOST_TRIED = 4
 _UTC = pa.timestamp("us", tz="UTC")
 
 
@@ -44,18 +37,14 @@ class FlatShape(NamedTuple):
         row: the struct of the rows.
         parse: from a record's text to the row, or to what a format makes of the struct.
         names: the columns' spellings of the row's fields, in the order of these.
-        absent: the columns that a row leaves out; None for a row that carries all.
-        needed: the names of members that must have a value.
-        unknown: the names of members that must have none.
+        said: what these names say of a row.
         complete: whether a column that a row leaves out is null.
     """
 
     row: RowShape
     parse: Callable[[bytes], Any]
     names: Sequence[str]
-    absent: list[str] | None
-    needed: Collection[str]
-    unknown: Collection[str]
+    said: RowNames
     complete: bool
 
 
@@ -64,6 +53,9 @@ class FlatColumns:
 
     `spell` gives the columns' spellings of a row's fields. Where rows are members of events,
     `event_of` makes the struct of an event from that of its row, and `keys` stand beside the row.
+
+    Attributes:
+        shape: the shape of rows with these fields, None where they are read one by one.
     """
 
     def __init__(
@@ -84,14 +76,7 @@ class FlatColumns:
         typed = [*zip(self._columns, self._types, strict=True)]
         self._bulk = [self._choose_bulk(column, type) for column, type in typed]
         self._doubles = {c.name for c, type in typed if type == pa.float64() and c.declared}
-        self._shapes: dict[tuple[object, ...], FlatShape | None] = {}
-
-    def shape(self, names: tuple[str, ...], complete: bool = False) -> FlatShape | None:
-        """The shape of rows with these fields, None where they are read one by one."""
-        key = names, complete
-        if key not in self._shapes:
-            self._shapes[key] = self._make_shape(names, complete)
-        return self._shapes[key]
+        self.shape = lru_cache(maxsize=None)(self._make_shape)
 
     def convert(
         self,
@@ -101,7 +86,7 @@ class FlatColumns:
     ) -> tuple[dict[str, pa.Array], list[bool], dict[str, Sequence[Any]]]:
         """The columns of rows, whether each row fits them, and the values of each member."""
         members = dict(zip(shape.names, shape.row.columns(rows), strict=True)) | dict(keys or {})
-        odd = {at for n in shape.unknown for at, v in enumerate(members[n]) if v is not None}
+        odd = {at for n in shape.said.unknown for at, v in enumerate(members[n]) if v is not None}
         columns: dict[str, pa.Array] = {}
         for at, (name, convert) in enumerate(self._reader.readers):
             if name not in members:
@@ -110,27 +95,27 @@ class FlatColumns:
             values, misfits = convert_column(members[name], convert, bulk, type)
             columns[self._columns[at].name] = values
             odd.update(misfits)
-            if name in shape.needed and values.null_count:
+            if name in shape.said.needed and values.null_count:
                 odd.update(pc.indices_nonzero(values.is_null()).to_pylist())
         fits = [True] * len(rows)
         for at in odd:
             fits[at] = False
         return columns, fits, members
 
-    def _make_shape(self, names: tuple[str, ...], complete: bool) -> FlatShape | None:
+    def _make_shape(self, names: tuple[str, ...], complete: bool = False) -> FlatShape | None:
         if not can_be_fields(names):
             return None
         spelled = list(self._spell(names))
         if len({*spelled}) < len(spelled):
             return None
-        judged = self._reader.judge_names([*dict.fromkeys([*spelled, *self._keys])], complete)
-        if judged is None:
+        said = self._reader.judge_names([*dict.fromkeys([*spelled, *self._keys])], complete)
+        if said is None:
             return None
         pairs = zip(names, spelled, strict=True)
         row = RowShape(names, [name for name, column in pairs if column in self._doubles])
         parse = parser_of_shape(self._event_of(row.struct))
-        needed = {*judged.needed}.difference(self._keys)
-        return FlatShape(row, parse, spelled, judged.absent, needed, judged.unknown, complete)
+        said = said._replace(needed={*said.needed}.difference(self._keys))
+        return FlatShape(row, parse, spelled, said, complete)
 
     def _choose_bulk(self, column: DecodedColumn, type: pa.DataType) -> BulkConverter | None:
         """The converter of all values of a column together; None where each is converted alone."""
@@ -150,7 +135,7 @@ def read_rows(
     records: Slice,
     places: list[int],
     shape_of: Callable[[Mapping[str, object]], FlatShape | None],
-    part_of: Callable[[FlatShape, Parsed], ReadPart],
+    part_of: Callable[[Slice, FlatShape, Parsed], ReadPart],
 ) -> ReadPart | None:
     """Reads the rows at these places, shape by shape.
 
@@ -158,17 +143,14 @@ def read_rows(
     """
     texts = records.column("_raw")
 
-    def read_first_shape(left: list[int]) -> tuple[ReadPart | None, list[int]]:
-        for nth, at in enumerate(left[:_MOST_TRIED]):
-            row = row_object(texts[at])
-            shape = shape_of(row) if row else None
-            if shape is not None:
-                part = part_of(shape, parse_alike(shape.parse, texts, left[nth:]))
-                taken = set(part.places)
-                return part, [at for at in left[nth:] if at not in taken]
-        return None, left
+    def shape_at(at: int) -> FlatShape | None:
+        row = row_object(texts[at])
+        return shape_of(row) if row else None
 
-    return read_shapes(places, read_first_shape)
+    def read(shape: FlatShape, places: list[int]) -> ReadPart:
+        return part_of(records, shape, parse_alike(shape.parse, texts, places))
+
+    return read_shapes(places, shape_at, read)
 
 
 def skip_hive_folders(records: Slice) -> list[int]:
@@ -195,8 +177,3 @@ def record_times(records: Slice, places: Sequence[int]) -> pa.Array:
     """The time of each record: its own, else that of its arrival."""
     stamped, arrived = (records.part.column(name) for name in ("_timestamp", "_arrived_at"))
     return pc.coalesce(stamped, arrived).take(pa.array(places, pa.int64())).cast(_UTC)
-
-
-def repeat_value(value: object, count: int, type: pa.DataType) -> pa.Array:
-    """A column of one value."""
-    return pa.array([value] * count, type)

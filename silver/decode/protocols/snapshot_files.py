@@ -20,7 +20,6 @@ from silver.decode.protocols.slices import (
     FlatColumns,
     FlatShape,
     read_rows,
-    repeat_value,
     skip_hive_folders,
 )
 from silver.decode.shapes import Parsed
@@ -72,9 +71,8 @@ class SnapshotDecoder:
             change.operation = NONE
             return change
         members = self._rows.read(record)
-        fault = None
         if members is None:
-            fault = broken_row(record.raw, self._table)
+            fault: Fault | None = broken_row(record.raw, self._table)
         else:
             row = self._reader.read(members, complete=True)
             change.values, change.unlike = row.values, row.unlike
@@ -83,8 +81,7 @@ class SnapshotDecoder:
             message = f"file {record.file}: expected it below a folder YYYY-MM-DD"
             fault = Fault(BAD_SEQUENCE, message)
         if fault is not None:
-            change.operation = None
-            change.reason, change.message = fault
+            change.operation, (change.reason, change.message) = None, fault
         return change
 
     def read(self, records: Slice) -> ReadPart | None:
@@ -93,10 +90,10 @@ class SnapshotDecoder:
         days = {file: self._day_of(file or "") for file in {*files}}
         places = [at for at in skip_hive_folders(records) if days[files[at]] is not None]
 
-        def part(shape: FlatShape, parsed: Parsed) -> ReadPart:
-            columns, fits, _ = self._flat.convert(shape, parsed.values)
+        def part(_: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
+            columns, fits, _members = self._flat.convert(shape, parsed.values)
             given = [days[files[at]] or ("", 0) for at in parsed.places]
-            columns["_operation"] = repeat_value(UPSERT, len(given), pa.string())
+            columns["_operation"] = pa.array([UPSERT] * len(given), pa.string())
             columns["_sequence"] = pa.array([sequence for sequence, _ in given], pa.string())
             times = pa.array([time for _, time in given], pa.int64())
             columns["_source_time"] = times.cast(pa.timestamp("us", tz="UTC"))

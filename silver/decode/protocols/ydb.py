@@ -34,12 +34,11 @@ from silver.decode.columns import UPDATES, Columns, Shape
 from silver.decode.protocols.discovery import FlatDiscovery
 from silver.decode.protocols.objects import Fault, FlatRowReader, Row, row_object, time_of
 from silver.decode.protocols.slices import FlatColumns, FlatShape, read_rows
-from silver.decode.protocols.virtual_times import plain_moment, stamped_change
 from silver.decode.renames import by_column, column_names
 from silver.decode.shapes import Parsed
 from silver.decode.slices import ReadPart, Slice
-from silver.decode.values.json_values import json_text
-from silver.decode.values.sequences import literal_sequence
+from silver.decode.values.json_values import json_text, text_of
+from silver.decode.values.sequences import literal_sequence, sequence_of, to_section
 from silver.decode.wrapped import other_form
 
 _FLAGS = ("update", "reset", "erase")
@@ -54,6 +53,7 @@ _UNDECLARED = (
 _WITHOUT_NEW_ROWS = ("old_image", "keys_only")
 _WITH_NEW_ROWS = ("new_image", "new_and_old_images")
 _MOST_SHOWN, _LONGEST = 8, 200
+_LARGEST_SECONDS, _LARGEST_TIME = 10**11, 1 << 63
 
 Members = Mapping[str, object]
 _NO_MEMBERS: Members = {}
@@ -104,15 +104,13 @@ class YdbDecoder:
         if members is None:
             message = other_form(record.raw or b"") or "the record is no JSON object"
             return Change(None, source_time=time_of(record), reason=NOT_JSON, message=message)
-        change = stamped_change(record, _first_of(members, "ts", "resolved"))
-        if (
-            members is _NO_MEMBERS
-            or _is_no_change(members)
-            or self._is_early(record, change.sequence)
-        ):
+        change = _stamped_change(record, _first_of(members, "ts", "resolved"))
+        early = change.sequence is not None and self._is_before(change.sequence, record.topic)
+        if early or members is _NO_MEMBERS or _is_no_change(members):
             change.operation = NONE
             return change
-        row = self._read_row(members)
+        given, complete = _row_of(self._table, members), _is_complete(members)
+        row = None if given is None else self._reader.read(given, None, complete)
         fault = self._find_fault(record, members, row, change.sequence)
         if row is not None:
             change.values, change.unlike = row.values, row.unlike
@@ -130,21 +128,18 @@ class YdbDecoder:
         """Reads the plain records of a slice by columns; all others are decoded one by one."""
         wholes = records.column("_whole")
         places = [at for at in records.places if not wholes[at]]
-        return read_rows(
-            records, places, self._find_shape, lambda s, rows: self._build_part(records, s, rows)
-        )
+        return read_rows(records, places, self._find_shape, self._build_part)
 
     def _find_shape(self, members: Members) -> FlatShape | None:
         written = _first_of(members, *_WRITTEN)
         if not isinstance(written, dict) or not written or not self._tells_row(members, written):
             return None
-        complete = _first_of(members, "newImage", "reset") is not None
-        return self._flat.shape(tuple(written), complete)
+        return self._flat.shape(tuple(written), _is_complete(members))
 
     def _build_part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
         rows = [self._written_row(shape, event) for event in parsed.values]
         columns, fits = self._convert_rows(shape, parsed.values, rows)
-        moments = [plain_moment(event.ts) or _NO_MOMENT for event in parsed.values]
+        moments = [_plain_moment(event.ts) or _NO_MOMENT for event in parsed.values]
         topics = records.column("_topic")
         fits = [
             fit
@@ -154,7 +149,7 @@ class YdbDecoder:
         sequences, times, transactions = [[one[nth] for one in moments] for nth in range(3)]
         erased = [row is _ERASED for row in rows]
         columns["_operation"] = pa.array([DELETE if e else UPSERT for e in erased], pa.string())
-        absent = [None if e else shape.absent for e in erased]
+        absent = [None if e else shape.said.absent for e in erased]
         columns["_absent"] = pa.array(absent, pa.list_(pa.string()))
         columns["_sequence"] = pa.array(sequences, pa.string())
         columns["_transaction"] = pa.array(transactions, pa.string())
@@ -164,16 +159,14 @@ class YdbDecoder:
     def _convert_rows(
         self, shape: FlatShape, events: Sequence[Any], rows: Sequence[object]
     ) -> tuple[dict[str, pa.Array], list[bool]]:
-        """The columns of rows and keys, and which rows need not be read one by one."""
-        no_key = [None] * len(self._table.keys)
-        keys = [
-            no_key if row is None else event.key for event, row in zip(events, rows, strict=True)
-        ]
+        """The columns of rows and keys, and whether each row fits them."""
+        no_key, pairs = [None] * len(self._table.keys), zip(events, rows, strict=True)
+        keys = [no_key if row is None else event.key for event, row in pairs]
         by_name = dict(zip(self._table.keys, zip(*keys, strict=True), strict=True)) if keys else {}
         nothing = shape.row.struct(*[None] * len(shape.names))
         filled = [nothing if row is None or row is _ERASED else row for row in rows]
         columns, fits, _ = self._flat.convert(shape, filled, by_name)
-        return columns, [fit and row is not None for fit, row in zip(fits, rows, strict=True)]
+        return columns, fits
 
     def _written_row(self, shape: FlatShape, event: _Event) -> object:
         """The row that an event wrote, or `_ERASED`; None if it has to be decoded alone."""
@@ -190,14 +183,6 @@ class YdbDecoder:
             return None
         return event.reset if shape.complete else event.update
 
-    def _read_row(self, members: Members) -> Row | None:
-        """The record's row, which for an erase is its key; None without a key of the right size."""
-        row = _row_of(self._table, members)
-        if row is None:
-            return None
-        complete = _first_of(members, "newImage", "reset") is not None
-        return self._reader.read(row, complete=complete)
-
     def _find_fault(
         self, record: Record, members: Members, row: Row | None, sequence: str | None
     ) -> Fault | None:
@@ -212,10 +197,9 @@ class YdbDecoder:
     def _fault_of_key(self, key: object) -> Fault | None:
         if not isinstance(key, list) or not key:
             return Fault(NO_KEY, f"key: missing or empty, expected {self._expected}")
-        if len(key) != len(self._table.keys):
-            message = f"key with {len(key)} components, expected {self._expected}"
-            return Fault(BAD_VALUE, message)
-        return None
+        if len(key) == len(self._table.keys):
+            return None
+        return Fault(BAD_VALUE, f"key with {len(key)} components, expected {self._expected}")
 
     def _fault_of_values(self, members: Members, row: Row | None) -> Fault | None:
         if members.get("erase") is not None:
@@ -238,9 +222,6 @@ class YdbDecoder:
         if written or members.get("oldImage") is not None:
             return bool(written)
         return self._writes_keys or members.get("update") is None
-
-    def _is_early(self, record: Record, sequence: str | None) -> bool:
-        return sequence is not None and self._is_before(sequence, record.topic)
 
     def _is_before(self, sequence: str, topic: str | None) -> bool:
         """Whether a change lies below the `start_sequence` of its feed."""
@@ -319,13 +300,18 @@ def _read_members(record: Record) -> Members | None:
 def _first_of(members: Members, *names: str) -> object:
     """The first of the members that is there and not null, else None."""
     for name in names:
-        value = members.get(name)
-        if value is not None:
+        if (value := members.get(name)) is not None:
             return value
     return None
 
 
+def _is_complete(members: Members) -> bool:
+    """Whether columns that the record's row has not are null."""
+    return _first_of(members, "newImage", "reset") is not None
+
+
 def _row_of(table: Table, members: Members) -> Members | None:
+    """The record's row, which for an erase is its key; None without a key of the right size."""
     key = members.get("key")
     if not isinstance(key, list) or len(key) != len(table.keys):
         return None
@@ -347,11 +333,9 @@ def _is_no_change(members: Members) -> bool:
 def _fault_of_flags(members: Members) -> Fault | None:
     flags = len([flag for flag in _FLAGS if members.get(flag) is not None])
     if flags != 1:
-        named = (
-            "" if flags else f"; the record has {', '.join([*members][:_MOST_SHOWN])[:_LONGEST]}"
-        )
-        message = f"{flags} of update, reset and erase, expected exactly one{named}"
-        return Fault(ILLEGAL_CHANGE, message)
+        names = ", ".join([*members][:_MOST_SHOWN])[:_LONGEST]
+        message = f"{flags} of update, reset and erase, expected exactly one"
+        return Fault(ILLEGAL_CHANGE, message if flags else f"{message}; the record has {names}")
     if members.get("erase") not in (None, {}):
         return Fault(ILLEGAL_CHANGE, "an erase that is not {}")
     return None
@@ -363,3 +347,52 @@ def _fault_of_sequence(record: Record, members: Members) -> Fault:
             message = f"{name}: found {json_text(members[name])}, expected [step, txId]"
             return Fault(BAD_SEQUENCE, message)
     return Fault(BAD_SEQUENCE, f"offset: found {record.offset}, expected one from 0")
+
+
+def _stamped_change(record: Record, moment: object) -> Change:
+    """A change with the order, time and transaction that the virtual timestamp gives.
+
+    Without a timestamp the record's offset is the order.
+    """
+    if moment is None:
+        return Change(None, (), to_section(record.offset or 0), source_time=time_of(record))
+    parts = moment if isinstance(moment, list) else []
+    numbers = [_parse_number(part) for part in parts]
+    time = _to_micros(numbers[0]) if numbers else None
+    change = Change(None, source_time=time_of(record) if time is None else time)
+    change.sequence = sequence_of(*numbers) if len(numbers) == 2 else None
+    change.transaction = "/".join([text_of(part) for part in parts if part is not None])
+    return change
+
+
+def _plain_moment(ts: object) -> tuple[str, int, str] | None:
+    """Sequence, time and transaction of a virtual timestamp of two numbers; None of any other."""
+    if not isinstance(ts, list) or len(ts) != 2 or not type(ts[0]) is type(ts[1]) is int:
+        return None
+    step, id = ts
+    time = _to_micros(step) if step >= 0 else None
+    if time is None or not 0 <= id < 1 << 64:
+        return None
+    return f"{step:016X}/{id:016X}", time, f"{step}/{id}"
+
+
+def _parse_number(part: object) -> int | None:
+    """An unsigned 64-bit number of a virtual timestamp, or its digits; None for all else."""
+    if isinstance(part, str) and part.isascii() and part.isdigit() and len(part) <= 20:
+        part = int(part)
+    return part if type(part) is int and 0 <= part < 1 << 64 else None
+
+
+def _to_micros(count: int | None) -> int | None:
+    """Microseconds of a count of seconds, milli-, micro- or nanoseconds, by its size.
+
+    Below 10^11 it counts seconds (until the year 5138), below a thousand times that milliseconds
+    (from the spring of 1973), and so on.
+    """
+    if count is None or count >= _LARGEST_TIME:
+        return None
+    if count < _LARGEST_SECONDS:
+        return count * 1_000_000
+    if count < _LARGEST_SECONDS * 1_000:
+        return count * 1_000
+    return count if count < _LARGEST_SECONDS * 1_000_000 else count // 1_000

@@ -65,15 +65,20 @@ def bulk_converter(
     """
     given = encoding or Encoding("plain", type)
     if isinstance(type, T.DecimalType):
-        return _decimal_converter(given, type, arrow)
+        if given.kind in ("plain", "written"):
+            return partial(_convert_decimals, arrow)
+        is_packed = given.kind in ("decimal", "precise", "packed") and given.scale == type.scale
+        return (
+            partial(_packed_decimals, type, arrow, given.kind == "precise") if is_packed else None
+        )
     for of, kinds, bulk in _CONVERTERS:
         if isinstance(type, of) and given.kind in kinds:
             return partial(bulk, arrow)
-    for moment, kind in _MOMENTS:
-        if isinstance(type, moment) and (encoding is None or given.kind == kind):
-            return partial(
-                _convert_dates if kind == "date" else _convert_timestamps, encoding, arrow
-            )
+    if isinstance(type, T.DateType) and (encoding is None or given.kind == "date"):
+        return partial(_convert_dates, encoding, arrow)
+    is_timestamp = isinstance(type, T.TimestampType | T.TimestampNTZType)
+    if is_timestamp and (encoding is None or given.kind == "timestamp"):
+        return partial(_convert_timestamps, encoding, arrow)
     return None
 
 
@@ -144,15 +149,10 @@ def _convert_doubles(type: pa.DataType, values: Values) -> pa.Array | None:
 
 def exact_doubles(values: Values) -> pa.Array | None:
     """JSON numbers of which a double holds every digit."""
-    kinds = kinds_of(values)
-    if not kinds <= {int, NumberText}:
+    if not kinds_of(values) <= {int, NumberText}:
         return None
-    numbers = [value for value in values if type(value) is NumberText]
-    return (
-        _convert_doubles(pa.float64(), values)
-        if max(map(len, numbers), default=0) <= _DOUBLE_DIGITS
-        else None
-    )
+    longest = max([len(value) for value in values if type(value) is NumberText], default=0)
+    return _convert_doubles(pa.float64(), values) if longest <= _DOUBLE_DIGITS else None
 
 
 def without_empty_texts(bulk: BulkConverter) -> BulkConverter:
@@ -162,16 +162,6 @@ def without_empty_texts(bulk: BulkConverter) -> BulkConverter:
 
 def _convert_booleans(type: pa.DataType, values: Values) -> pa.Array | None:
     return pa.array(values, type) if kinds_of(values) <= {bool} else None
-
-
-def _decimal_converter(
-    encoding: Encoding, type: T.DecimalType, arrow: pa.DataType
-) -> BulkConverter | None:
-    if encoding.kind in ("plain", "written"):
-        return partial(_convert_decimals, arrow)
-    if encoding.kind not in ("decimal", "precise", "packed") or encoding.scale != type.scale:
-        return None
-    return partial(_packed_decimals, type, arrow, encoding.kind == "precise")
 
 
 def _convert_decimals(type: pa.DataType, values: Values) -> pa.Array | None:
@@ -186,35 +176,28 @@ def _convert_decimals(type: pa.DataType, values: Values) -> pa.Array | None:
 def _packed_decimals(
     type: T.DecimalType, arrow: pa.DataType, or_written: bool, values: Values
 ) -> pa.Array | None:
-    """Base64 or bytes of two's complement with the column's own scale."""
+    """Base64 or bytes of two's complement with the column's own scale.
+
+    None where some number is longer than 8 bytes or the type.
+    """
     kinds = kinds_of(values)
     if kinds == {str} and _match_texts(values, _PACKED) is None:
         no_base64 = or_written and not any(v is not None and len(v) % 4 == 0 for v in values)
         return _convert_decimals(arrow, values) if no_base64 else None
     if kinds == {str}:
-        octets = [None if v is None else binascii.a2b_base64(v) for v in values]
-    elif kinds <= {bytes}:
-        octets = list(values)
-    else:
+        values = [None if v is None else binascii.a2b_base64(v) for v in values]
+    elif not kinds <= {bytes}:
         return None
-    return packed_decimals(octets, type.precision, arrow)
-
-
-def packed_decimals(
-    octets: Sequence[bytes | None], precision: int, arrow: pa.DataType
-) -> pa.Array | None:
-    """Decimals from two's complement; None where some number is longer than 8 bytes or the type."""
-    sizes = set(map(len, filter(None, octets)))
-    if b"" in octets or (sizes and max(sizes) > _MOST_OCTETS):
+    if b"" in values or max(map(len, filter(None, values)), default=0) > _MOST_OCTETS:
         return None
     read = partial(int.from_bytes, byteorder="big", signed=True)
-    low = np.array([0 if one is None else read(one) for one in octets], np.int64)
-    limit = 10**precision
+    low = np.array([0 if one is None else read(one) for one in values], np.int64)
+    limit = 10**type.precision
     if limit < 1 << 63 and ((low >= limit) | (low <= -limit)).any():
         return None
     both = np.empty((len(low), 2), np.int64)
     both[:, 0], both[:, 1] = low, low >> 63
-    valid = pa.array([one is not None for one in octets], pa.bool_()).buffers()[1]
+    valid = pa.array([one is not None for one in values], pa.bool_()).buffers()[1]
     return pa.Array.from_buffers(arrow, len(low), [valid, pa.py_buffer(both)])
 
 
@@ -278,9 +261,4 @@ _CONVERTERS: tuple[
     (T.IntegralType, ("plain", "precise"), _convert_whole_numbers),
     (T.DoubleType, ("plain", "precise"), _convert_doubles),
     (T.BooleanType, tuple(get_args(Kind)), _convert_booleans),
-)
-_MOMENTS: tuple[tuple[type[T.DataType], str], ...] = (
-    (T.DateType, "date"),
-    (T.TimestampType, "timestamp"),
-    (T.TimestampNTZType, "timestamp"),
 )

@@ -78,7 +78,11 @@ def converter_of(encoding: Encoding | None, type: T.DataType, sourced: bool = Tr
     for kind, make in _MAKERS:
         if isinstance(type, kind):
             made = make(encoding, type)
-            return _as_json_text(made, type) if _holds_variants(type) else made
+            if kind is T.VariantType or "variant" not in type.simpleString():
+                return made
+            # Arrow carries no variants, inside of another value neither. Spark reads the text
+            # without converting anything, so each value in it is written in its type.
+            return lambda value: json_text(plain_value(made(value), type))
     raise TypeError(f"found {type.simpleString()}, expected a type of a Delta column")
 
 
@@ -126,13 +130,10 @@ def misfit_message(name: str, value: object, data_type: T.DataType, hidden: bool
     message = f"column {name}: found {shown}, expected {data_type.simpleString()}"
     is_date = isinstance(data_type, T.DateType)
     is_moment = is_date or isinstance(data_type, T.TimestampType | T.TimestampNTZType)
-    if isinstance(data_type, T.DecimalType | T.IntegralType) and _is_special(value):
+    is_special = isinstance(value, str) and numbers.is_special(value.strip(BLANKS))
+    if is_special and isinstance(data_type, T.DecimalType | T.IntegralType):
         return message + _NO_NUMBER
     return message + _OUTSIDE if is_moment and times.lies_beyond(value, is_date) else message
-
-
-def _is_special(value: object) -> bool:
-    return isinstance(value, str) and numbers.is_special(value.strip(BLANKS))
 
 
 def _without_packed_numbers(encoding: Encoding) -> Encoding:
@@ -175,18 +176,15 @@ _TEXTS: Mapping[Kind, Callable[[Encoding, object], str]] = {
 }
 
 
-def _boolean_converter(encoding: Encoding | None, type: T.DataType) -> Converter:
-    def convert(value: object) -> bool:
-        if isinstance(value, bool):
-            return value
-        text = text_of(value).strip(BLANKS).lower()
-        if text in _TRUE:
-            return True
-        if text in _FALSE:
-            return False
-        raise Misfit(value)
-
-    return convert
+def _to_boolean(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = text_of(value).strip(BLANKS).lower()
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise Misfit(value)
 
 
 def _date_converter(encoding: Encoding | None, type: T.DataType) -> Converter:
@@ -195,9 +193,8 @@ def _date_converter(encoding: Encoding | None, type: T.DataType) -> Converter:
     if _is_no_moment(encoding):
         return refuse
     if encoding.kind == "timestamp":
-        return lambda value: times.date_of_timestamp(
-            times.timestamp_value(value, encoding.unit, zoned=False)
-        )
+        unit = encoding.unit
+        return lambda value: times.timestamp_value(value, unit, zoned=False) // times.DAY_MICROS
     return times.date_value
 
 
@@ -208,7 +205,7 @@ def _timestamp_converter(encoding: Encoding | None, type: T.DataType) -> Convert
     if _is_no_moment(encoding):
         return refuse
     if encoding.kind == "date":
-        return lambda value: times.timestamp_of_date(times.date_value(value))
+        return lambda value: times.date_value(value) * times.DAY_MICROS
     unit = encoding.unit
     return lambda value: times.timestamp_value(value, unit, zoned)
 
@@ -296,24 +293,8 @@ def _struct_converter(encoding: Encoding | None, type: T.DataType) -> Converter:
     return convert
 
 
-def _variant_converter(encoding: Encoding | None, type: T.DataType) -> Converter:
-    return lambda value: json_text(_parse_text(value) if isinstance(value, str) else value)
-
-
-def _holds_variants(data_type: T.DataType) -> bool:
-    return "variant" in data_type.simpleString() and not isinstance(data_type, T.VariantType)
-
-
-def _as_json_text(convert: Converter, data_type: T.DataType) -> Converter:
-    """JSON text of the converted value; Arrow carries no variants, inside of another value neither.
-
-    Spark reads the text without converting anything, so each value in it is written in its type.
-    """
-
-    def checked(value: object) -> str:
-        return json_text(plain_value(convert(value), data_type))
-
-    return checked
+def _to_variant(value: object) -> str:
+    return json_text(_parse_text(value) if isinstance(value, str) else value)
 
 
 Opened = TypeVar("Opened")
@@ -377,7 +358,7 @@ _MAKERS: tuple[tuple[type[T.DataType], Make], ...] = (
     (T.CharType, _text_converter),
     (T.VarcharType, _text_converter),
     (T.NumericType, numbers.number_converter),
-    (T.BooleanType, _boolean_converter),
+    (T.BooleanType, lambda *_: _to_boolean),
     (T.DateType, _date_converter),
     (T.TimestampType, _timestamp_converter),
     (T.TimestampNTZType, _timestamp_converter),
@@ -385,7 +366,7 @@ _MAKERS: tuple[tuple[type[T.DataType], Make], ...] = (
     (T.ArrayType, _array_converter),
     (T.MapType, _map_converter),
     (T.StructType, _struct_converter),
-    (T.VariantType, _variant_converter),
+    (T.VariantType, lambda *_: _to_variant),
 )
 _PLAIN_VALUES: tuple[tuple[type, type[T.DataType], Callable[[Any, Any], object]], ...] = (
     (str, T.VariantType, lambda value, _: msgspec.Raw(value.encode())),

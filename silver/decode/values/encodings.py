@@ -117,9 +117,8 @@ def _assume_number(type: T.NumericType, source: Source, decimal_texts: str | Non
     scale = type.scale if isinstance(type, T.DecimalType) else -1
     if scale >= 0 and not declares_decimals(source):
         return Encoding(_KINDS_OF_TEXTS.get(decimal_texts or "", "unsure"), type, scale)
-    return Encoding(
-        "precise" if source.decimal_handling_mode == "precise" else "plain", type, scale
-    )
+    kind: Kind = "precise" if source.decimal_handling_mode == "precise" else "plain"
+    return Encoding(kind, type, scale)
 
 
 def declares_decimals(source: Source) -> bool:
@@ -148,9 +147,8 @@ def _decimal_encoding(parameters: object) -> Encoding:
     members = parameters if isinstance(parameters, Mapping) else {}
     scale = _parse_whole(members.get("scale"), 0)
     precision = _parse_whole(members.get("connect.decimal.precision"), 38)
-    if not 0 <= scale <= precision <= 38:
-        return Encoding("decimal", _TEXT, scale)
-    return Encoding("decimal", T.DecimalType(precision, scale), scale)
+    fits = 0 <= scale <= precision <= 38
+    return Encoding("decimal", T.DecimalType(precision, scale) if fits else _TEXT, scale)
 
 
 def _parse_whole(text: object, otherwise: int) -> int:
@@ -163,12 +161,9 @@ def block_fields(block: bytes) -> Mapping[str, Encoding]:
 
     Heartbeats, transaction markers and schema changes come with blocks that have none.
     """
-    return _read_encodings(
-        f
-        for a in _list_fields(_parse_block(block))
-        if a.get("field") == "after"
-        for f in _list_fields(a)
-    )
+    members = _list_fields(_parse_block(block))
+    afters = (member for member in members if member.get("field") == "after")
+    return _read_encodings(field for after in afters for field in _list_fields(after))
 
 
 @lru_cache(_BLOCKS)
@@ -194,20 +189,21 @@ def _read_encodings(fields: Iterable[Field]) -> Mapping[str, Encoding]:
 
 def _parse_block(block: bytes) -> object:
     """A block's members; those of an Avro schema as Kafka Connect would have them."""
+    members = _parse_members(block)
+    return connect_block(members) if is_avro(members) else members
+
+
+def _parse_members(block: bytes) -> object:
     try:
-        members = parse_json(block)
+        return parse_json(block)
     except NotJson:
         return None
-    return connect_block(members) if is_avro(members) else members
 
 
 @lru_cache(_BLOCKS)
 def is_avro_block(block: bytes) -> bool:
     """Whether a schema block is the Avro schema that wrote a record's values."""
-    try:
-        return is_avro(parse_json(block))
-    except NotJson:
-        return False
+    return is_avro(_parse_members(block))
 
 
 def _list_fields(block: object) -> Iterator[Field]:

@@ -59,6 +59,9 @@ class UndeclaredFields:
     Args:
         types: the types of the table's declared columns by name.
         left_out: such members of earlier rows, as `find` names them.
+
+    Attributes:
+        has_structs: whether any column has structs.
     """
 
     def __init__(self, types: Mapping[str, T.DataType], left_out: Collection[str] = ()) -> None:
@@ -66,11 +69,7 @@ class UndeclaredFields:
         self._columns = {
             name.lower(): (type, name) for name, type in types.items() if _holds_structs(type)
         }
-
-    @property
-    def has_structs(self) -> bool:
-        """Whether any column has structs."""
-        return bool(self._columns)
+        self.has_structs = bool(self._columns)
 
     def find(self, row: Mapping[str, object]) -> set[str]:
         """The undeclared members with a value, each as `column.member`."""
@@ -100,9 +99,12 @@ def infer_type(seen: SeenValues, zeros_are_whole: bool = True) -> T.DataType | N
     kinds = seen.kinds
     if not kinds:
         return None
-    if kinds == {"array"} and seen.items is not None:
-        return _array_type(seen.items, zeros_are_whole)
-    return _scalar_type(kinds, zeros_are_whole)
+    if kinds != {"array"} or seen.items is None:
+        return _scalar_type(kinds, zeros_are_whole)
+    element = infer_type(seen.items, zeros_are_whole)
+    mixed = isinstance(element, T.StringType) and seen.items.kinds != {"text"}
+    nested = isinstance(element, T.ArrayType)
+    return T.StringType() if mixed or nested else T.ArrayType(element or T.StringType())
 
 
 def fits_double(text: str) -> bool:
@@ -111,13 +113,6 @@ def fits_double(text: str) -> bool:
         return True
     digits = text.lower().partition("e")[0].lstrip("-").replace(".", "").strip("0")
     return len(digits) <= _DOUBLE_DIGITS
-
-
-def _array_type(items: SeenValues, zeros_are_whole: bool) -> T.DataType:
-    element = infer_type(items, zeros_are_whole)
-    mixed = isinstance(element, T.StringType) and items.kinds != {"text"}
-    nested = isinstance(element, T.ArrayType)
-    return T.StringType() if mixed or nested else T.ArrayType(element or T.StringType())
 
 
 def _scalar_type(kinds: set[Kind], zeros_are_whole: bool) -> T.DataType:

@@ -109,11 +109,6 @@ def form_of(text: str) -> str | None:
     return "base64" if packed else "plain"
 
 
-def can_be_both(text: str) -> bool:
-    """Whether text can be base64 of one number and, as it is written, another number."""
-    return is_base64(text) and is_written(text)
-
-
 def is_special(text: str) -> bool:
     """Whether a text says NaN or an infinity, as databases and Debezium write them."""
     return _SPECIAL_NUMBER.fullmatch(text) is not None
@@ -149,11 +144,12 @@ def _mixed_converter(
             return fit(*variable_parts(value))
         if type(value) is not str or kind == "written":
             return plain(value)
-        if is_base64(value) and not (kind == "unsure" and is_written(value)):
-            return fit(packed_integer(value), scale)
-        if kind == "packed" or can_be_both(value):
+        is_packed = is_base64(value)
+        if not is_packed and kind != "packed":
+            return plain(value)
+        if not is_packed or (kind == "unsure" and is_written(value)):
             raise Misfit(value)
-        return plain(value)
+        return fit(packed_integer(value), scale)
 
     return convert
 
@@ -244,17 +240,14 @@ def _floating_converter(data_type: T.DataType) -> Converter:
             number = float(text) if _NUMBER.fullmatch(text) else math.inf
         if math.isinf(number):
             raise Misfit(value)
-        return _check_single(number) if single else number
+        if single:
+            try:
+                struct.pack("<f", number)
+            except OverflowError:
+                raise Misfit(value) from None
+        return number
 
     return convert
-
-
-def _check_single(number: float) -> float:
-    try:
-        struct.pack("<f", number)
-    except OverflowError:
-        raise Misfit(number) from None
-    return number
 
 
 _NUMBERS: tuple[tuple[type[T.DataType], Callable[[T.DataType], Converter]], ...] = (

@@ -39,7 +39,7 @@ _BEYOND = re.compile(
 _EPOCH = datetime.fromisoformat("1970-01-01")
 _DAY_OF_1970 = _EPOCH.toordinal()
 _DAYS_OF_400_YEARS = 146_097
-_DAY_MICROS = 86_400_000_000
+DAY_MICROS = 86_400_000_000
 _MICROSECOND = timedelta(microseconds=1)
 _LARGEST_OFFSET = 18 * 3_600
 _LONGEST_YEAR_OF_A_TIMESTAMP = 6
@@ -47,7 +47,7 @@ _USUAL_LENGTHS = (19, 23, 26)
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 DAYS = (_FIRST_DAY, _LAST_DAY)
 """The first and the last day of the years 1 to 9999."""
-MICROS = (_FIRST_DAY * _DAY_MICROS, (_LAST_DAY + 1) * _DAY_MICROS - 1)
+MICROS = (_FIRST_DAY * DAY_MICROS, (_LAST_DAY + 1) * DAY_MICROS - 1)
 """The first and the last microsecond of these years."""
 _WRITTEN_DATES = range(10_000_101, 99_991_231 + 1)  # 20251009 is no number of days
 _MOST_DAYS = 2**31 - 1
@@ -101,7 +101,7 @@ def timestamp_of(text: str, zoned: bool = True) -> int:
     if len(text.strip(BLANKS).partition("-")[0]) > _LONGEST_YEAR_OF_A_TIMESTAMP + 1:
         raise Misfit(text)
     micros, zone = (0, "") if time is None else _time_of_day(time)
-    local = days * _DAY_MICROS + micros
+    local = days * DAY_MICROS + micros
     ahead = _zone_offset(zone, local) if zone else 0
     return _check_range(local - ahead if zoned else local, -(1 << 63), (1 << 63) - 1)
 
@@ -148,16 +148,6 @@ def timestamp_value(value: object, unit: Unit, zoned: bool) -> int:
     if _TICKS.fullmatch(text):
         return _micros_within(int(text), unit)
     raise _build_misfit(text)
-
-
-def date_of_timestamp(micros: int) -> int:
-    """The day of a timestamp."""
-    return micros // _DAY_MICROS
-
-
-def timestamp_of_date(days: int) -> int:
-    """The first moment of a day."""
-    return days * _DAY_MICROS
 
 
 def time_text(value: object, unit: Unit) -> str:
@@ -254,10 +244,8 @@ def lies_beyond(value: object, is_date: bool) -> bool:
     """Whether a value that does not fit may lie outside of the years 1 to 9999."""
     try:
         date_value(value) if is_date else timestamp_value(value, "ms", zoned=False)
-    except Beyond:
-        return True
-    except Misfit:
-        return False
+    except Misfit as error:
+        return isinstance(error, Beyond)
     return False
 
 

@@ -81,8 +81,7 @@ def connectors_of(sources: Sequence[SourceBlock | None]) -> Sequence[Connector |
     names = [source.connector for source in sources if source is not None]
     name = names[0] if names else None
     named = _BY_NAME.get(name) if isinstance(name, str) else None
-    is_same = named is not None and names.count(name) == len(sources)
-    if named is not None and is_same and named.members:
+    if named is not None and named.members and names.count(name) == len(sources):
         firsts = list(map(attrgetter(named.members[0]), sources))
         if None not in firsts:
             return [named] * len(sources)
@@ -215,14 +214,6 @@ def _cockroachdb_position(source: SourceBlock, _: object) -> str | None:
     return _join_numbers(parts[1], parts[2] or 0) if parts else None
 
 
-def _whole_sequence(_: SourceBlock, sequence: str) -> str:
-    return sequence
-
-
-def _first_section(_: SourceBlock, sequence: str) -> str:
-    return sequence[:WIDTH]
-
-
 @lru_cache(maxsize=64)
 def _last_number(name: str) -> int | None:
     digits = _LAST_DIGITS.search(name)
@@ -298,7 +289,9 @@ _AS_POSTGRESQL = (_OF_POSTGRESQL, _postgresql_position, _postgresql_commit, True
 CONNECTORS = (
     Connector(("postgresql",), *_AS_POSTGRESQL, old_rows="invented"),
     Connector(("ticdc",), ("commit_ts",), lambda source, _: _join_numbers(source.commit_ts)),
-    Connector(("mysql", "mariadb"), ("file",), _mysql_position, _whole_sequence, old_rows="whole"),
+    Connector(
+        ("mysql", "mariadb"), ("file",), _mysql_position, lambda _, text: text, old_rows="whole"
+    ),
     Connector(
         ("sqlserver",),
         _OF_LSN,
@@ -307,7 +300,7 @@ CONNECTORS = (
         old_rows="whole",
     ),
     Connector(("db2",), _OF_LSN, _db2_position, _first_digits(_DB2_WIDTH), old_rows="whole"),
-    Connector(("informix",), _OF_LSN, _informix_position, _first_section, old_rows="whole"),
+    Connector(("informix",), _OF_LSN, _informix_position, _first_digits(WIDTH), old_rows="whole"),
     Connector(
         ("ydb",), ("step",), lambda source, _: _join_numbers(source.step, source.txId), scans=True
     ),

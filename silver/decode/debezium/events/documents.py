@@ -37,6 +37,10 @@ _UNCLEAR_NULL = (
     "found an update with value_capture_type NEW_VALUES, in which a null may be a column that it "
     "did not change, expected NEW_ROW"
 )
+_NESTED = (
+    "found an update of a part of a field ({}) without the document, expected whole documents: "
+    "capture.mode change_streams_update_full"
+)
 _UUID_SUBTYPES = ("03", "04", "3", "4")
 
 
@@ -79,9 +83,11 @@ def open_document(record: Record) -> DocumentChange | None:
     try:
         row = open_row(record).row
         event = None if row is None else msgspec.convert(row, DocumentEvent)
-        if event is None or not _is_of_documents(event):
+        if event is None:
             return None
-        return build_document_change(event, record)
+        is_mongodb = event.source is not None and event.source.connector == CONNECTOR
+        is_of_texts = isinstance(event.after, str) or isinstance(event.before, str)
+        return build_document_change(event, record) if is_mongodb or is_of_texts else None
     except (NotJson, msgspec.ValidationError, UnicodeError):
         return None
 
@@ -93,14 +99,11 @@ def read_captured_update(envelope: Envelope) -> DocumentChange | None:
         return None
     if source.value_capture_type not in (_WITH_OLD, _WITHOUT_OLD):
         return None
-    envelope.after = _drop_unwritten_nulls(after, envelope.before or {})
-    has_dropped = len(envelope.after) < len(after)
-    is_unclear = has_dropped and source.value_capture_type == _WITHOUT_OLD
+    before = envelope.before or {}
+    written = {n: v for n, v in after.items() if v is not None or before.get(n) is not None}
+    envelope.after = written
+    is_unclear = len(written) < len(after) and source.value_capture_type == _WITHOUT_OLD
     return DocumentChange(envelope, True, _UNCLEAR_NULL if is_unclear else None)
-
-
-def _drop_unwritten_nulls(after: Row, before: Row) -> Row:
-    return {n: v for n, v in after.items() if v is not None or before.get(n) is not None}
 
 
 def build_document_change(event: DocumentEvent, record: Record) -> DocumentChange:
@@ -134,7 +137,7 @@ def _apply_update(envelope: Envelope, update: _Update) -> DocumentChange:
     nested = next((name for name in (*updated, *removed) if "." in name), None)
     if nested is not None or update.truncatedArrays:
         envelope.after = {}
-        return DocumentChange(envelope, True, _describe_nested(nested or "a shortened array"))
+        return DocumentChange(envelope, True, _NESTED.format(nested or "a shortened array"))
     envelope.after = {_column_name(name): to_plain_json(v) for name, v in updated.items()}
     envelope.after |= {_column_name(name): None for name in removed}
     return DocumentChange(envelope, True)
@@ -146,18 +149,6 @@ def _parse_patch(patch: Mapping[str, object] | None) -> _Update | None:
         return None
     others = [f"{name}." for name in patch if name not in ("$v", "$set", "$unset")]
     return _Update([*(_parse_object(patch.get("$unset")) or ()), *others], patch.get("$set"))
-
-
-def _is_of_documents(event: DocumentEvent) -> bool:
-    is_mongodb = event.source is not None and event.source.connector == CONNECTOR
-    return is_mongodb or isinstance(event.after, str) or isinstance(event.before, str)
-
-
-def _describe_nested(part: str) -> str:
-    return (
-        f"found an update of a part of a field ({part}) without the document, expected whole "
-        "documents: capture.mode change_streams_update_full"
-    )
 
 
 def _build_row(document: object, key: object) -> Row | None:
@@ -243,9 +234,8 @@ def _date_text(value: object) -> object:
         return value
 
 
-def _binary_text(value: dict[str, object]) -> object:
+def _binary_text(value: dict[str, object], inner: object) -> object:
     """Base64; the text of a UUID for a value that is one."""
-    inner = value["$binary"]
     packed, kind = inner, value.get("$type")
     if isinstance(inner, dict):
         packed, kind = inner.get("base64"), inner.get("subType")
@@ -265,7 +255,7 @@ _EXTENDED: Mapping[str, Callable[[dict[str, object], object], object]] = {
     "$date": lambda _, inner: _date_text(to_plain_json(inner)),
     "$timestamp": _parse_timestamp,
     "$oid": lambda value, _: id_text(value),
-    "$binary": lambda value, _: _binary_text(value),
+    "$binary": _binary_text,
     "$undefined": lambda _value, _inner: None,
     "$uuid": lambda _, inner: inner,
     "$symbol": lambda _, inner: inner,

@@ -119,11 +119,6 @@ def open_record(record: Record) -> tuple[Envelope | None, bytes | None]:
     block = bytes(value.schema)
     if len(text) - len(block) >= 2 * MOST_LEVELS:  # each level has two brackets
         check_levels(text)
-    return _event_in(value, block)
-
-
-def _event_in(value: _Value, block: bytes) -> tuple[Envelope | None, bytes | None]:
-    """The envelope, taken out of its wrapper, and the schema block."""
     if block == b"null" and value.payload is None and operation_of(value) is None:
         return None, None  # {"schema":null,"payload":null} is a null
     if not block or block == b"null":
@@ -165,7 +160,7 @@ def name_key_values(record: Record, envelope: Envelope, table: Table) -> Row | N
     """
     key = envelope.pk
     if key is None and record.key is not None and record.key.startswith(_NO_OBJECT):
-        key = _parse_key(record.key)
+        key = parse_key(record.key)
     if isinstance(key, str) and key.startswith(_STRUCT) and key.endswith("}"):
         return _struct_row(key, table)
     values = key if isinstance(key, list) else [] if key is None else [key]
@@ -173,7 +168,8 @@ def name_key_values(record: Record, envelope: Envelope, table: Table) -> Row | N
     return dict(zip(table.keys, values, strict=True)) if fits else None
 
 
-def _parse_key(key: bytes) -> object:
+def parse_key(key: bytes) -> object:
+    """A record's key as JSON, else its text."""
     try:
         return parse_json(key)
     except NotJson:

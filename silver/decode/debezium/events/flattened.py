@@ -9,7 +9,7 @@ the same rules as a full one.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from lakehouse.config.table import Table
 from silver.decode.change import Change, Record
@@ -19,13 +19,14 @@ from silver.decode.debezium.events.envelope import (
     SourceBlock,
     Transaction,
     key_row,
+    parse_key,
     read_headers,
 )
-from silver.decode.debezium.events.order import Events, Places, find_places, ordered_change
+from silver.decode.debezium.events.order import Places, ordered_change
 from silver.decode.renames import column_names
 from silver.decode.values.json_values import NotJson, parse_json
 from silver.decode.values.sequences import sequence_of
-from silver.decode.wrapped import OpenedRow, holds_rows
+from silver.decode.wrapped import holds_rows
 
 PREFIX = "__"
 _DELETED, _TRUE = "__deleted", ("true", "t", "1")
@@ -54,30 +55,22 @@ _NOTIFICATION = frozenset(("id", "aggregate_type", "type", "additional_data", "t
 _ENDS = ("BEGIN", "END")
 _OF_MARKERS = frozenset(("ts_ms", "ts_us", "ts_ns", "status", "ddl", "resolved"))
 
+_Columns = Sequence[Sequence[Any]]
+"""The values of rows by name, in the order of their names."""
 
-class FlattenedEvent(NamedTuple):
-    """A flattened event as the envelope it came from.
 
-    Attributes:
-        envelope: the row in `after`, or of a delete in `before`; and the members of `add.fields`.
-        block: the text of the row's schema block, None where there is none.
-        rewrites: whether deletes come as rows in this feed; tombstones then mean nothing.
+def event_of(row: dict[str, object] | None, record: Record) -> tuple[Envelope, bool]:
+    """The flattened event of a record as the envelope it came from; without a row it is a delete.
+
+    It has the row in `after`, or of a delete in `before`; and the members of `add.fields`. Besides,
+    whether deletes come as rows in this feed: tombstones then mean nothing.
     """
-
-    envelope: Envelope
-    block: bytes | None
-    rewrites: bool
-
-
-def event_of(opened: OpenedRow, record: Record) -> FlattenedEvent:
-    """The flattened event that a record with this row is; without a row it is a delete."""
-    row, block = opened
-    headers = added_headers(record.headers) if record.headers else None
+    headers = added_headers(record.headers) if record.headers else {}
     if row is None:
-        envelope = _with_members(Envelope(op="d"), headers or {})
+        envelope = _with_members(Envelope(op="d"), headers)
         envelope.op, envelope.pk = "d", _bare_key(record.key)
-        return FlattenedEvent(envelope, block, False)
-    envelope = _with_members(Envelope(), (headers or {}) | row)
+        return envelope, False
+    envelope = _with_members(Envelope(), headers | row)
     flag = row.get(_DELETED)
     fields = {name: value for name, value in row.items() if not name.startswith(PREFIX)}
     if "_id" in fields:
@@ -88,14 +81,11 @@ def event_of(opened: OpenedRow, record: Record) -> FlattenedEvent:
         envelope.op = "u" if envelope.op is None else envelope.op
         envelope.after = fields
     envelope.pk = _bare_key(record.key)
-    return FlattenedEvent(envelope, block, flag is not None)
+    return envelope, flag is not None
 
 
 class AddedMembers:
-    """The members that the transform adds to the rows of one shape, which has these names.
-
-    `columns` are the values of each name, in the order of the names.
-    """
+    """The members that the transform adds to the rows of one shape, which has these names."""
 
     def __init__(self, names: Sequence[str]) -> None:
         added = [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
@@ -116,10 +106,9 @@ class AddedMembers:
             len({*members}) == len(members) and not odd and not is_other(dict.fromkeys(names))
         )
 
-    def operations(self, columns: Sequence[Sequence[Any]], count: int) -> Sequence[Any]:
+    def operations(self, columns: _Columns) -> Sequence[Any]:
         """The operation of each row; a missing one is an update."""
-        ops = self._column_of(columns, "op", count)
-        flags = self._column_of(columns, "deleted", count)
+        ops, flags = self._column_of(columns, "op"), self._column_of(columns, "deleted")
         gone = {flag: str(flag).lower() in _TRUE for flag in {*map(str, flags)}}
         if not any(gone.values()):
             return ["u" if op is None else op for op in ops]
@@ -128,51 +117,46 @@ class AddedMembers:
             for op, flag in zip(ops, flags, strict=True)
         ]
 
-    def sources(self, columns: Sequence[Sequence[Any]], count: int) -> Sequence[SourceBlock | None]:
+    def sources(self, columns: _Columns) -> Sequence[SourceBlock | None]:
         """The source block of each row; None where no member of it has a value."""
-        return _build_structs(SourceBlock, self._source, columns, count)
+        return _build_structs(SourceBlock, self._source, columns)
 
-    def transactions(
-        self, columns: Sequence[Sequence[Any]], count: int
-    ) -> Sequence[Transaction | None]:
+    def transactions(self, columns: _Columns) -> Sequence[Transaction | None]:
         """The transaction of each row."""
-        return _build_structs(Transaction, self._transaction, columns, count)
+        return _build_structs(Transaction, self._transaction, columns)
 
-    def places(
+    def order(
         self,
-        columns: Sequence[Sequence[Any]],
-        events: Events,
+        columns: _Columns,
+        sources: Sequence[SourceBlock | None],
+        places: Places,
         offsets: Sequence[int | None],
         stamps: Sequence[int | None],
     ) -> Places:
         """The places of the rows in order, by the rules of `ordered_event`."""
-        count, places = len(events.ops), find_places(events)
         times = places.source_time
         if None in times:
-            ticks = (self._column_of(columns, name, count) for name in ("ts_us", "ts_ms"))
+            ticks = (self._column_of(columns, name) for name in ("ts_us", "ts_ms"))
             parts = zip(times, stamps, *ticks, strict=True)
             times = [_sent_time(*sent) if time is None else time for time, *sent in parts]
-        flags = self._column_of(columns, "deleted", count)
-        given = zip(events.sources, places.sequence, times, offsets, flags, strict=True)
-        sequences = [_choose_sequence(*one) for one in given]
-        nothing = [None] * count
-        return places._replace(
-            sequence=sequences, source_time=times, snapshot=nothing, snapshot_last=[False] * count
+        flags = self._column_of(columns, "deleted")
+        given = zip(sources, places.sequence, times, offsets, flags, strict=True)
+        sequences, count = [_choose_sequence(*one) for one in given], len(sources)
+        return Places(
+            *(sequences, times, places.transaction, places.transaction_order),
+            *([None] * count, [False] * count),
         )
 
-    def _column_of(self, columns: Sequence[Sequence[Any]], name: str, count: int) -> Sequence[Any]:
+    def _column_of(self, columns: _Columns, name: str) -> Sequence[Any]:
         at = self._at.get(PREFIX + name)
-        return [None] * count if at is None else columns[at]
+        return [None] * len(columns[0]) if at is None else columns[at]
 
 
 def _build_structs(
-    make: Callable[..., Any],
-    members: Sequence[tuple[str, int]],
-    columns: Sequence[Sequence[Any]],
-    count: int,
+    make: Callable[..., Any], members: Sequence[tuple[str, int]], columns: _Columns
 ) -> list[Any]:
     if not members:
-        return [None] * count
+        return [None] * len(columns[0])
     names = [name for name, _ in members]
     rows = zip(*[columns[at] for _, at in members], strict=True)
     return [
@@ -245,7 +229,9 @@ def has_added_members(row: Mapping[str, object]) -> bool:
     return not _NAMES.isdisjoint(row)
 
 
-def ordered_event(event: FlattenedEvent, record: Record, operation: str | None) -> Change:
+def ordered_event(
+    envelope: Envelope, rewrites: bool, record: Record, operation: str | None
+) -> Change:
     """A change of this operation with its place in order, without values yet.
 
     Tombstones have no position at the source, so the events of such a feed are ordered by their
@@ -253,13 +239,12 @@ def ordered_event(event: FlattenedEvent, record: Record, operation: str | None) 
     position at the source counts; a tombstone there says nothing.
     Without either the time at the source counts, and arrival decides between equal ones.
     """
-    envelope, flag = event.envelope, event.rewrites or None
     change = ordered_change(envelope, operation)
     change.snapshot, change.snapshot_last = None, False  # no event marks the snapshot's last row
     if change.source_time is None:
         change.source_time = _sent_time(record.timestamp, envelope.ts_us, envelope.ts_ms)
     given = envelope.source, change.sequence, change.source_time
-    change.sequence = _choose_sequence(*given, record.offset, flag)
+    change.sequence = _choose_sequence(*given, record.offset, rewrites or None)
     return change
 
 
@@ -286,15 +271,14 @@ def _with_members(envelope: Envelope, members: Mapping[str, object]) -> Envelope
     prefixed = {n: v for n, v in members.items() if n.startswith(PREFIX) and v is not None}
     for name in _OF_ENVELOPE & {name.removeprefix(PREFIX) for name in prefixed}:
         setattr(envelope, name, prefixed[PREFIX + name])
-    added, columns = _added_members(tuple(prefixed)), [[value] for value in prefixed.values()]
-    [envelope.source] = added.sources(columns, 1)
-    [envelope.transaction] = added.transactions(columns, 1)
+    if prefixed:
+        added, columns = _added_members(tuple(prefixed)), [[value] for value in prefixed.values()]
+        [envelope.source] = added.sources(columns)
+        [envelope.transaction] = added.transactions(columns)
     return envelope
 
 
-@lru_cache(maxsize=256)
-def _added_members(names: tuple[str, ...]) -> AddedMembers:
-    return AddedMembers(names)
+_added_members = lru_cache(maxsize=256)(AddedMembers)
 
 
 def _name_document(row: dict[str, object], key: bytes | None) -> None:
@@ -310,12 +294,7 @@ def _name_document(row: dict[str, object], key: bytes | None) -> None:
 
 def _bare_key(key: bytes | None) -> object:
     """A record's key that is no object, such as ExtractField leaves; None for any other."""
-    if key is None:
-        return None
-    try:
-        parsed = parse_json(key)
-    except NotJson:
-        return key.decode("utf-8", "replace")
+    parsed = None if key is None else parse_key(key)
     if isinstance(parsed, dict) and parsed.keys() == {"schema", "payload"}:
         parsed = parsed["payload"]
     return None if isinstance(parsed, dict) else parsed

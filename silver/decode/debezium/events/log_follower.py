@@ -141,10 +141,9 @@ class LogFollower:
             yield self._find_log(name), seen.at(places)
 
     def _find_log(self, name: tuple[str, str]) -> "PartitionLog":
-        log = self._logs.get(name)
-        if log is None:
-            log = self._logs[name] = PartitionLog(*name, self._reached.get(" ".join(name)))
-        return log
+        if name not in self._logs:
+            self._logs[name] = PartitionLog(*name, self._reached.get(" ".join(name)))
+        return self._logs[name]
 
 
 class PartitionLog:
@@ -182,7 +181,12 @@ class PartitionLog:
                 if not is_next or self._parts_from(fact):
                     self._open_segment(place, fact, position, reach)
             self._last, self._commit, self._time = place, position, time
-            self._widen_bounds(reach, time)
+            if reach > self._reach:
+                self._reach = reach
+            if time < self._earliest:
+                self._earliest = time
+            elif time > self._latest:
+                self._latest = time
             self._add_server(server, number)
 
     def _goes_on(self, moves: Moves) -> bool:
@@ -214,14 +218,6 @@ class PartitionLog:
         self._server = server
         if server is not None and number > self._servers.get(server, -1):
             self._servers[server] = number
-
-    def _widen_bounds(self, reach: int | str, time: int) -> None:
-        if reach > self._reach:
-            self._reach = reach
-        if time < self._earliest:
-            self._earliest = time
-        elif time > self._latest:
-            self._latest = time
 
     def segments(self) -> list[Segment]:
         """All segments, the open one included."""
@@ -328,15 +324,11 @@ def _position_moves(seen: SeenRecords) -> Moves:
     changes = [(text or "")[:WIDTH] for text in seen.sequences]
     reaches = [one and max(one, change) for one, change in zip(positions, changes, strict=True)]
     times = [time or 0 for time in seen.times]
-    return Moves(_list_places(seen), positions, reaches, times, seen.sources)
-
-
-def _list_places(seen: SeenRecords) -> Sequence[Any]:
-    """The offsets of records, else their places in order of arrival."""
-    if None not in seen.offsets:
-        return seen.offsets
-    both = zip(seen.offsets, seen.arrivals, strict=True)
-    return [arrival if offset is None else offset for offset, arrival in both]
+    places: Sequence[Any] = seen.offsets
+    if None in places:
+        both = zip(seen.offsets, seen.arrivals, strict=True)
+        places = [arrival if offset is None else offset for offset, arrival in both]
+    return Moves(places, positions, reaches, times, seen.sources)
 
 
 def _commit_position(

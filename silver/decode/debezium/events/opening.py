@@ -28,7 +28,6 @@ from silver.decode.debezium.events.envelope import (
     operation_of,
 )
 from silver.decode.debezium.events.flattened import (
-    FlattenedEvent,
     event_of,
     has_added_members,
     is_flattened,
@@ -52,14 +51,15 @@ class Opened(NamedTuple):
     Attributes:
         envelope: None where the record says nothing: a log-compaction tombstone.
         block: the text of its schema block; None without one.
-        event: the flattened event that it was; None for a full envelope.
+        rewrites: whether deletes come as rows in the feed of a flattened event; None for a full
+            envelope.
         document: the event of MongoDB that it was, or the update of some columns that Spanner
             wrote; None for any other.
     """
 
     envelope: Envelope | None
     block: bytes | None
-    event: FlattenedEvent | None = None
+    rewrites: bool | None = None
     document: DocumentChange | None = None
 
 
@@ -92,10 +92,12 @@ class Opener:
         try:
             envelope, block = open_record(record)
         except NotJson:
-            other = self._open_other(record)
-            if other is None:
+            if document := _find_document(record):
+                return document
+            row = open_row(record) if self.form is None else OpenedRow(None, None)
+            if row.row is None or not is_flattened(row.row, self._table, record):
                 raise
-            return other
+            return _open_event(row, record)
         if envelope is None:
             return Opened(None, block)
         if envelope.source is not None and envelope.source.connector == CONNECTOR:
@@ -104,19 +106,12 @@ class Opener:
             return self._without_row(record, envelope, block)
         return _open_full(envelope, block)
 
-    def _open_other(self, record: Record) -> Opened | None:
-        """A record of documents, or a flattened event; None for any other."""
-        document = _find_document(record)
-        return self._find_flattened(record) if document is None and self.form is None else document
-
     def open_key(self, record: Record) -> None:
         """Makes a record's key JSON, where the format of the records has it otherwise."""
 
     def _open_flattened(self, record: Record) -> Opened:
         row = open_row(record)
-        if row.row is None and self.form == REWRITTEN:
-            return Opened(None, None)
-        if row.row is not None and is_notification(row.row):
+        if self.form == REWRITTEN if row.row is None else is_notification(row.row):
             return Opened(None, None)
         if self._finds_out and row.row is not None and is_other(row.row):
             return Opened(*open_record(record))
@@ -133,19 +128,9 @@ class Opener:
         else:
             flattened = is_flattened(members, self._table, record)
             envelope = envelope if is_marker(members) else Envelope()
-        return (
-            _open_event(row, record) if flattened and self.form is None else Opened(envelope, block)
-        )
-
-    def _find_flattened(self, record: Record) -> Opened | None:
-        """The record as a flattened event; None where it does not show that it is one."""
-        try:
-            row = open_row(record)
-        except NotJson:
-            return None
-        if row.row is None or not is_flattened(row.row, self._table, record):
-            return None
-        return _open_event(row, record)
+        if flattened and self.form is None:
+            return _open_event(row, record)
+        return Opened(envelope, block)
 
 
 class AvroOpener(Opener):
@@ -171,8 +156,11 @@ class AvroOpener(Opener):
         Raises:
             NotAvro: the record is not Avro of a schema that bronze keeps.
         """
+        if record.raw is None and self.form != FLATTENED:
+            return Opened(None, None)
         if record.raw is None:
-            return self._open_tombstone(record)
+            self.open_key(record)
+            return _open_event(OpenedRow(None, None), record)
         if self._has_json and avro_schema_id(record.raw, headers=record.headers) is None:
             return super().open(record)
         value, writer = avro_value(record, self._schemas)
@@ -223,12 +211,6 @@ class AvroOpener(Opener):
         if self.form is None and not is_flattened(row, self._table, record):
             return Opened(Envelope(), None)
         return _open_event(OpenedRow(row, writer.text), record)
-
-    def _open_tombstone(self, record: Record) -> Opened:
-        if self.form != FLATTENED:
-            return Opened(None, None)
-        self.open_key(record)
-        return _open_event(OpenedRow(None, None), record)
 
     def open_key(self, record: Record) -> None:
         """Makes a record's key JSON.
@@ -288,12 +270,10 @@ def form_of(opened: Opened) -> str | None:
     envelope = opened.envelope
     if envelope is None:
         return None
-    if opened.event is not None:
-        if envelope.after is None is envelope.before:
-            return None
-        return REWRITTEN if opened.event.rewrites else FLATTENED
     has_row = envelope.after is not None or envelope.before is not None
-    return FULL if has_row or operation_of(envelope) == TRUNCATE else None
+    if opened.rewrites is None:
+        return FULL if has_row or operation_of(envelope) == TRUNCATE else None
+    return (REWRITTEN if opened.rewrites else FLATTENED) if has_row else None
 
 
 def _open_full(envelope: Envelope, block: bytes | None) -> Opened:
@@ -304,8 +284,8 @@ def _open_full(envelope: Envelope, block: bytes | None) -> Opened:
 
 
 def _open_event(row: OpenedRow, record: Record) -> Opened:
-    event = event_of(row, record)
-    return Opened(event.envelope, event.block, event)
+    envelope, rewrites = event_of(row.row, record)
+    return Opened(envelope, row.block, rewrites)
 
 
 def _find_document(record: Record) -> Opened | None:

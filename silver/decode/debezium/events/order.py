@@ -43,14 +43,6 @@ _LIMIT = 1 << 63
 _LAST_ROWS, _INCREMENTAL = ("last", "last_in_data_collection"), "incremental"
 
 
-class Events(NamedTuple):
-    """The events of some records: one entry per record."""
-
-    ops: Sequence[str]
-    sources: Sequence[SourceBlock | None]
-    transactions: Sequence[Transaction | None]
-
-
 _Place = tuple[str | None, int | None, str | None, int | None, str | None, bool]
 """The place of one change in order: what `Places` has of each."""
 
@@ -66,17 +58,21 @@ class Places(NamedTuple):
     snapshot_last: Sequence[bool | None]
 
 
-def find_places(events: Events) -> Places:
+def find_places(
+    ops: Sequence[str],
+    sources: Sequence[SourceBlock | None],
+    transactions: Sequence[Transaction | None],
+) -> Places:
     """The places of events; a row that was read without a time of its own has no sequence.
 
     The envelope's own time, which is not among the events, may be its time.
     """
-    connectors = connectors_of(events.sources)
-    places = [_find_place(*one) for one in zip(*events, connectors, strict=True)]
+    events = zip(ops, sources, transactions, connectors_of(sources), strict=True)
+    places = [_find_place(*event) for event in events]
     columns = Places(*map(list, zip(*places, strict=True))) if places else Places(*[[]] * 6)
-    if "r" not in events.ops:
+    if "r" not in ops:
         return columns
-    times = zip(events.ops, columns.source_time, columns.sequence, strict=True)
+    times = zip(ops, columns.source_time, columns.sequence, strict=True)
     sequences = [None if op == "r" and not time else text for op, time, text in times]
     return columns._replace(sequence=sequences)
 

@@ -21,7 +21,9 @@ class Placeholders:
     """The forms of a placeholder: as text, bytes, array or map."""
 
     def __init__(self, unavailable_value: str) -> None:
-        self.binary = binary = _to_octets(unavailable_value)
+        digits = unavailable_value.removeprefix("hex:")
+        is_hex = digits != unavailable_value
+        self.binary = binary = bytes.fromhex(digits) if is_hex else unavailable_value.encode()
         text = binary.decode("utf-8", errors="replace")
         packed = base64.b64encode(binary).decode()
         signed = [octet - 256 if octet > 127 else octet for octet in binary]
@@ -80,12 +82,6 @@ def _follows_another(envelope: Envelope) -> bool:
         return order is None or int(str(order)) > 1
     except ValueError:
         return True
-
-
-def _to_octets(unavailable_value: str) -> bytes:
-    if unavailable_value.startswith("hex:"):
-        return bytes.fromhex(unavailable_value.removeprefix("hex:"))
-    return unavailable_value.encode()
 
 
 def _named_uuid(binary: bytes) -> str:

@@ -140,7 +140,8 @@ class Reached:
         """Whether records within a segment may be of another log than its first one."""
         if part.position == OF_SNAPSHOT or part.first == part.last:
             return False
-        may_mix = self._may_mix(part)
+        servers = self.servers.keys() | self.old.keys()  # which may not distinguish the records
+        may_mix = part.begin.server is None or not servers.isdisjoint(part.servers)
         is_late = self.since is not None and part.earliest <= self.since
         if may_mix and is_late and not self.is_all_old(part):
             return True
@@ -148,13 +149,8 @@ class Reached:
             return may_mix and part.earliest <= self.time
         if not self.falls(part.begin):
             return False
-        servers = merge_servers(self.servers, part.servers)
-        return part.latest > self.time or servers != {**self.servers}
-
-    def _may_mix(self, part: Segment) -> bool:
-        """Whether servers do not distinguish a segment's records from those before it."""
-        servers = self.servers.keys() | self.old.keys()
-        return part.begin.server is None or not servers.isdisjoint(part.servers)
+        is_known = merge_servers(self.servers, part.servers) == {**self.servers}
+        return part.latest > self.time or not is_known
 
     def extended(self, part: Segment) -> "Reached":
         """The log position after a segment of the same log."""
@@ -172,14 +168,6 @@ class Reached:
             again_from=None,
         )
 
-    def passed(self, part: Segment) -> "Reached":
-        """The log position after a segment that only moves the last record's place."""
-        return replace(self, place=max(self.place, part.last))
-
-    def with_alarm(self) -> "Reached":
-        """The log position with an alarm raised."""
-        return replace(self, alarmed=True)
-
     def restarted(self, part: Segment) -> "Reached":
         """The log position after the first segment of another log."""
         since = max(self.time, self.since or 0)
@@ -196,8 +184,8 @@ def start_log(part: Segment) -> Reached:
     """The log position after a first segment."""
     if part.position == OF_SNAPSHOT:
         return Reached(part.last)
-    reached = Reached(part.last, part.position, part.latest, part.server, part.servers)
-    return replace(reached, commit=part.commit)
+    given = part.last, part.position, part.latest, part.server, part.servers
+    return Reached(*given, commit=part.commit)
 
 
 def to_text(reached: Reached) -> str:
@@ -309,38 +297,32 @@ def follow_segment(part: Segment, reached: Reached | None) -> Followed:
     """Adds a segment, all of one log, to the log position."""
     if reached is None or part.position == OF_SNAPSHOT:
         return Followed(start_log(part))
-    if reached.is_all_old(part):
-        return _follow_old_log(part, reached)
+    if reached.is_all_old(part):  # keeps its epoch; without a server id it raises an alarm
+        now = replace(reached, place=max(reached.place, part.last))
+        if part.begin.server is not None or reached.alarmed:
+            return Followed(now)
+        alarm = _build_alarm(part, reached, part.earliest)
+        return Followed(replace(now, alarmed=True), None, alarm)
     if reached.begins_anew(part.begin):
         return _follow_new_log(part, reached)
     if reached.started is not None and part.earliest < reached.started and not reached.alarmed:
         alarm = _build_alarm(part, reached, part.earliest)
-        return Followed(reached.extended(part).with_alarm(), None, alarm)
+        return Followed(replace(reached.extended(part), alarmed=True), None, alarm)
     return Followed(reached.extended(part))
-
-
-def _follow_old_log(part: Segment, reached: Reached) -> Followed:
-    """Records of the old log keep its epoch; without a server id they raise an alarm."""
-    now = reached.passed(part)
-    if part.begin.server is not None or reached.alarmed:
-        return Followed(now)
-    return Followed(now.with_alarm(), None, _build_alarm(part, reached, part.earliest))
 
 
 def _follow_new_log(part: Segment, reached: Reached) -> Followed:
     """A new epoch where it is proven; an alarm where it is not, or not from which record on."""
     begin, now = part.begin, reached.restarted(part)
+    started, alarm = now.started or 0, None
     is_new = reached.is_new_server(begin)
     proven = is_new or begin.server != reached.server or begin.proves
-    restart, alarm = None, None
-    if proven and now.started is not None:
-        restart = Restart(part.domain, part.first, begin.position, begin.time, now.started)
+    restart = Restart(part.domain, part.first, begin.position, begin.time, started)
     unsure_from = None if is_new else reached.again_from
-    is_doubtful = now.started is not None and part.earliest < now.started
-    if not proven or unsure_from is not None or is_doubtful:
+    if not proven or unsure_from is not None or part.earliest < started:
         alarm = _build_alarm(part, reached, begin.time)._replace(first=unsure_from or part.first)
-        now = now.with_alarm()
-    return Followed(now, restart, alarm)
+        now = replace(now, alarmed=True)
+    return Followed(now, restart if proven else None, alarm)
 
 
 def _build_alarm(part: Segment, reached: Reached, time: int) -> Alarm:
