@@ -1,8 +1,8 @@
-"""Fields of records by the names of their columns: `renamed_from` says what the source called them.
+"""Finds the columns of a record's fields, also by the old names that `renamed_from` declares.
 
-A field with an old name is the column, unless the record has a field with the column's own name, or
-with a newer one of its old names: the older field is then no column. Only names decide, so that a
-null in the newer field is a null of the column.
+A field with an old name is the column's, unless the record also has a field with the column's own
+name or a newer old name: the older field is then of no column and keeps its name. Only names
+decide: a null in the newer field makes the column null.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,28 +14,31 @@ _Value = TypeVar("_Value")
 
 
 def column_names(table: Table, fields: Collection[str]) -> Collection[str]:
-    """The names of the columns that fields of a record are, in the fields' order.
+    """The name of the column that each field of a record belongs to, in the fields' order.
 
-    A field that is no column, or none that is renamed, keeps its name.
+    A field that belongs to no column, or to one without old names, keeps its name.
     """
     renamed = table.renamed
-    there = {table.fold(field) for field in fields} if renamed else set()
-    if there.isdisjoint(renamed):
+    present = {table.fold(field) for field in fields} if renamed else set()
+    if present.isdisjoint(renamed):
         return fields
-    named = [renamed.get(table.fold(field), field) for field in fields]
-    pairs = zip(fields, named, strict=True)
-    return [f if there & _newer_names(table, column, f) else column for f, column in pairs]
+    columns = [renamed.get(table.fold(field), field) for field in fields]
+    pairs = zip(fields, columns, strict=True)
+    return [f if present & _list_newer_names(table, c, f) else c for f, c in pairs]
 
 
 def by_column(table: Table, row: Mapping[str, _Value]) -> Mapping[str, _Value]:
-    """A record's members, or what is said of its fields, by the names of the columns."""
+    """A mapping from a record's fields, such as to their values, with columns' names instead."""
     fields = row.keys()
     names = column_names(table, fields)
     return row if names is fields else dict(zip(names, row.values(), strict=True))
 
 
-def _newer_names(table: Table, column: str, field: str) -> set[str]:
-    """The names of a column that count more than one of its old names; none for another field."""
+def _list_newer_names(table: Table, column: str, field: str) -> set[str]:
+    """The column's own name and those of its old names that are newer than `field`.
+
+    Empty where `field` is not one of the column's old names.
+    """
     declared = table.columns.get(column)
     old = [table.fold(name) for name in (declared.renamed_from if declared else ())]
     if table.fold(field) not in old:

@@ -1,4 +1,4 @@
-"""The Avro values of a batch, read together before its records are decoded one by one."""
+"""Reads the Avro values of a batch in bulk, before its records are decoded one by one."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,8 @@ from silver.decode.avro.schemas import Writer, writer_of
 from silver.decode.change import Record
 from silver.decode.debezium.events.envelope import Envelope, SourceBlock, Transaction
 
-_LONG = bytes(SHORT_ID - 1)
+_LONG_ID_START = bytes(SHORT_ID - 1)
+"""What follows the zero byte in front of an id of 8 bytes: the four zero bytes it begins with."""
 _SOURCE = object_type(SourceBlock, SourceBlock.__struct_fields__)
 _TRANSACTION = object_type(Transaction, Transaction.__struct_fields__)
 _ENVELOPE = object_type(
@@ -27,10 +28,9 @@ _ROW_TUPLES = RecordType(lambda columns, count: list(zip(*columns.values(), stri
 
 
 def read_ahead(records: Sequence[Record], schemas: Mapping[str, str], envelopes: bool) -> None:
-    """Sets `value` of the records that are Avro and can be read together.
+    """Sets `value` of the Avro records that can be read in bulk, and leaves others as they are.
 
-    Other records are read one by one. Debezium's become `Envelope` with `envelopes`; all others
-    become dictionaries.
+    With `envelopes`, Debezium's envelopes become `Envelope`; all other values become dictionaries.
     """
     raws = [record.raw for record in records]
     alike = alike_records(raws, [record.headers for record in records])
@@ -42,40 +42,41 @@ def read_ahead(records: Sequence[Record], schemas: Mapping[str, str], envelopes:
 def alike_records(
     raws: Sequence[bytes | None], headers: Sequence[bytes | None]
 ) -> dict[tuple[str, int], list[int]]:
-    """The places of records that name a schema, by its id and where their values begin."""
+    """The indices of the records that name a schema, by its id and where their values begin."""
     alike: dict[tuple[str, int] | None, list[int]] = {}
     groups: dict[tuple[bytes, bytes | None], list[int]] = {}
-    newest: bytes | tuple[()] = ()
+    previous: bytes | tuple[()] = ()  # raw.startswith(()) is False
     group: list[int] = []
     for at, (raw, header) in enumerate(zip(raws, headers, strict=True)):
         if not raw:
             continue
         if header is not None and ID_HEADER not in header:
             header = None
-        if header is not None or not raw.startswith(newest):
-            head = raw[:SHORT_ID] if raw[1:SHORT_ID] != _LONG else raw[:SCHEMA_ID_BYTES]
-            newest = head if header is None else ()
+        if header is not None or not raw.startswith(previous):
+            head = raw[:SHORT_ID] if raw[1:SHORT_ID] != _LONG_ID_START else raw[:SCHEMA_ID_BYTES]
+            previous = head if header is None else ()
             if (head, header) not in groups:
                 schema = avro_schema_id(head, headers=header)
                 groups[head, header] = alike.setdefault(schema, [])
             group = groups[head, header]
         group.append(at)
-    return {named: places for named, places in alike.items() if named is not None}
+    return {schema: places for schema, places in alike.items() if schema is not None}
 
 
 def read_envelopes(
     writer: Writer, start: int, data: Sequence[bytes]
 ) -> tuple[Mapping[str, Values], list[bool]] | None:
-    """The members of Debezium's envelopes, and which of the records are broken.
+    """The members of Debezium's envelopes as columns, and which records do not fit the schema.
 
-    Rows are tuples in the order of their fields, source blocks and transactions objects. None where
-    the envelopes have to be read one by one.
+    Rows are tuples in the order of their fields; source blocks and transactions are objects. None
+    where the envelopes have to be read one by one.
     """
     if not writer.is_envelope or writer.has_documents:
         return None
     rows = {"before": _ROW_TUPLES, "after": _ROW_TUPLES}
     parts = rows | {"source": _SOURCE, "transaction": _TRANSACTION}
     names = ("op", *parts)
+    # All columns together are the one value that is made of the records.
     envelope = RecordType(lambda columns, count: [columns], names, parts)
     try:
         values, broken = read_columns(writer.schema.parsed, envelope, data, start)

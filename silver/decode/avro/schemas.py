@@ -1,4 +1,4 @@
-"""Avro schemas as Kafka Connect writes them: decodes records, and makes schema blocks of them."""
+"""Avro schemas as Kafka Connect writes them: decodes values, and builds Connect's schema blocks."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,8 +15,9 @@ UNDECLARED_AVRO = (
 )
 
 _TYPES = {"int": "int32", "long": "int64", "record": "struct", "fixed": "bytes", "enum": "string"}
+"""Kafka Connect's types of Avro's, where their names differ."""
 _CONNECT, _TIME = "org.apache.kafka.connect.data.", "io.debezium.time."
-_LOGICAL = {
+_CONNECT_NAMES = {
     "decimal": _CONNECT + "Decimal",
     "date": _CONNECT + "Date",
     "time-millis": _CONNECT + "Time",
@@ -32,12 +33,12 @@ _MOST_SCHEMAS = 1_024
 
 
 class Writer(NamedTuple):
-    """The schema that wrote a record.
+    """The writer schema of a record, as Avro calls the schema that a value was written with.
 
     Attributes:
         text: the schema's JSON.
         schema: the parsed schema.
-        is_envelope: whether the value is a Debezium envelope.
+        is_envelope: whether it is of a Debezium envelope: `op`, and rows that are structs or text.
         has_documents: whether the rows in that envelope are JSON text, as MongoDB's documents are.
     """
 
@@ -85,7 +86,7 @@ def decode_avro(
 
 @lru_cache(_MOST_SCHEMAS)
 def writer_of(text: str) -> Writer:
-    """The schema of a JSON text.
+    """Parses the JSON text of a writer schema.
 
     Raises:
         NotAvro: it is no Avro schema.
@@ -96,7 +97,7 @@ def writer_of(text: str) -> Writer:
         raise NotAvro("the schema is no JSON") from None
     named: dict[str, object] = {}
     _collect_types(schema, named)
-    kinds = {name: _connect_field(type, named).get("type") for name, type in _list_fields(schema)}
+    kinds = {name: _build_block(type, named).get("type") for name, type in _list_fields(schema)}
     rows = {kind for name, kind in kinds.items() if name in ("before", "after")}
     others = {kind for name, kind in kinds.items() if name in ("source", "transaction")}
     is_envelope = "op" in kinds and len(rows) == 1 and others <= {"struct"}
@@ -114,14 +115,14 @@ def is_avro(block: object) -> bool:
 
 
 def connect_block(schema: object) -> Mapping[str, object]:
-    """The schema block of Kafka Connect for an Avro schema of a record."""
+    """Kafka Connect's schema block for the Avro schema of a record."""
     named: dict[str, object] = {}
     _collect_types(schema, named)
-    return _connect_field(schema, named)
+    return _build_block(schema, named)
 
 
 def _collect_types(schema: object, named: dict[str, object]) -> None:
-    """Adds the named types in a schema to `named`, with and without their namespaces."""
+    """Adds Avro's named types (record, enum, fixed) to `named`, with and without namespace."""
     if isinstance(schema, list):
         for branch in schema:
             _collect_types(branch, named)
@@ -145,36 +146,43 @@ def _list_fields(schema: object) -> Iterator[tuple[str, object]]:
             yield str(field.get("name")), field.get("type")
 
 
-def _described(schema: object, named: Mapping[str, object]) -> object:
-    """What a name, an object around another schema, or a union with null stands for."""
+def _resolve_schema(schema: object, named: Mapping[str, object]) -> object:
+    """The schema behind a type's name, a wrapping object or a union with null.
+
+    Any other union counts as a string.
+    """
     if isinstance(schema, list):
         others = [branch for branch in schema if branch != "null"]
-        return _described(others[0], named) if len(others) == 1 else "string"
+        return _resolve_schema(others[0], named) if len(others) == 1 else "string"
     if isinstance(schema, str) and schema in named:
-        return _described(named[schema], named)
+        return _resolve_schema(named[schema], named)
     inner = schema.get("type") if isinstance(schema, dict) else None
-    return _described(inner, named) if isinstance(inner, dict | list) else schema
+    return _resolve_schema(inner, named) if isinstance(inner, dict | list) else schema
 
 
-def _connect_field(
-    schema: object, named: Mapping[str, object], depth: int = 0
-) -> dict[str, object]:
-    """The block of a schema; records inside of rows have no `fields` in it."""
-    schema = _described(schema, named)
+def _build_block(schema: object, named: Mapping[str, object], depth: int = 0) -> dict[str, object]:
+    """The schema block of an Avro schema, with `fields` for two levels of records only.
+
+    These are an envelope and its members; records inside of rows have none.
+    """
+    schema = _resolve_schema(schema, named)
     if not isinstance(schema, dict):
         return {"type": _TYPES.get(schema, schema)} if isinstance(schema, str) else {}
     kind, logical = schema.get("type"), schema.get("logicalType")
     block: dict[str, object] = {"type": schema.get("connect.type") or _TYPES.get(str(kind), kind)}
-    if name := schema.get("connect.name") or _LOGICAL.get(str(logical)):
+    if name := schema.get("connect.name") or _CONNECT_NAMES.get(str(logical)):
         block["name"] = name
     if logical == "decimal":
-        members = {"scale": ("scale", 0), "connect.decimal.precision": ("precision", 38)}
-        block["parameters"] = {name: str(schema.get(*given)) for name, given in members.items()}
+        sources = {"scale": ("scale", 0), "connect.decimal.precision": ("precision", 38)}
+        block["parameters"] = {
+            parameter: str(schema.get(member, default))
+            for parameter, (member, default) in sources.items()
+        }
     if kind == "array":
-        block["items"] = _connect_field(schema.get("items"), named, depth + 1)
+        block["items"] = _build_block(schema.get("items"), named, depth + 1)
     if kind == "record" and depth < 2:
         block["fields"] = [
-            {"field": name, **_connect_field(type, named, depth + 1)}
+            {"field": name, **_build_block(type, named, depth + 1)}
             for name, type in _list_fields(schema)
         ]
     return block

@@ -1,10 +1,10 @@
-"""What records show of how their source writes, beyond their columns: the traits of a source.
+"""Learns from records how their source writes them, beyond their columns: the source's traits.
 
-Keys that a record's own key lacks come from `before` alone. Under PostgreSQL's REPLICA IDENTITY
-DEFAULT `before` has true values of the source's own key only: its connector fills other NOT NULL
-columns with zeros, empty texts or the column's default, and leaves the rest null. A delete with
-such a value removes no row, or the wrong one. An update that changes such a column leaves the row
-of the old value in place.
+Where a record's key lacks a key column of the table, `before` alone has the old value. PostgreSQL's
+REPLICA IDENTITY DEFAULT fills `before` with true values of the source's own key only:
+its connector fills other NOT NULL columns with zeros, empty texts or the column's default, and
+leaves the rest null. A delete with such an invented value removes no row, or the wrong one. An
+update that changes such a column leaves the row of the old value in place.
 """
 
 import re
@@ -30,12 +30,12 @@ from silver.decode.values.numbers import form_of
 
 _CHANGES = ("c", "u", "d", "r", "t")
 _MOST_KEYS = 1_000
-"""So many records have their key parsed for parts that are no keys of the table."""
-_MADE_UP = re.compile(
+"""How many records have their key parsed, to find parts that are no keys of the table."""
+_INVENTED = re.compile(
     r"-?0*\.?0*(?:[eE][+-]?\d+)?|f|false|\[\]|\{\}|A+=*|1970-01-01.*|00:00:00.*"
     r"|0{8}(?:-0{4}){3}-0{12}|P[0YMDTHS]*|\{\"scale\":0,\"value\":\"AA==\"\}"
 )
-"""What the connector writes for a NOT NULL column that it does not know, as a text."""
+"""What the connector invents for a NOT NULL column whose value it does not know, as text."""
 
 _SourceTable = tuple[object, ...]
 """Database, schema and table, as far as a source block says them."""
@@ -43,24 +43,25 @@ _PARTS, _NO_TABLE = ("db", "schema", "table"), (None, None, None)
 
 
 class _KeyShape(NamedTuple):
-    """Names in lower case: what a topic's record keys have, and what of the table's they lack."""
+    """The fields of a topic's record keys, and the table's keys that these lack; in lower case."""
 
     has: frozenset[str]
     lacks: frozenset[str]
 
 
 class Traits:
-    """What the records of a table show; what is known of the source already counts as shown.
+    """What the records of a table have shown so far, starting from what `Columns` already knows.
 
-    Records show the same in any order and cut into any batches. A key that is no field of the row
-    distinguishes the rows of source tables. Attributes that `Columns` has not:
+    The result is the same in whatever order and batches the records come. Attributes that `Columns`
+    does not have:
 
     Attributes:
-        looks_into_values: whether values are looked into for fields that no column holds.
-        mixes: whether rows of several source tables can be one row of the table.
-        made_up: keys that a delete takes from an old row, where their value may be made up unless
-            old rows are whole.
-        moved: keys whose value an update changes, which only whole old rows show.
+        looks_into_values: whether columns have structs, whose values may have undeclared fields.
+        mixes: whether rows of several source tables can become one row of the table. They cannot
+            where rows lack a key of the table: it is from elsewhere, and tells the tables apart.
+        made_up: keys that deletes take from `before`, where the connector may have invented their
+            values; in lower case, as `moved`. Not used once old rows are known to be whole.
+        moved: keys whose value some update changes, which only whole old rows show.
     """
 
     def __init__(self, table: Table, columns: Columns, open_key: Callable[[Record], None]) -> None:
@@ -71,15 +72,15 @@ class Traits:
         self.mixes = not table.is_shared
         self._origins = {c.origin: n for n, c in table.columns.items() if c.origin is not None}
         self._table = table
-        taken = self._origins.values()
-        self._keys = {name.lower(): name for name in table.keys if name not in taken}
+        from_source = self._origins.values()
+        self._keys = {name.lower(): name for name in table.keys if name not in from_source}
         self._nullable = table.nullable_keys
         self.whole_old_rows = columns.whole_old_rows
         lacked = {name.lower() for name in columns.lacked_keys} & self._keys.keys()
         none = set[str]()
         self.made_up, self.moved = (none, lacked) if self.whole_old_rows else (lacked, none)
-        is_mixed = table.is_shared or any(n.startswith(OF_SOURCE) for n in columns.key_parts)
-        self._first_table = None if is_mixed else columns.source_table
+        shares = table.is_shared or any(n.startswith(OF_SOURCE) for n in columns.key_parts)
+        self._first_table = None if shares else columns.source_table
         self._keys_to_parse = _MOST_KEYS if table.keys else 0
         decimals = {c.name.lower() for c in columns.columns if holds_decimals(c.type)}
         self._decimals = set() if declares_decimals(table.feeds[0]) else decimals
@@ -96,7 +97,7 @@ class Traits:
         return tuple(sorted(self._keys[name] for name in names))
 
     def look(self, opened: Opened, record: Record) -> None:
-        """Takes in what a record shows; its key becomes JSON if it can be read."""
+        """Learns from a record; its key becomes JSON if it can be read."""
         envelope, block, rewrites, _ = opened
         if envelope is None:
             return
@@ -104,7 +105,7 @@ class Traits:
             self._look_at_key(record)
             self._look_at_table(envelope)
             order = order_shown(envelope.source)
-            if rewrites is None or order == BY_CHANGE:  # a flattened event has rules of its own
+            if rewrites is None or order == BY_CHANGE:  # flattened events show no other order
                 self.orders.add(order)
         self.left_out |= {name for name in envelope.after or () if name.startswith("_")}
         self.look_again(envelope, record, block)
@@ -112,7 +113,7 @@ class Traits:
             self._look_at_decimals(envelope)
 
     def look_again(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
-        """Takes in what records that are decoded may show after a look at others.
+        """Learns from a record during decoding what the look at the first records cannot show.
 
         Returns:
             Whether a change shows a source table, old keys or left out fields that are not known.
@@ -125,7 +126,7 @@ class Traits:
         return shows or bool(self.of_new_tables([envelope.source]))
 
     def of_new_tables(self, sources: Sequence[SourceBlock | None]) -> list[int]:
-        """The places of source blocks that name another table than the known one."""
+        """The indices of source blocks that name another table than the known one."""
         first = self._first_table
         if first is None:
             return []
@@ -133,7 +134,7 @@ class Traits:
         return [at for at, one in enumerate(tables) if one != first and one != _NO_TABLE]
 
     def merge(self, other: "Traits") -> None:
-        """Takes in what another look at records of the same table has found."""
+        """Adds what was learned from other records of the same table."""
         for name in ("decimal_texts", "orders", "key_parts", "left_out", "made_up", "moved"):
             getattr(self, name).update(getattr(other, name))
         self.mixes &= other.mixes
@@ -141,7 +142,7 @@ class Traits:
         self._add_table(other.source_table)
 
     def settle(self, columns: Columns) -> Columns:
-        """The known columns with what was shown; one position in a feed is enough to expect all."""
+        """The known columns with all traits; one record with a position makes the order its own."""
         parts = [n for n in self.key_parts if self.mixes or not n.startswith(OF_SOURCE)]
         return replace(
             columns,
@@ -155,9 +156,9 @@ class Traits:
         )
 
     def _look_at_key(self, record: Record) -> None:
-        """Adds parts of a record's key that are no key of the table and no column from it.
+        """Adds the parts of a record's key that are no keys of the table and fill no column.
 
-        The keys of a topic are of one shape, so that the first records are enough.
+        All keys of a topic have the same fields, so the first records are enough.
         """
         if record.key is None or not self._keys_to_parse:
             return
@@ -167,7 +168,7 @@ class Traits:
         self.key_parts |= {name for name in others if name not in self._origins}
 
     def _add_table(self, table: _SourceTable | None) -> None:
-        """Adds the members in which a record's source table differs from the first one."""
+        """Adds the parts (database, schema, table) in which a table differs from the first one."""
         if self.source_table is None:
             self.source_table = table
         elif table is not None and table != self.source_table:
@@ -194,7 +195,7 @@ class Traits:
                 self.decimal_texts |= {form for form in forms if form is not None}
 
     def look_at_old_keys(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
-        """Takes in what a record shows of keys that its own key lacks; whether it is new."""
+        """Learns about keys that the record's own key lacks; returns whether that is new."""
         before = envelope.before
         if before is None or not self._keys:
             return False
@@ -202,16 +203,16 @@ class Traits:
             return envelope.op == "u" and self._look_without_key(before, envelope.after or {})
         shape = self._shapes.get(record.topic) or self._shape_of(record)
         if envelope.op == "d" and not self.whole_old_rows:
-            made_up = self._find_made_up(envelope, shape.lacks - self.made_up, block)
+            made_up = self._find_invented(envelope, shape.lacks - self.made_up, block)
             self.made_up |= made_up
             return bool(made_up)
-        asked = shape.lacks - self.moved
-        if envelope.op == "u" and envelope.after is not None and asked:
-            return self._look_at_update(before, envelope.after, shape.has, asked)
+        lacking = shape.lacks - self.moved
+        if envelope.op == "u" and envelope.after is not None and lacking:
+            return self._look_at_update(before, envelope.after, shape.has, lacking)
         return False
 
     def _shape_of(self, record: Record) -> _KeyShape:
-        """What the record's key has; the keys of a topic are of one shape."""
+        """Keeps the fields of the record's key for its topic, whose keys all have the same."""
         has = frozenset(name.lower() for name in self._names_of_key(record))
         shape = _KeyShape(has, frozenset(self._keys.keys() - has) if has else frozenset())
         self._shapes[record.topic] = shape
@@ -222,44 +223,48 @@ class Traits:
             self._open_key(record)
         return column_names(self._table, key_row(record.key) or {})
 
-    def _find_made_up(
-        self, envelope: Envelope, asked: frozenset[str], block: bytes | None
+    def _find_invented(
+        self, envelope: Envelope, candidates: frozenset[str], block: bytes | None
     ) -> set[str]:
-        """The keys asked for whose value in a deleted row may be made up."""
+        """The candidate keys whose value in a deleted row may be invented."""
         source, before = envelope.source, envelope.before or {}
-        if not asked or (source is not None and source.connector in WHOLE_OLD_ROWS):
+        if not candidates or (source is not None and source.connector in WHOLE_OLD_ROWS):
             return set()
         defaults = {} if block is None else block_defaults(block)
-        fields = [(name, self._field_of(name, before)) for name in asked]
+        fields = [(name, self._field_of(name, before)) for name in candidates]
         return {
             name
             for name, field in fields
-            if field is not None and self._may_be_made_up(name, before[field], defaults.get(field))
+            if field is not None and self._may_be_invented(name, before[field], defaults.get(field))
         }
 
-    def _may_be_made_up(self, key: str, value: object, default: object) -> bool:
-        """Whether the connector may have put the value in; a null is rejected or a value."""
+    def _may_be_invented(self, key: str, value: object, default: object) -> bool:
+        """Whether the value may be invented; a null only where it can be a value of the key."""
         if value is None:
             return self._keys[key] in self._nullable
         written = as_json(value)
-        return written == default or _MADE_UP.fullmatch(text_of(written)) is not None
+        return written == default or _INVENTED.fullmatch(text_of(written)) is not None
 
     def _look_at_update(
-        self, before: Row, after: Row, has: frozenset[str], asked: frozenset[str]
+        self, before: Row, after: Row, key_fields: frozenset[str], lacking: frozenset[str]
     ) -> bool:
-        """An old row beside a new one with the same key is there under REPLICA IDENTITY FULL."""
-        moved = {name for name in asked if self._is_moved(name, before, after)}
-        differs = any(self._value_of(name, before) != self._value_of(name, after) for name in has)
-        if differs or (self.whole_old_rows and not moved):
+        """Learns that old rows are whole (REPLICA IDENTITY FULL) if the record's key is unchanged.
+
+        Under REPLICA IDENTITY DEFAULT such an update has no `before`.
+        """
+        moved = {name for name in lacking if self._is_moved(name, before, after)}
+        values = ((self._value_of(n, before), self._value_of(n, after)) for n in key_fields)
+        if any(old != new for old, new in values) or (self.whole_old_rows and not moved):
             return False
         self.whole_old_rows = True
         self.moved |= moved
         return True
 
     def _look_without_key(self, before: Row, after: Row) -> bool:
-        """An update that moves a key is of a whole old row where that has a true value of no key.
+        """Learns whether old rows are whole, from an update without a record key that moves a key.
 
-        Keys that it does not move are as they are in the new row, or the old row is made up.
+        They are if `before` has a true value in some column that is no key, and in each key whose
+        value differs from that in `after`: otherwise the connector may have invented the difference.
         """
         moved = {name for name in self._keys if self._is_moved(name, before, after)}
         if self.whole_old_rows or not moved:
@@ -268,32 +273,32 @@ class Traits:
         columns = zip(column_names(self._table, before), before.values(), strict=True)
         others = [value for name, value in columns if name.lower() not in self._table.key_names]
         old = [before[name] for name in keys if name and before[name] != after.get(name)]
-        self.whole_old_rows = _is_true(*old) and any(map(_is_true, others))
+        self.whole_old_rows = _are_true(*old) and any(map(_are_true, others))
         return self.whole_old_rows
 
     def _is_moved(self, name: str, before: Row, after: Row) -> bool:
-        is_there = None not in (self._field_of(name, before), self._field_of(name, after))
-        return is_there and self._value_of(name, before) != self._value_of(name, after)
+        has_both = None not in (self._field_of(name, before), self._field_of(name, after))
+        return has_both and self._value_of(name, before) != self._value_of(name, after)
 
     def _value_of(self, name: str, row: Row) -> object:
         field = self._field_of(name, row)
         return field and row[field]
 
     def _field_of(self, name: str, row: Row) -> str | None:
-        """The field of a row that has a name in lower case; rows spell it alike, as a rule."""
+        """The field of a row for a name in lower case; rows mostly spell it as earlier ones did."""
         field = self._spellings.get(name, name)
         if field in row:
             return field
         spelled = next((field for field in row if field.lower() == name), None)
         if spelled is None and self._table.renamed:
-            named = zip(column_names(self._table, row), row, strict=True)
-            spelled = next((field for column, field in named if column.lower() == name), None)
+            columns = zip(column_names(self._table, row), row, strict=True)
+            spelled = next((field for column, field in columns if column.lower() == name), None)
         if spelled is not None:
             self._spellings[name] = spelled
         return spelled
 
 
-def _is_true(*values: object) -> bool:
-    """Whether the connector has made up none of the values: a null is a value that it left out."""
+def _are_true(*values: object) -> bool:
+    """Whether no value is null or may be invented: columns left out of an old row are null."""
     texts = [None if value is None else text_of(as_json(value)) for value in values]
-    return not any(text is None or _MADE_UP.fullmatch(text) for text in texts)
+    return not any(text is None or _INVENTED.fullmatch(text) for text in texts)

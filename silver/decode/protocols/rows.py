@@ -2,9 +2,9 @@
 
 The orders and conditions are SQL: `silver.decode.expressions.rows` evaluates them over the decoded
 columns. The decoder therefore returns every row as an upsert, with extra columns: the members that
-the expressions use and the table does not hold, and `FAULT`, which says what operations the row's
-fault rules out. A row that leaves columns out changes only the others; `columns_to_update` names a
-member that lists the columns a row carries, and is no column itself.
+the expressions use and the table does not hold, and `FAULT`, which says which operations a faulty
+row cannot be. A row that leaves columns out changes only the others; `columns_to_update` names a
+member that lists the columns that a row carries. That member itself is no column.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ _ENVELOPE = (
     "rows; a table of the envelopes themselves declares the column data"
 )
 EVERY, OF_KEY, OF_VALUES = "every", "of_key", "of_values"
-"""What `FAULT` says: the fault rules out every operation; all but a truncate; only an upsert."""
+"""Values of `FAULT`: the row can be no operation; only a truncate; a truncate or a delete."""
 
 
 def with_fault_column(columns: Columns) -> Columns:
@@ -65,22 +65,22 @@ class RowsDecoder:
     def __init__(self, table: Table, columns: Columns) -> None:
         self._table = table
         self._columns = columns
-        self._listing = table.columns_to_update
+        self._listing_member = table.columns_to_update
         self._opener = RowOpener(table, columns)
-        self._protocol = [self._listing] if self._listing else []
+        self._listing_members = [self._listing_member] if self._listing_member else []
         self._encoded_reader = lru_cache(_MOST_BLOCKS)(self._make_reader)
         is_declared = declares_binaries(table.feeds[0]) or declares_decimals(table.feeds[0])
         self._reader = (
             self._make_reader(None)
             if is_declared
-            else FlatRowReader(table, columns, self._protocol)
+            else FlatRowReader(table, columns, self._listing_members)
         )
-        self._only_rows_delete = deletes_sql(table) is not None
-        self._reads_slices = self._opener.takes_plain_rows and not self._listing
+        self._deletes_are_rows = deletes_sql(table) is not None
+        self._reads_slices = self._opener.takes_plain_rows and not self._listing_member
         self._flat = FlatColumns(columns, self._reader, self._opener.rows.spellings)
 
     def decode(self, record: Record) -> Change:
-        """The row as an upsert without a sequence, its fault in `reason`, `message`, `FAULT`."""
+        """The row as an upsert without a sequence; `reason`, `message` and `FAULT` say a fault."""
         time = time_of(record)
         if record.raw is None:
             return self._decode_tombstone(record, time)
@@ -95,11 +95,12 @@ class RowsDecoder:
         if _is_envelope(opened.members, self._table):
             return self._reject(Fault(ILLEGAL_CHANGE, _ENVELOPE), time)
         reader = self._encoded_reader(opened.block) if opened.encoded else self._reader
-        named = self._carried_names(opened.members)
+        carried = self._list_carried_columns(opened.members)
         if opened.left_out:
-            carried = opened.members.keys() - opened.left_out
-            named = [name for name in (carried if named is None else named) if name in carried]
-        row = reader.read(opened.members, named)
+            present = opened.members.keys() - opened.left_out
+            named = present if carried is None else carried
+            carried = [name for name in named if name in present]
+        row = reader.read(opened.members, carried)
         change = Change(UPSERT, row.values, absent=row.absent, source_time=time, unlike=row.unlike)
         fault = row.key_fault or row.value_fault
         row.values.append(None)
@@ -109,7 +110,7 @@ class RowsDecoder:
         return change
 
     def read(self, records: Slice) -> ReadPart | None:
-        """Reads the plain records of a slice by columns; all others are decoded one by one."""
+        """Reads the plain records of a slice column by column; others are decoded one by one."""
         if not self._reads_slices:
             return None
         places = skip_texts(records, skip_hive_folders(records), self._opener.marks)
@@ -130,11 +131,11 @@ class RowsDecoder:
 
     def _make_reader(self, block: bytes | None) -> FlatRowReader:
         make = partial(self._opener.converter, block)
-        return FlatRowReader(self._table, self._columns, self._protocol, make)
+        return FlatRowReader(self._table, self._columns, self._listing_members, make)
 
     def _decode_tombstone(self, record: Record, time: int) -> Change:
         """A tombstone: ignored if deletes come as rows, else a dead letter."""
-        if record.key is None or self._only_rows_delete:
+        if record.key is None or self._deletes_are_rows:
             return Change(NONE, [*self._reader.nothing(), None], source_time=time)
         return self._reject(Fault(BAD_SEQUENCE, _TOMBSTONE), time)
 
@@ -142,17 +143,17 @@ class RowsDecoder:
         values = [*self._reader.nothing(), EVERY]
         return Change(None, values, source_time=time, reason=fault.reason, message=fault.message)
 
-    def _carried_names(self, members: Mapping[str, object]) -> list[str] | None:
-        """The columns that the row says it carries; None when it says nothing of them.
+    def _list_carried_columns(self, members: Mapping[str, object]) -> list[str] | None:
+        """The columns that the row says it carries; None when it does not say.
 
         They are a JSON array, or text with commas between the names.
         """
-        named = members.get(self._listing) if self._listing else None
-        if named is None:
+        listed = members.get(self._listing_member) if self._listing_member else None
+        if listed is None:
             return None
-        if not isinstance(named, list):
-            named = _split_names(text_of(named))
-        return self._opener.rows.spellings([text_of(name) for name in named if name is not None])
+        if not isinstance(listed, list):
+            listed = _split_names(text_of(listed))
+        return self._opener.rows.spellings([text_of(name) for name in listed if name is not None])
 
 
 class RowsDiscovery(FlatDiscovery):
@@ -179,7 +180,7 @@ class RowsDiscovery(FlatDiscovery):
 
 
 def _is_envelope(members: Mapping[str, object], table: Table) -> bool:
-    """Whether a record is another program's envelope, and the table expects rows."""
+    """Whether a record is an envelope that wraps its rows, though the table expects flat rows."""
     return holds_rows(members) and "data" not in table.columns
 
 

@@ -1,7 +1,7 @@
 """Rows of full or delta snapshots: flat columns in files below `PATH/YYYY-MM-DD/`.
 
-The folder is the business effective date, and the date is the sequence. As decoded, every row says
-what its key is as of that date; columns that a row lacks are null.
+The folder's name is the business effective date of its rows, and their sequence. A decoded row is
+the state of its key on that date; columns that it lacks are null.
 """
 
 import re
@@ -31,13 +31,13 @@ _MICROS_OF_A_DAY = 86_400_000_000
 
 
 def folder_pattern(table: Table) -> str:
-    """A regular expression for a file's path, whose first group is the name of the day's folder."""
+    """A regular expression for a file's path, whose first group is the name of the date folder."""
     folder = re.escape(str(table.feeds[0].path).strip("/"))
     return rf"^.*/{folder}/(\d{{4}}-\d{{2}}-\d{{2}})/"
 
 
 def folder_of(file: str, table: Table) -> str | None:
-    """The name of the day's folder that a file lies in; None where there is none."""
+    """The name of the date folder that a file lies in; None where there is none."""
     match = re.match(folder_pattern(table), file)
     return match[1] if match else None
 
@@ -60,12 +60,12 @@ class SnapshotDecoder:
         self._rows = FileRows(table, columns)
         self._reader = FlatRowReader(table, columns)
         self._flat = FlatColumns(columns, self._reader, self._rows.spellings)
-        self._day_of = lru_cache(maxsize=1_024)(partial(_day_of, table))
+        self._find_order = lru_cache(maxsize=1_024)(partial(_find_order, table))
 
     def decode(self, record: Record) -> Change:
-        """The row as an upsert as of its file's day; a dead letter has that day's sequence too."""
-        day = self._day_of(record.file or "")
-        sequence, time = (None, time_of(record)) if day is None else day
+        """The row as an upsert on its file's date; a dead letter has that date's sequence too."""
+        order = self._find_order(record.file or "")
+        sequence, time = (None, time_of(record)) if order is None else order
         change = Change(UPSERT, (), sequence, source_time=time)
         if record.raw is None:
             change.operation = NONE
@@ -77,7 +77,7 @@ class SnapshotDecoder:
             row = self._reader.read(members, complete=True)
             change.values, change.unlike = row.values, row.unlike
             fault = row.key_fault or row.value_fault
-        if day is None:
+        if order is None:
             message = f"file {record.file}: expected it below a folder YYYY-MM-DD"
             fault = Fault(BAD_SEQUENCE, message)
         if fault is not None:
@@ -85,27 +85,27 @@ class SnapshotDecoder:
         return change
 
     def read(self, records: Slice) -> ReadPart | None:
-        """Reads the plain records of a slice by columns; all others are decoded one by one."""
+        """Reads the plain records of a slice column by column; others are decoded one by one."""
         files = records.column("_file")
-        days = {file: self._day_of(file or "") for file in {*files}}
-        places = [at for at in skip_hive_folders(records) if days[files[at]] is not None]
+        orders = {file: self._find_order(file or "") for file in {*files}}
+        places = [at for at in skip_hive_folders(records) if orders[files[at]] is not None]
 
-        def part(_: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
+        def build_part(_: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
             columns, fits, _members = self._flat.convert(shape, parsed.values)
-            given = [days[files[at]] or ("", 0) for at in parsed.places]
-            columns["_operation"] = pa.array([UPSERT] * len(given), pa.string())
-            columns["_sequence"] = pa.array([sequence for sequence, _ in given], pa.string())
-            times = pa.array([time for _, time in given], pa.int64())
+            found = [orders[files[at]] or ("", 0) for at in parsed.places]
+            columns["_operation"] = pa.array([UPSERT] * len(found), pa.string())
+            columns["_sequence"] = pa.array([sequence for sequence, _ in found], pa.string())
+            times = pa.array([time for _, time in found], pa.int64())
             columns["_source_time"] = times.cast(pa.timestamp("us", tz="UTC"))
             return ReadPart(parsed.places, columns).only(fits)
 
         return read_rows(
-            records, places, lambda row: self._flat.shape(tuple(row), complete=True), part
+            records, places, lambda row: self._flat.shape(tuple(row), complete=True), build_part
         )
 
 
-def _day_of(table: Table, file: str) -> tuple[str, int] | None:
-    """Sequence and time of the file's day; None where its folder is no day since 1970."""
+def _find_order(table: Table, file: str) -> tuple[str, int] | None:
+    """Sequence and source time of a file's rows; None where its folder is no date since 1970."""
     try:
         day = date.fromisoformat(folder_of(file, table) or "")
     except ValueError:
