@@ -88,7 +88,7 @@ def measure(
     connect = connector.worker(node, root / "connect", server)
     connect.capture(connect.start())
     running = lakehouse(
-        conf, root, "run", "--continuous", "--interval", options.interval, ready="silver  products"
+        conf, root, "run", "--continuous", "--interval", options.interval, ready="inserted"
     )
     stop, shown = threading.Event(), Shown()
     writing = threading.Thread(target=write, args=(server, options.rate, stop))

@@ -26,9 +26,9 @@ def find_problems(table: Table) -> list[str]:
     """What is wrong with the expectations as the YAML has them."""
     problems: list[str] = []
     for place, expectation in enumerate(table.expectations):
-        alone = list(_find_own_problems(expectation)) or list(_find_misfits(expectation, table))
+        own = list(_find_own_problems(expectation)) or list(_find_mismatches(expectation, table))
         repeated = list(_find_repetition(expectation, table.expectations[:place]))
-        problems += [f"expectations[{place}]{problem}" for problem in alone or repeated]
+        problems += [f"expectations[{place}]{problem}" for problem in own or repeated]
     return problems
 
 
@@ -36,8 +36,8 @@ def find_unknown_columns(target: Target, table: Table) -> list[str]:
     """A line per column that an expectation names and that the table cannot have.
 
     A table's columns are known when its change log exists in a local lake, or when the YAML
-    declares all keys and more: it then must declare every column that a rule names. Elsewhere, any
-    name may be that of an undeclared column, and nothing is said.
+    declares all keys and at least one more column: it must then declare every column that a rule
+    names. Otherwise any name may be that of an undeclared column, and no line is returned.
     """
     log = read_table_log(target, "silver", f"{table.table}_changes")
     if not (table.keys and table.is_declared) and log is None:
@@ -65,10 +65,10 @@ def _list_columns(expectation: Expectation) -> Iterator[tuple[str, str]]:
 
 
 def _suggest_type(written: str) -> str:
-    """The most similar name, but never that of the opposite expectation."""
-    alike = [name for name in EXPECTATIONS if _is_negative(name) == _is_negative(written)]
+    """The most similar known type, but never that of the opposite expectation."""
+    candidates = [name for name in EXPECTATIONS if _is_negative(name) == _is_negative(written)]
     example = "a name of Great Expectations, such as expect_column_values_to_not_be_null"
-    return find_nearest(written, sorted(alike)) or example
+    return find_nearest(written, sorted(candidates)) or example
 
 
 def _is_negative(name: str) -> bool:
@@ -77,9 +77,9 @@ def _is_negative(name: str) -> bool:
 
 
 def _find_repetition(expectation: Expectation, earlier: list[Expectation]) -> Iterator[str]:
-    said = [(other.type, other.arguments) for other in earlier]
-    if (expectation.type, expectation.arguments) in said:
-        place = said.index((expectation.type, expectation.arguments))
+    previous = [(other.type, other.arguments) for other in earlier]
+    if (expectation.type, expectation.arguments) in previous:
+        place = previous.index((expectation.type, expectation.arguments))
         yield f": found a repetition of expectations[{place}], expected it once"
 
 
@@ -152,7 +152,7 @@ def _are_ordered(low: object, high: object) -> bool:
 
 
 def _find_pattern_contradictions(expectation: Expectation) -> Iterator[str]:
-    """An escape character that escapes nothing stops Spark when the first row is read."""
+    """A LIKE pattern's escape character must stand before itself, _ or %: else Spark fails."""
     arguments = expectation.arguments
     escape = re.escape(arguments.get("escape") or "\\")
     single = arguments.get("like_pattern")
@@ -162,7 +162,8 @@ def _find_pattern_contradictions(expectation: Expectation) -> Iterator[str]:
             yield f".{key}: found {pattern!r}, expected _, % or itself after the escape character"
 
 
-def _find_misfits(expectation: Expectation, table: Table) -> Iterator[str]:
+def _find_mismatches(expectation: Expectation, table: Table) -> Iterator[str]:
+    """Rules on columns that the table leaves out, and rules that do not fit the declared types."""
     for name in columns_of(expectation):
         excluded = name in (table.except_column_list or [])
         if excluded or (table.column_list is not None and name not in table.column_list):

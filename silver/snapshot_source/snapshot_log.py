@@ -1,8 +1,8 @@
-"""Snapshot files of a date into the change log: decode, gate, compare with the last state, write.
+"""Appends the snapshot files of one date to the change log: decodes, gates, compares, writes.
 
 They are all files that a folder `PATH/YYYY-MM-DD/` holds when a run reads it, and are one batch of
-the change log. That batch replaces everything there from its date on: usually nothing, but the
-later dates where it arrives late or gets more files. These are compared again.
+the log. The batch replaces every log row of its date or later. Usually there are none; where files
+arrive late or are added, the later dates that it replaced are compared again.
 """
 
 from datetime import date
@@ -47,14 +47,14 @@ from silver.storage.row_columns import column, hash_change, to_all
 # So many keys, or whole records, can be sent to every task.
 FEW_KEYS, FEW_RECORDS = 100_000, 1_000
 STAGED = "_staged"
-"""The suffix of the table that the snapshot rows are compared from."""
+"""The suffix of the table with the decoded rows of a date, from which they are compared."""
 
 
 class CountedRows(NamedTuple):
     """Counts of the staged rows; rows that are no dead letters are valid.
 
-    `rows` and `valid` are those with a key, `unread` dead letters without a readable key. `arrival`
-    is that of the last valid row; None without any.
+    `rows` and `valid` count those with a key, `unread` dead letters without a readable key.
+    `arrival` is the `_arrival` of the last valid row; None without any.
     """
 
     keys: int
@@ -97,12 +97,12 @@ def append_snapshot_files(
 
 
 def _log_rows(batch: RawBatch, staged: DataFrame, pending: PendingDate) -> ComparedFiles | None:
-    """Writes the staged rows to the log as what they change."""
+    """Compares the staged rows with the state and writes the changes; None without a comparison."""
     table, number, days = batch.table, batch.state.logged + 1, days_of(batch.state)
     config, counts = table.config, _count_rows(staged)
     if pending.day is None or not counts.valid_keys or _has_repeats_only(staged, days, pending.day):
-        new = staged.where(F.col("_feed_batch") > find_read_batch(days, pending.day))
-        _write_log(table, _to_unchanged_rows(new, config), number, None)
+        not_compared = staged.where(F.col("_feed_batch") > find_read_batch(days, pending.day))
+        _write_log(table, _to_unchanged_rows(not_compared, config), number, None)
         return None
     is_full = config.feeds[0].mode == "full"
     unread = find_unread_lines(staged, config) if is_full and counts.unread else UnreadLines(0, [])
@@ -115,7 +115,7 @@ def _log_rows(batch: RawBatch, staged: DataFrame, pending: PendingDate) -> Compa
     rows = compare_rows(staged, state, config, files, counts.unique_keys)
     repeated = counts.valid - counts.valid_keys
     if repeated > 0:
-        rows = _with_raw(rows, batch.raw, repeated <= FEW_RECORDS)
+        rows = _add_raw_records(rows, batch.raw, repeated <= FEW_RECORDS)
     _write_log(table, rows, number, sequence)
     has_all = counts.valid_keys == counts.keys
     return ComparedFiles(number, staged, counts.unique_keys, has_all, unread)
@@ -126,17 +126,17 @@ def _read_rows(table: SilverTable, pending: PendingDate) -> DataFrame:
     rows = read_feed(table).where(F.col("_batch") <= pending.newest)
     if pending.batches is not None:
         rows = rows.where(F.col("_batch").isin(pending.batches))
-    mine = rows.where(effective_date(F.col("_file"), table.config).eqNullSafe(day))
-    return mine.withColumn("_feed", F.lit(feed_of(table.config)))
+    of_day = rows.where(effective_date(F.col("_file"), table.config).eqNullSafe(day))
+    return of_day.withColumn("_feed", F.lit(feed_of(table.config)))
 
 
 def _stage_rows(batch: RawBatch) -> DataFrame:
     """Writes decoded and gated rows with digests: the comparison reads only the digests."""
-    staged, layer = batch.table.part(STAGED), (*GATED_COLUMNS, *DIGEST_COLUMNS)
+    staged, layer_columns = batch.table.part(STAGED), (*GATED_COLUMNS, *DIGEST_COLUMNS)
 
     def write(changes: DataFrame) -> _Staged:
         rows = _Staged(add_digests(changes, batch.table.config), Observation())
-        layout.ensure_table(staged, layout.list_source_fields(changes.schema), layer)
+        layout.ensure_table(staged, layout.list_source_fields(changes.schema), layer_columns)
         layout.load_rows(staged, rows.observe_rows(), anew=True)
         return rows
 
@@ -149,23 +149,23 @@ def _stage_rows(batch: RawBatch) -> DataFrame:
 
 
 class _Staged(NamedTuple):
-    """Rows to be staged, and what is observed of them in that write."""
+    """Rows to be staged, and what is counted of them while they are written."""
 
     changes: DataFrame
-    seen: Observation
+    observed: Observation
 
     def observe_rows(self) -> DataFrame:
-        return self.changes.observe(self.seen, F.count("_unlike").alias("unlike"))
+        return self.changes.observe(self.observed, F.count("_unlike").alias("unlike"))
 
     def count_mismatches(self) -> int:
         """How many records show columns or types that they were decoded without."""
-        return int(self.seen.get["unlike"])
+        return int(self.observed.get["unlike"])
 
 
 def _has_repeats_only(staged: DataFrame, days: Days, day: date) -> bool:
     """Whether the rows that came since the date was compared equal the newest ones before.
 
-    False as well while lines without a readable key keep back its deletes.
+    False as well while unreadable lines hold back the deletes, so that it is compared again.
     """
     read = find_read_batch(days, day)
     if not read or days[day].unread_lines:
@@ -203,8 +203,8 @@ def _read_state_before(table: SilverTable, days: Days, day: date, staged: DataFr
     return staged.limit(0).select(*map(column, columns)) if before is None else before
 
 
-def _with_raw(rows: DataFrame, raw: DataFrame, few: bool) -> DataFrame:
-    """Adds the raw record to dead letters that only the comparison found."""
+def _add_raw_records(rows: DataFrame, raw: DataFrame, few: bool) -> DataFrame:
+    """Adds the raw record to dead letters that only the comparison found; `few` broadcasts them."""
     duplicates = rows.where(F.col("_reason") == DUPLICATE).select("_arrival")
     records = raw.select("_arrival", F.col("_raw").alias("__raw"))
     matching = records.join(duplicates, "_arrival", "left_semi")
@@ -214,20 +214,20 @@ def _with_raw(rows: DataFrame, raw: DataFrame, few: bool) -> DataFrame:
 
 
 def _to_unchanged_rows(staged: DataFrame, table: Table) -> DataFrame:
-    """Log rows of records without a change: repeats, and dead letters of files of no date."""
+    """Log rows of records that change nothing: repeats and dead letters, also without a date."""
     emptied = [
         column(c) if c in table.keys else F.lit(None).cast(staged.schema[c].dataType).alias(c)
         for c in staged.columns
         if not c.startswith("_")
     ]
     operation = F.when(F.col("_reason").isNull(), NONE).alias("_operation")
-    layer = [operation if c.name == "_operation" else F.col(c.name) for c in GATED_COLUMNS]
+    layer_columns = [operation if c.name == "_operation" else F.col(c.name) for c in GATED_COLUMNS]
     letter = F.lit(None).cast("string").alias(LETTER_COLUMN.name)
-    return staged.select(*emptied, *layer, letter)
+    return staged.select(*emptied, *layer_columns, letter)
 
 
 def _write_log(table: SilverTable, rows: DataFrame, number: int, since: str | None) -> None:
-    """Writes batch `number` in one commit; it replaces what has a sequence from `since` on."""
+    """Writes batch `number` in one commit; with `since`, in place of that sequence and later."""
     fields = layout.list_source_fields(rows.schema)
     layout.ensure_table(table.log, fields, (*LOG_COLUMNS, LETTER_COLUMN))
     values = [field.name for field in fields if field.name not in table.config.keys]

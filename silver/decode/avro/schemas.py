@@ -122,7 +122,7 @@ def connect_block(schema: object) -> Mapping[str, object]:
 
 
 def _collect_types(schema: object, named: dict[str, object]) -> None:
-    """Adds Avro's named types (record, enum, fixed) to `named`, with and without namespace."""
+    """Adds a schema's named types (record, enum, fixed) to `named`, also without namespaces."""
     if isinstance(schema, list):
         for branch in schema:
             _collect_types(branch, named)
@@ -147,10 +147,7 @@ def _list_fields(schema: object) -> Iterator[tuple[str, object]]:
 
 
 def _resolve_schema(schema: object, named: Mapping[str, object]) -> object:
-    """The schema behind a type's name, a wrapping object or a union with null.
-
-    Any other union counts as a string.
-    """
+    """The schema behind a name, a wrapping object or a union with null; other unions are text."""
     if isinstance(schema, list):
         others = [branch for branch in schema if branch != "null"]
         return _resolve_schema(others[0], named) if len(others) == 1 else "string"
@@ -161,10 +158,7 @@ def _resolve_schema(schema: object, named: Mapping[str, object]) -> object:
 
 
 def _build_block(schema: object, named: Mapping[str, object], depth: int = 0) -> dict[str, object]:
-    """The schema block of an Avro schema, with `fields` for two levels of records only.
-
-    These are an envelope and its members; records inside of rows have none.
-    """
+    """The block of an Avro schema; records inside of rows, below two levels, have no `fields`."""
     schema = _resolve_schema(schema, named)
     if not isinstance(schema, dict):
         return {"type": _TYPES.get(schema, schema)} if isinstance(schema, str) else {}

@@ -1,10 +1,10 @@
 """Learns from records how their source writes them, beyond their columns: the source's traits.
 
-Where a record's key lacks a key column of the table, `before` alone has the old value. PostgreSQL's
-REPLICA IDENTITY DEFAULT fills `before` with true values of the source's own key only:
-its connector fills other NOT NULL columns with zeros, empty texts or the column's default, and
-leaves the rest null. A delete with such an invented value removes no row, or the wrong one. An
-update that changes such a column leaves the row of the old value in place.
+Where a record's key lacks a key column of the table, `before` alone has the old value. Under
+PostgreSQL's REPLICA IDENTITY DEFAULT `before` has genuine values of the source's own key only: its
+connector fills other NOT NULL columns with zeros, empty texts or the column's default, and leaves
+the rest null. A delete with such an invented value removes no row, or the wrong one. An update that
+changes such a column leaves the row of the old value in place.
 """
 
 import re
@@ -72,15 +72,15 @@ class Traits:
         self.mixes = not table.is_shared
         self._origins = {c.origin: n for n, c in table.columns.items() if c.origin is not None}
         self._table = table
-        from_source = self._origins.values()
-        self._keys = {name.lower(): name for name in table.keys if name not in from_source}
+        with_origin = self._origins.values()
+        self._keys = {name.lower(): name for name in table.keys if name not in with_origin}
         self._nullable = table.nullable_keys
         self.whole_old_rows = columns.whole_old_rows
         lacked = {name.lower() for name in columns.lacked_keys} & self._keys.keys()
         none = set[str]()
         self.made_up, self.moved = (none, lacked) if self.whole_old_rows else (lacked, none)
-        shares = table.is_shared or any(n.startswith(OF_SOURCE) for n in columns.key_parts)
-        self._first_table = None if shares else columns.source_table
+        knows_several = table.is_shared or any(n.startswith(OF_SOURCE) for n in columns.key_parts)
+        self._first_table = None if knows_several else columns.source_table
         self._keys_to_parse = _MOST_KEYS if table.keys else 0
         decimals = {c.name.lower() for c in columns.columns if holds_decimals(c.type)}
         self._decimals = set() if declares_decimals(table.feeds[0]) else decimals
@@ -105,7 +105,7 @@ class Traits:
             self._look_at_key(record)
             self._look_at_table(envelope)
             order = order_shown(envelope.source)
-            if rewrites is None or order == BY_CHANGE:  # flattened events show no other order
+            if rewrites is None or order == BY_CHANGE:  # of flattened events it alone counts
                 self.orders.add(order)
         self.left_out |= {name for name in envelope.after or () if name.startswith("_")}
         self.look_again(envelope, record, block)
@@ -113,7 +113,7 @@ class Traits:
             self._look_at_decimals(envelope)
 
     def look_again(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
-        """Learns from a record during decoding what the look at the first records cannot show.
+        """Learns what a record may show that earlier ones did not; decoding calls this as well.
 
         Returns:
             Whether a change shows a source table, old keys or left out fields that are not known.
@@ -142,7 +142,7 @@ class Traits:
         self._add_table(other.source_table)
 
     def settle(self, columns: Columns) -> Columns:
-        """The known columns with all traits; one record with a position makes the order its own."""
+        """The known columns with all traits; the order is the first of `ORDERS` that was shown."""
         parts = [n for n in self.key_parts if self.mixes or not n.startswith(OF_SOURCE)]
         return replace(
             columns,
@@ -195,7 +195,7 @@ class Traits:
                 self.decimal_texts |= {form for form in forms if form is not None}
 
     def look_at_old_keys(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
-        """Learns about keys that the record's own key lacks; returns whether that is new."""
+        """Learns about keys that the record's own key lacks; whether it learned anything new."""
         before = envelope.before
         if before is None or not self._keys:
             return False
@@ -212,7 +212,7 @@ class Traits:
         return False
 
     def _shape_of(self, record: Record) -> _KeyShape:
-        """Keeps the fields of the record's key for its topic, whose keys all have the same."""
+        """The shape of the record's key, kept for its topic: its keys all have the same fields."""
         has = frozenset(name.lower() for name in self._names_of_key(record))
         shape = _KeyShape(has, frozenset(self._keys.keys() - has) if has else frozenset())
         self._shapes[record.topic] = shape
@@ -239,7 +239,7 @@ class Traits:
         }
 
     def _may_be_invented(self, key: str, value: object, default: object) -> bool:
-        """Whether the value may be invented; a null only where it can be a value of the key."""
+        """Whether the value may be invented; a null only where the key can be null."""
         if value is None:
             return self._keys[key] in self._nullable
         written = as_json(value)
@@ -248,13 +248,10 @@ class Traits:
     def _look_at_update(
         self, before: Row, after: Row, key_fields: frozenset[str], lacking: frozenset[str]
     ) -> bool:
-        """Learns that old rows are whole (REPLICA IDENTITY FULL) if the record's key is unchanged.
-
-        Under REPLICA IDENTITY DEFAULT such an update has no `before`.
-        """
+        """An unchanged record key beside `before` shows REPLICA IDENTITY FULL: whole old rows."""
         moved = {name for name in lacking if self._is_moved(name, before, after)}
-        values = ((self._value_of(n, before), self._value_of(n, after)) for n in key_fields)
-        if any(old != new for old, new in values) or (self.whole_old_rows and not moved):
+        differs = any(self._value_of(n, before) != self._value_of(n, after) for n in key_fields)
+        if differs or (self.whole_old_rows and not moved):
             return False
         self.whole_old_rows = True
         self.moved |= moved
@@ -263,8 +260,8 @@ class Traits:
     def _look_without_key(self, before: Row, after: Row) -> bool:
         """Learns whether old rows are whole, from an update without a record key that moves a key.
 
-        They are if `before` has a true value in some column that is no key, and in each key whose
-        value differs from that in `after`: otherwise the connector may have invented the difference.
+        They are if `before` has a genuine value in a column that is no key, and in every key whose
+        value differs from that in `after`: else the connector may have invented the difference.
         """
         moved = {name for name in self._keys if self._is_moved(name, before, after)}
         if self.whole_old_rows or not moved:
@@ -273,7 +270,7 @@ class Traits:
         columns = zip(column_names(self._table, before), before.values(), strict=True)
         others = [value for name, value in columns if name.lower() not in self._table.key_names]
         old = [before[name] for name in keys if name and before[name] != after.get(name)]
-        self.whole_old_rows = _are_true(*old) and any(map(_are_true, others))
+        self.whole_old_rows = _are_genuine(*old) and any(map(_are_genuine, others))
         return self.whole_old_rows
 
     def _is_moved(self, name: str, before: Row, after: Row) -> bool:
@@ -298,7 +295,7 @@ class Traits:
         return spelled
 
 
-def _are_true(*values: object) -> bool:
+def _are_genuine(*values: object) -> bool:
     """Whether no value is null or may be invented: columns left out of an old row are null."""
     texts = [None if value is None else text_of(as_json(value)) for value in values]
     return not any(text is None or _INVENTED.fullmatch(text) for text in texts)

@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 from silver.decode.values.json_values import NotJson, NumberText, parse_json
 
 MOST_LEFT_OUT = 20
-"""At most so many fields without a column are reported by name; no more are looked for."""
+"""How many fields without a column are reported by name; then the search for more ends."""
 _BIGINT = 1 << 63
 _BIGINT_DIGITS = 18
 _DECIMAL_DIGITS = 38
@@ -25,9 +25,9 @@ Kind = Literal[
 class SeenValues:
     """The kinds of values that a field had, and the kinds of the elements of its arrays.
 
-    A whole number is of kind `bigint` or, with up to 38 digits, `decimal`; with a fraction of
-    zeros, such as 1.0, `point_zero`. Any other number is a `double`, or has `many_digits` (more
-    than 17). Nulls have no kind.
+    A whole number is `bigint` where 64 bits hold it, else `decimal` up to 38 digits; one with a
+    fraction of zeros, such as 1.0, is `point_zero` up to 18 digits. Any other number is `double`,
+    or `many_digits` where it has more than the 17 that a double holds. Nulls have no kind.
     """
 
     kinds: set[Kind] = field(default_factory=set)
@@ -58,7 +58,7 @@ class UndeclaredFields:
 
     Args:
         types: the types of the table's declared columns by name.
-        left_out: such members of earlier rows, as `find` names them.
+        left_out: undeclared members that earlier rows had, as `find` names them.
 
     Attributes:
         has_structs: whether any column has structs.
@@ -92,9 +92,9 @@ class UndeclaredFields:
 def infer_type(seen: SeenValues, zeros_are_whole: bool = True) -> T.DataType | None:
     """A column type for the values; None when all were null.
 
-    Whole numbers are bigint (decimal(38,0) beyond it), others double, arrays of scalars arrays;
-    objects, nested arrays, mixtures and numbers with more digits than a double has are text.
-    With `zeros_are_whole`, 1.0 is a whole number.
+    Whole numbers become bigint (decimal(38,0) where one is larger), others double, and arrays of
+    scalars arrays. Objects, nested arrays, mixed kinds, and numbers with more digits than a double
+    holds become text. With `zeros_are_whole`, 1.0 is a whole number.
     """
     kinds = seen.kinds
     if not kinds:
@@ -102,9 +102,9 @@ def infer_type(seen: SeenValues, zeros_are_whole: bool = True) -> T.DataType | N
     if kinds != {"array"} or seen.items is None:
         return _scalar_type(kinds, zeros_are_whole)
     element = infer_type(seen.items, zeros_are_whole)
-    mixed = isinstance(element, T.StringType) and seen.items.kinds != {"text"}
-    nested = isinstance(element, T.ArrayType)
-    return T.StringType() if mixed or nested else T.ArrayType(element or T.StringType())
+    became_text = isinstance(element, T.StringType) and seen.items.kinds != {"text"}
+    is_nested = isinstance(element, T.ArrayType)
+    return T.StringType() if became_text or is_nested else T.ArrayType(element or T.StringType())
 
 
 def fits_double(text: str) -> bool:

@@ -1,6 +1,6 @@
-"""Dates, times of day and timestamps: as texts, as Debezium's ticks, and as numbers.
+"""Parses dates, times of day and timestamps: texts, and Debezium's ticks (counts of some unit).
 
-Timestamps are microseconds and dates days since 1970.
+Results are microseconds since 1970 for timestamps, and days since 1970 for dates.
 
 A date's text is `[+-]YYYY-[M]M-[D]D` with a year of 4 to 7 digits; a time of day behind ` ` or `T`
 is cut off. A timestamp's text is a date with a year of 4 to 6 digits, then maybe ` ` or `T` and a
@@ -11,7 +11,7 @@ is in UTC. White space around all of it does not count.
 
 Debezium's values lie in the years 1 to 9999, which Spark and Python share. What lies outside is
 `Beyond`, as PostgreSQL's `infinity` and `-infinity` are in all their encodings, MySQL's
-`0000-00-00`, and the first and last count of nanoseconds, which stands for all that lie outside.
+`0000-00-00`, and the ends of 64 bits in nanoseconds, which stand for all that 64 bits cannot hold.
 """
 
 import re
@@ -36,6 +36,7 @@ _BEYOND = re.compile(
     r"(-)?infinity|\+?[0-9]{5,}-.*|(-)[0-9]{4,}-.*|([0-9]{4,}-.* BC)|(0000-00-00)(?:[ T].*)?",
     re.IGNORECASE | re.DOTALL,
 )
+"""A text outside of the years 1 to 9999; some group matches where it lies before them."""
 _EPOCH = datetime.fromisoformat("1970-01-01")
 _DAY_OF_1970 = _EPOCH.toordinal()
 _DAYS_OF_400_YEARS = 146_097
@@ -43,13 +44,13 @@ DAY_MICROS = 86_400_000_000
 _MICROSECOND = timedelta(microseconds=1)
 _LARGEST_OFFSET = 18 * 3_600
 _LONGEST_YEAR_OF_A_TIMESTAMP = 6
-_USUAL_LENGTHS = (19, 23, 26)
+_ISO_LENGTHS = (19, 23, 26)
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 DAYS = (_FIRST_DAY, _LAST_DAY)
 """The first and the last day of the years 1 to 9999."""
 MICROS = (_FIRST_DAY * DAY_MICROS, (_LAST_DAY + 1) * DAY_MICROS - 1)
 """The first and the last microsecond of these years."""
-_WRITTEN_DATES = range(10_000_101, 99_991_231 + 1)  # 20251009 is no number of days
+_WRITTEN_DATES = range(10_000_101, 99_991_231 + 1)  # 20251009 is YYYYMMDD, no number of days
 _MOST_DAYS = 2**31 - 1
 _MOST_TICKS = 2**63
 _ENDS_OF_NANOS = (-_MOST_TICKS, _MOST_TICKS - 1)
@@ -57,6 +58,7 @@ _LONGEST_TIME = 838 * 3600 + 59 * 60 + 59
 MILLIS_BELOW = 10_000_000_000_000
 """Ticks of an unknown unit below it, in the year 2286, are milliseconds."""
 _YEAR_9999_MS = range(253_370_764_800_000, 253_402_300_799_999 + 1)
+# PostgreSQL's `infinity` and `-infinity` as Debezium's ticks, and as days (True: infinity).
 _INFINITY_MS = (9_223_372_036_825_200, -9_223_372_036_832_400)
 _INFINITY_US = tuple(1000 * ticks for ticks in _INFINITY_MS)
 _MICROS_OF = {"ms": 1_000, "us": 1}
@@ -89,21 +91,21 @@ def timestamp_text(micros: int) -> str:
 
 
 def timestamp_of(text: str, zoned: bool = True) -> int:
-    """A timestamp's text as microseconds since 1970; without `zoned` its zone does not count.
+    """A timestamp's text as microseconds since 1970; without `zoned` its zone is ignored.
 
     Raises:
         Misfit: the text is no timestamp.
     """
-    usual = _parse_usual(text)
-    if usual is not None:
-        return usual
-    days, time = _day_and_time(text)
+    parsed = _parse_iso_utc(text)
+    if parsed is not None:
+        return parsed
+    days, time = _parse_date(text)
     if len(text.strip(BLANKS).partition("-")[0]) > _LONGEST_YEAR_OF_A_TIMESTAMP + 1:
         raise Misfit(text)
-    micros, zone = (0, "") if time is None else _time_of_day(time)
+    micros, zone = (0, "") if time is None else _parse_time(time)
     local = days * DAY_MICROS + micros
-    ahead = _zone_offset(zone, local) if zone else 0
-    return _check_range(local - ahead if zoned else local, -(1 << 63), (1 << 63) - 1)
+    offset = _find_offset(zone, local) if zone else 0
+    return _check_range(local - offset if zoned else local, -(1 << 63), (1 << 63) - 1)
 
 
 @lru_cache(maxsize=8_192)
@@ -113,26 +115,26 @@ def date_of(text: str) -> int:
     Raises:
         Misfit: the text is no date.
     """
-    days, time = _day_and_time(text)
+    days, time = _parse_date(text)
     if time is not None:
-        _time_of_day(time)
+        _parse_time(time)
     return days
 
 
 def date_value(value: object) -> int:
-    """A date from days since 1970, which have 32 bits, or ISO text."""
+    """A date from a 32-bit number of days since 1970, or from ISO text."""
     if type(value) is int:
-        return _date_of_days(value)
+        return _check_days(value)
     text = text_of(value)
     if _DATE.match(text):
         return _check_years(date_of(text.rstrip("Z")), DAYS)
     if _TICKS.fullmatch(text):
-        return _date_of_days(int(text))
+        return _check_days(int(text))
     raise _build_misfit(text)
 
 
 def timestamp_value(value: object, unit: Unit, zoned: bool) -> int:
-    """A timestamp from ticks since 1970 or ISO text; without `zoned`, a zone is not looked at.
+    """A timestamp from ticks since 1970 or ISO text; without `zoned`, its zone is ignored.
 
     With the unit `guess` the size of a value decides: milliseconds below 10^13 (the year 2286) and
     in the year 9999, else microseconds, or nanoseconds where that would be after 9999 or before the
@@ -141,12 +143,12 @@ def timestamp_value(value: object, unit: Unit, zoned: bool) -> int:
     nanoseconds or connect.
     """
     if type(value) is int:
-        return _micros_within(value, unit)
+        return _convert_ticks(value, unit)
     text = text_of(value)
     if text[4:5] == "-" and _DATE.match(text):
         return _check_years(timestamp_of(text, zoned), MICROS)
     if _TICKS.fullmatch(text):
-        return _micros_within(int(text), unit)
+        return _convert_ticks(int(text), unit)
     raise _build_misfit(text)
 
 
@@ -167,10 +169,10 @@ def time_text(value: object, unit: Unit) -> str:
     return sign + clock + (f".{fraction:09}".rstrip("0") if fraction else "")
 
 
-def _parse_usual(text: str) -> int | None:
-    """The moment of an ISO text in UTC with 0, 3 or 6 digits of fraction; None for any other."""
+def _parse_iso_utc(text: str) -> int | None:
+    """Microseconds of an ISO text in UTC with 0, 3 or 6 digits of fraction; None for any other."""
     plain = text[:-1] if text[-1:] == "Z" else text
-    if len(plain) not in _USUAL_LENGTHS or plain[7] != "-" or plain[13] != ":":
+    if len(plain) not in _ISO_LENGTHS or plain[7] != "-" or plain[13] != ":":
         return None
     if plain[10] not in "T " or plain[19:20] == "," or plain[11:13] == "24":
         return None
@@ -180,16 +182,17 @@ def _parse_usual(text: str) -> int | None:
         return None
     if moment.tzinfo is not None:
         return None
-    past = moment - _EPOCH
-    return (past.days * 86_400 + past.seconds) * 1_000_000 + past.microseconds
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
-def _day_and_time(text: str) -> tuple[int, str | None]:
-    """Days since 1970, and the text behind the day where there is some."""
+def _parse_date(text: str) -> tuple[int, str | None]:
+    """Days since 1970, and the text behind the date where there is some."""
     match = _DAY.fullmatch(text.strip(BLANKS))
     if match is None or (match[4] or "").upper().endswith("BC"):
         raise _build_misfit(text.strip(BLANKS))
-    cycles, rest = divmod(int(match[1]), 400)  # Python's calendar ends with the year 9999
+    # Python's dates end with the year 9999: a year from 2000 to 2399, moved by cycles of 400.
+    cycles, rest = divmod(int(match[1]), 400)
     try:
         days = date(2000 + rest, int(match[2]), int(match[3])).toordinal() - _DAY_OF_1970
     except ValueError:
@@ -197,7 +200,7 @@ def _day_and_time(text: str) -> tuple[int, str | None]:
     return _check_range(days + (cycles - 5) * _DAYS_OF_400_YEARS, -(1 << 31), _MOST_DAYS), match[4]
 
 
-def _time_of_day(text: str) -> tuple[int, str]:
+def _parse_time(text: str) -> tuple[int, str]:
     """Microseconds since midnight, and the zone as written."""
     match = _TIME.fullmatch(text)
     if match is None:
@@ -209,22 +212,22 @@ def _time_of_day(text: str) -> tuple[int, str]:
     return seconds * 1_000_000 + int(fraction[:6].ljust(6, "0")), zone.strip(BLANKS)
 
 
-def _zone_offset(zone: str, local: int) -> int:
-    """Microseconds that a local time, in microseconds since 1970, is ahead of UTC."""
-    fixed = _fixed_offset(zone)
+def _find_offset(zone: str, local: int) -> int:
+    """The offset from UTC in microseconds, at a local time in microseconds since 1970."""
+    fixed = _parse_fixed_offset(zone)
     if fixed is not None:
         return fixed * 1_000_000
     try:
         moment = _EPOCH + timedelta(microseconds=local)
-        ahead = moment.replace(tzinfo=ZoneInfo(zone)).utcoffset()
+        offset = moment.replace(tzinfo=ZoneInfo(zone)).utcoffset()
     except (ValueError, KeyError, OSError, OverflowError):
         raise Misfit(zone) from None
-    return 0 if ahead is None else ahead // _MICROSECOND
+    return 0 if offset is None else offset // _MICROSECOND
 
 
 @lru_cache(maxsize=1_024)
-def _fixed_offset(zone: str) -> int | None:
-    """Seconds ahead of UTC; None for a region, whose offset is not always the same."""
+def _parse_fixed_offset(zone: str) -> int | None:
+    """The offset from UTC in seconds; None for a region, whose offset is not always the same."""
     if zone in ("Z", "UTC", "GMT", "UT"):
         return 0
     match = _OFFSET.fullmatch(zone)
@@ -249,7 +252,7 @@ def lies_beyond(value: object, is_date: bool) -> bool:
     return False
 
 
-def _date_of_days(days: int) -> int:
+def _check_days(days: int) -> int:
     if days in _INFINITE_DAYS:
         raise Beyond(days, _INFINITE_DAYS[days])
     if days in _WRITTEN_DATES:
@@ -257,7 +260,7 @@ def _date_of_days(days: int) -> int:
     return _check_years(_check_range(days, -_MOST_DAYS - 1, _MOST_DAYS), DAYS)
 
 
-def _micros_within(ticks: int, unit: Unit) -> int:
+def _convert_ticks(ticks: int, unit: Unit) -> int:
     if unit == "ns" and ticks in _ENDS_OF_NANOS:
         raise Beyond(ticks, ticks > 0)
     micros = _to_micros(_check_range(ticks, -_MOST_TICKS, _MOST_TICKS - 1), unit)
@@ -290,6 +293,6 @@ def _check_years(value: int, ends: tuple[int, int]) -> int:
 
 
 def _build_misfit(text: str) -> Misfit:
-    """Why a text is no date and no timestamp."""
+    """The error for a text that is no date or timestamp of the years 1 to 9999."""
     match = _BEYOND.fullmatch(text)
     return Misfit(text) if match is None else Beyond(text, not any(match.groups()))
