@@ -63,7 +63,6 @@ class _Lake:
         self.spark, self.target, self.table, self.work = spark, target, table, work
         self.before = self.after = TableState()
         self.silver_table = SilverTable(Lake(spark, target), table)
-        self.highest: bytes | None = None
         self.wrong = 0
 
     def steps(self, root: Path, files: list[Path], arrived: list[pl.DataFrame]) -> dict[str, Step]:
@@ -93,8 +92,7 @@ class _Lake:
     def _laid_out(self) -> Parts:
         batch = Batch.of_log(self.silver_table, self.before, self.after)
         assert pending_view.can_show(batch), "the view cannot show the batch"
-        state = self.after.replace(highest=self.highest)
-        self.highest = pending_view.show_pending(batch, state).highest
+        pending_view.show_pending(batch, self.after)
         return {}
 
     def _read(self) -> Parts:
