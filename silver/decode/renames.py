@@ -28,7 +28,7 @@ def column_names(table: Table, fields: Collection[str]) -> Collection[str]:
 
 
 def by_column(table: Table, row: Mapping[str, _Value]) -> Mapping[str, _Value]:
-    """A mapping from a record's fields, such as to their values, with columns' names instead."""
+    """A mapping by fields, such as a row, with the columns' names in place of the fields'."""
     fields = row.keys()
     names = column_names(table, fields)
     return row if names is fields else dict(zip(names, row.values(), strict=True))

@@ -19,7 +19,7 @@ from silver.expectations.rules import ALWAYS_ALLOWED, EXPECTATIONS, SET_BY_QUALI
 
 COLUMN_ARGUMENTS = ("column", "column_A", "column_B", "column_list")
 ABOUT_OTHER_COLUMNS = ("expect_column_to_exist", "expect_table_columns_")
-"""Expectations that may name a missing column: they check whether it exists."""
+"""Beginnings of expectations that may name a missing column: they check whether it exists."""
 
 
 def find_problems(table: Table) -> list[str]:

@@ -1,4 +1,4 @@
-"""Appends the snapshot files of one date to the change log: decodes, gates, compares, writes.
+"""Appends the snapshot files of one date to the change log: decodes, checks, compares, writes.
 
 They are all files that a folder `PATH/YYYY-MM-DD/` holds when a run reads it, and are one batch of
 the log. The batch replaces every log row of its date or later. Usually there are none; where files
@@ -75,7 +75,7 @@ def append_snapshot_files(
 ) -> tuple[TableState, ComparedFiles | None]:
     """Adds the files of one date to the log as its next batch.
 
-    They replace what the log has from their date on.
+    Files that are compared replace what the log has from their date on.
 
     Returns:
         The table's new state, and the rows of the files, where they were compared.
@@ -97,7 +97,7 @@ def append_snapshot_files(
 
 
 def _log_rows(batch: RawBatch, staged: DataFrame, pending: PendingDate) -> ComparedFiles | None:
-    """Compares the staged rows with the state and writes the changes; None without a comparison."""
+    """Compares staged rows with those before the date, writes changes; None if not compared."""
     table, number, days = batch.table, batch.state.logged + 1, days_of(batch.state)
     config, counts = table.config, _count_rows(staged)
     if pending.day is None or not counts.valid_keys or _has_repeats_only(staged, days, pending.day):
@@ -214,7 +214,7 @@ def _add_raw_records(rows: DataFrame, raw: DataFrame, few: bool) -> DataFrame:
 
 
 def _to_unchanged_rows(staged: DataFrame, table: Table) -> DataFrame:
-    """Log rows of records that change nothing: repeats and dead letters, also without a date."""
+    """Log rows of records that change nothing: repeats, dead letters, files without a date."""
     emptied = [
         column(c) if c in table.keys else F.lit(None).cast(staged.schema[c].dataType).alias(c)
         for c in staged.columns
@@ -227,7 +227,7 @@ def _to_unchanged_rows(staged: DataFrame, table: Table) -> DataFrame:
 
 
 def _write_log(table: SilverTable, rows: DataFrame, number: int, since: str | None) -> None:
-    """Writes batch `number` in one commit; with `since`, in place of that sequence and later."""
+    """Writes batch `number` in one commit; with `since`, it replaces the log from there on."""
     fields = layout.list_source_fields(rows.schema)
     layout.ensure_table(table.log, fields, (*LOG_COLUMNS, LETTER_COLUMN))
     values = [field.name for field in fields if field.name not in table.config.keys]

@@ -18,7 +18,7 @@ from silver.decode.change import Record
 from silver.decode.debezium.events.envelope import Envelope, SourceBlock, Transaction
 
 _LONG_ID_START = bytes(SHORT_ID - 1)
-"""What follows the zero byte in front of an id of 8 bytes: the four zero bytes it begins with."""
+"""Four zero bytes behind the first one: an id of 8 bytes, as no id of 4 bytes is 0."""
 _SOURCE = object_type(SourceBlock, SourceBlock.__struct_fields__)
 _TRANSACTION = object_type(Transaction, Transaction.__struct_fields__)
 _ENVELOPE = object_type(
@@ -76,7 +76,7 @@ def read_envelopes(
     rows = {"before": _ROW_TUPLES, "after": _ROW_TUPLES}
     parts = rows | {"source": _SOURCE, "transaction": _TRANSACTION}
     names = ("op", *parts)
-    # All columns together are the one value that is made of the records.
+    # One value for all records: the dictionary of their columns.
     envelope = RecordType(lambda columns, count: [columns], names, parts)
     try:
         values, broken = read_columns(writer.schema.parsed, envelope, data, start)

@@ -121,21 +121,24 @@ def connect_block(schema: object) -> Mapping[str, object]:
     return _build_block(schema, named)
 
 
-def _collect_types(schema: object, named: dict[str, object]) -> None:
-    """Adds a schema's named types (record, enum, fixed) to `named`, also without namespaces."""
+def _collect_types(schema: object, named: dict[str, object], around: object = None) -> None:
+    """Adds a schema's named types (record, enum, fixed) to `named`, also without namespaces.
+
+    A type without a namespace has that of the type `around` it.
+    """
     if isinstance(schema, list):
         for branch in schema:
-            _collect_types(branch, named)
+            _collect_types(branch, named, around)
     elif isinstance(schema, dict):
         if schema.get("type") in ("record", "enum", "fixed"):
-            name, space = str(schema.get("name")), schema.get("namespace")
+            name, around = str(schema.get("name")), schema.get("namespace", around)
             named.setdefault(name, schema)
-            named.setdefault(f"{space}.{name}", schema)
+            named.setdefault(f"{around}.{name}", schema)
             named.setdefault(name.rpartition(".")[2], schema)
         inner = [schema.get("items"), schema.get("values"), schema.get("type")]
         for part in [*inner, *(type for _, type in _list_fields(schema))]:
             if isinstance(part, dict | list):
-                _collect_types(part, named)
+                _collect_types(part, named, around)
 
 
 def _list_fields(schema: object) -> Iterator[tuple[str, object]]:
@@ -158,7 +161,7 @@ def _resolve_schema(schema: object, named: Mapping[str, object]) -> object:
 
 
 def _build_block(schema: object, named: Mapping[str, object], depth: int = 0) -> dict[str, object]:
-    """The block of an Avro schema; records inside of rows, below two levels, have no `fields`."""
+    """The block of an Avro schema; records two or more levels below it have no `fields`."""
     schema = _resolve_schema(schema, named)
     if not isinstance(schema, dict):
         return {"type": _TYPES.get(schema, schema)} if isinstance(schema, str) else {}

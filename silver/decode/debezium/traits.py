@@ -58,9 +58,9 @@ class Traits:
     Attributes:
         looks_into_values: whether columns have structs, whose values may have undeclared fields.
         mixes: whether rows of several source tables can become one row of the table. They cannot
-            where rows lack a key of the table: it is from elsewhere, and tells the tables apart.
+            where rows lack a key of the table: an `origin` fills it and tells the tables apart.
         made_up: keys that deletes take from `before`, where the connector may have invented their
-            values; in lower case, as `moved`. Not used once old rows are known to be whole.
+            values; in lower case, as `moved`. Not used once `before` is known to be whole.
         moved: keys whose value some update changes, which only whole old rows show.
     """
 
@@ -92,7 +92,7 @@ class Traits:
 
     @property
     def lacked_keys(self) -> tuple[str, ...]:
-        """The keys whose old values are not known, sorted."""
+        """`moved` where old rows are whole, else `made_up`; sorted."""
         names = self.moved if self.whole_old_rows else self.made_up
         return tuple(sorted(self._keys[name] for name in names))
 
@@ -105,7 +105,7 @@ class Traits:
             self._look_at_key(record)
             self._look_at_table(envelope)
             order = order_shown(envelope.source)
-            if rewrites is None or order == BY_CHANGE:  # of flattened events it alone counts
+            if rewrites is None or order == BY_CHANGE:  # flattened: no other counts
                 self.orders.add(order)
         self.left_out |= {name for name in envelope.after or () if name.startswith("_")}
         self.look_again(envelope, record, block)

@@ -3,7 +3,7 @@
 The orders and conditions are SQL: `silver.decode.expressions.rows` evaluates them over the decoded
 columns. The decoder therefore returns every row as an upsert, with extra columns: the members that
 the expressions use and the table does not hold, and `FAULT`, which says which operations a faulty
-row cannot be. A row that leaves columns out changes only the others; `columns_to_update` names a
+row can still be. A row that leaves columns out changes only the others; `columns_to_update` names a
 member that lists the columns that a row carries. That member itself is no column.
 """
 
@@ -110,7 +110,7 @@ class RowsDecoder:
         return change
 
     def read(self, records: Slice) -> ReadPart | None:
-        """Reads the plain records of a slice column by column; others are decoded one by one."""
+        """Reads what it can of a slice column by column; others are decoded one by one."""
         if not self._reads_slices:
             return None
         places = skip_texts(records, skip_hive_folders(records), self._opener.marks)
@@ -134,7 +134,7 @@ class RowsDecoder:
         return FlatRowReader(self._table, self._columns, self._listing_members, make)
 
     def _decode_tombstone(self, record: Record, time: int) -> Change:
-        """A tombstone: ignored if deletes come as rows, else a dead letter."""
+        """A tombstone: ignored without a key or if deletes are rows, else a dead letter."""
         if record.key is None or self._deletes_are_rows:
             return Change(NONE, [*self._reader.nothing(), None], source_time=time)
         return self._reject(Fault(BAD_SEQUENCE, _TOMBSTONE), time)

@@ -85,7 +85,7 @@ class SnapshotDecoder:
         return change
 
     def read(self, records: Slice) -> ReadPart | None:
-        """Reads the plain records of a slice column by column; others are decoded one by one."""
+        """Reads what it can of a slice column by column; others are decoded one by one."""
         files = records.column("_file")
         orders = {file: self._find_order(file or "") for file in {*files}}
         places = [at for at in skip_hive_folders(records) if orders[files[at]] is not None]

@@ -26,8 +26,8 @@ class SeenValues:
     """The kinds of values that a field had, and the kinds of the elements of its arrays.
 
     A whole number is `bigint` where 64 bits hold it, else `decimal` up to 38 digits; one with a
-    fraction of zeros, such as 1.0, is `point_zero` up to 18 digits. Any other number is `double`,
-    or `many_digits` where it has more than the 17 that a double holds. Nulls have no kind.
+    fraction of zeros, such as 1.0, is `point_zero` up to 18 digits, then `decimal`. Others are
+    `double`, or `many_digits` with more than the 17 that a double holds. Nulls have no kind.
     """
 
     kinds: set[Kind] = field(default_factory=set)
@@ -92,9 +92,9 @@ class UndeclaredFields:
 def infer_type(seen: SeenValues, zeros_are_whole: bool = True) -> T.DataType | None:
     """A column type for the values; None when all were null.
 
-    Whole numbers become bigint (decimal(38,0) where one is larger), others double, and arrays of
-    scalars arrays. Objects, nested arrays, mixed kinds, and numbers with more digits than a double
-    holds become text. With `zeros_are_whole`, 1.0 is a whole number.
+    Numbers become bigint if all are whole (decimal(38,0) if one is larger), else double, and arrays
+    of scalars arrays. Objects, nested arrays, mixed kinds, and numbers with more digits than a
+    double holds become text. With `zeros_are_whole`, 1.0 is a whole number.
     """
     kinds = seen.kinds
     if not kinds:

@@ -153,7 +153,7 @@ def timestamp_value(value: object, unit: Unit, zoned: bool) -> int:
 
 
 def time_text(value: object, unit: Unit) -> str:
-    """HH:MM:SS and the digits of its fraction as PostgreSQL prints it, 24:00:00 included.
+    """HH:MM:SS and its fraction as PostgreSQL prints them, 24:00:00 included; text stays.
 
     MySQL's TIME is a duration of up to 838:59:59, which can be negative.
     """
@@ -244,7 +244,7 @@ def _parse_fixed_offset(zone: str) -> int | None:
 
 
 def lies_beyond(value: object, is_date: bool) -> bool:
-    """Whether a value that does not fit may lie outside of the years 1 to 9999."""
+    """Whether a misfit, in milliseconds, may lie outside of the years 1 to 9999."""
     try:
         date_value(value) if is_date else timestamp_value(value, "ms", zoned=False)
     except Misfit as error:

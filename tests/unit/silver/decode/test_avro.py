@@ -10,6 +10,7 @@ import pytest
 
 from lakehouse.config.table import Table
 from silver.decode.arrow import OF_RECORD
+from silver.decode.avro.schemas import connect_block
 from silver.decode.change import Change, Record
 from silver.decode.columns import Columns, known_columns
 from silver.decode.debezium.decoder import DebeziumDecoder
@@ -122,6 +123,20 @@ def test_decimals_keep_all_their_digits(integer: int) -> None:
 
     digits = tuple(int(digit) for digit in str(abs(integer)))
     assert change.values[columns.names.index("price")] == Decimal((integer < 0, digits, -2))
+
+
+def test_a_type_is_found_by_its_name_with_the_namespace_around_it() -> None:
+    row = {"type": "record", "name": "Value", "fields": [{"name": "id", "type": "long"}]}
+    fields = [
+        {"name": "before", "type": ["null", row]},
+        {"name": "after", "type": ["null", "shop.orders.Value"]},
+    ]
+    given = {"type": "record", "name": "Envelope", "namespace": "shop.orders", "fields": fields}
+    of_row = {"type": "struct", "fields": [{"field": "id", "type": "int64"}]}
+    assert connect_block(given) == {
+        "type": "struct",
+        "fields": [{"field": "before"} | of_row, {"field": "after"} | of_row],
+    }
 
 
 def test_changes_are_those_of_the_same_events_in_json() -> None:
