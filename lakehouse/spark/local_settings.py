@@ -129,8 +129,6 @@ def local_settings(target: Target, cores: int, open_ended: bool = False) -> dict
         # By default Delta writes a checkpoint of a new table every tenth commit, which takes longer
         # than reading fifty of these small commits.
         "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
-        # A run that goes on appends a small file per batch: every fifty of them become one.
-        "spark.databricks.delta.autoCompact.enabled": "true",
         # Spark's default is to keep 100 compiled classes, fewer than many tables need.
         "spark.sql.codegen.cache.maxEntries": "1000",
         # Rows of more than 100 columns would be interpreted, and read from Parquet one by one.
