@@ -43,16 +43,16 @@ def _lines(work: Workload, root: Path, plan: Plan) -> list[Line]:
     ours.configure(root / "ours", ours.table_of(work) | {"cluster_by": keys})
     ours.drop(root / "ours", files)
     spark, target = ours.session(root / "ours", open_ended=True)
-    once = ours.engine(spark, target)
     tuned = recipe.engine(spark, root / "tuned", work, tuned=True)
-    in_turn([{e.name: functools.partial(e.load, files) for e in (once, tuned)}], LOADS)
+    first_run = ours.engine(spark, target)
+    in_turn([{e.name: functools.partial(e.load, files) for e in (first_run, tuned)}], LOADS)
     tend_tables(spark, target, load_tables(root / "ours" / "conf"), False, print, shared=False)
     engines = [ours.engine(spark, target, goes_on=True), tuned]
     steps = [{e.name: functools.partial(e.apply, batch) for e in engines} for batch in later]
     taken = in_turn(steps, plan)
     right = truth(work, [first, *stream[: plan.warm + len(taken[engines[0].name])]])
     missed = {one.name: wrong(work, right, one.rows()) for one in engines}
-    left = timed(functools.partial(once.load, []))
+    left = timed(functools.partial(ours.engine(spark, target).load, []))
     size = f"into {work.rows:,} rows"
     lines = [counted(f"{name}, {size}", runs, missed[name]) for name, runs in taken.items()]
     return [*lines, counted(f"{LEFT}, {size}", [left])]
