@@ -89,8 +89,8 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
         plans = _plan(_table(work, name), records, format.schemas)
         steps[name] = functools.partial(_decode, plans, _arrow(records), found, name)
     taken = in_turn([steps] * plan.most, plan)
-    unlike = {name: _unlike(found[JSON], batches) for name, batches in found.items()}
-    return [counted(name, taken[name], unlike[name]) for name in formats]
+    mismatched = {name: _mismatched(found[JSON], batches) for name, batches in found.items()}
+    return [counted(name, taken[name], mismatched[name]) for name in formats]
 
 
 def _decode(
@@ -103,7 +103,7 @@ def _decode(
     return {}
 
 
-def _unlike(expected: Sequence[pa.RecordBatch], found: Sequence[pa.RecordBatch]) -> int:
+def _mismatched(expected: Sequence[pa.RecordBatch], found: Sequence[pa.RecordBatch]) -> int:
     """How many changes differ."""
     tables = (pa.Table.from_batches(batches).drop_columns("_raw") for batches in (expected, found))
     pairs = zip(*[table.to_pylist() for table in tables], strict=True)

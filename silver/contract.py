@@ -46,7 +46,7 @@ RECORD_OUTCOMES: Mapping[str, str] = {
 
 ACCOUNT_NOTES: Mapping[str, str] = {
     "incomplete": "Changes that do not carry every column.",
-    "heirs": "Key changes with an unavailable value, which is taken from the row of the old key.",
+    "key_changes": "Key changes with an unavailable value; the row of the old key has it.",
     "ties": "Changes at the place of another change of their key; the later arrival won.",
     "replayed": "Dead letters that a replay resolved.",
     "rebuilt": "Records that a rebuild applied.",
@@ -185,7 +185,7 @@ CHANGE_COLUMNS = (
         " as JSON; else null",
     ),
     LayerColumn(
-        "_unlike",
+        "_mismatched",
         "boolean",
         "true on a record that shows columns or types which its batch was decoded without; the"
         " batch is then written anew before it is applied. Null otherwise",

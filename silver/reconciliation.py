@@ -43,7 +43,11 @@ def count_outcomes(
     outcomes |= counts.outcomes
     check_sum(table, summary.records, outcomes)
     outcomes |= new_letters(summary, before.counted)
-    notes = {"incomplete": summary.incomplete, "heirs": summary.heirs, "ties": counts.ties}
+    notes = {
+        "incomplete": summary.incomplete,
+        "key_changes": summary.key_changes,
+        "ties": counts.ties,
+    }
     notes["pending"] = -before.pending
     kept = {name: n for name, n in (outcomes | notes).items() if n}
     return {"records": summary.records - before.known_records} | kept

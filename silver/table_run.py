@@ -100,7 +100,7 @@ def _merge_batch(run: Run, batch: Batch) -> TableResult:
     state = recorded.replace(
         batch=batch.number,
         partial=before.partial or summary.incomplete > 0,
-        heirs=before.heirs or summary.heirs > 0,
+        key_changes=before.key_changes or summary.key_changes > 0,
         ties=before.ties or counts.ties > 0,
         whole=batch.table_changes,
         waits=None,

@@ -78,7 +78,7 @@ class _DecodedAgain(Batch):
     def changes(self) -> DataFrame:
         """The records, with those of keys from which rows moved."""
         config = self.table.config
-        if self.content.heirs and config.keys:
+        if self.content.key_changes and config.keys:
             return key_changes.with_old_keys(self.decoded, self.decoded, config)
         return self.decoded
 

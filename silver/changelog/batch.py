@@ -119,9 +119,9 @@ class Batch:
     def table_changes(self) -> TableChanges:
         """The full snapshots and truncates of the table with those of the batch."""
         if not self.recomputes:
-            return TableChanges(self._sightings, self._truncates)
+            return TableChanges(self._snapshot_progress, self._truncates)
         truncates = find_truncates(self._whole_log) if self.content.truncates else []
-        return TableChanges(self._sightings, _unite_cutoffs(truncates))
+        return TableChanges(self._snapshot_progress, _unite_cutoffs(truncates))
 
     @cached_property
     def content(self) -> Summary:
@@ -131,7 +131,7 @@ class Batch:
     @cached_property
     def epochs(self) -> list[Epoch]:
         """The table's full snapshots in order, with those of the batch."""
-        return TableChanges(self._sightings, []).epochs
+        return TableChanges(self._snapshot_progress, []).epochs
 
     @cached_property
     def cutoffs(self) -> list[Cutoff]:
@@ -190,7 +190,7 @@ class Batch:
     def _key_bounds(self) -> KeyBounds | None:
         """None where any row may be concerned: by values of another key, or a new cut-off."""
         bounds = self.summary.keys
-        if not bounds or self.of_whole_keys or self.cutoff_is_new or self.summary.heirs:
+        if not bounds or self.of_whole_keys or self.cutoff_is_new or self.summary.key_changes:
             return None
         kept = read_table_log(self.table.target, "silver", self.table.kept.table)
         return bounds if skips_enough_files(bounds, kept) else None
@@ -206,18 +206,18 @@ class Batch:
         table, summary = self.table.config, self.summary
         if self.recomputes:
             whole = self._mark_new(self._whole_log)
-            has_heirs = self.content.heirs and table.keys
-            return key_changes.with_old_keys(whole, whole, table) if has_heirs else whole
+            has_key_changes = self.content.key_changes and table.keys
+            return key_changes.with_old_keys(whole, whole, table) if has_key_changes else whole
         new = filter_changes(add_order_keys(self.new_rows, table, self.epochs))
         new = new.withColumn("_new", F.lit(True))
         if self._by_whole_keys:
             touched = filter_changes(self.new_rows).select(*map(column, table.keys)).distinct()
             changes = of_keys(self._mark_new(self._whole_log), touched, table)
-            if self.before.heirs or summary.heirs:
+            if self.before.key_changes or summary.key_changes:
                 everything = self._mark_new(self._whole_log)
                 return key_changes.with_old_keys(changes, everything, table)
             return changes
-        if summary.heirs and table.keys:
+        if summary.key_changes and table.keys:
             return key_changes.with_old_keys(new, filter_changes(self._whole_log), table)
         if not table.keys and self.before.batch and summary.oldest is not None:
             return self._with_equal_places(new, summary.oldest)
@@ -240,10 +240,10 @@ class Batch:
         return self.table.config.on_truncate == "apply"
 
     @cached_property
-    def _sightings(self) -> list[SnapshotProgress]:
-        previous = self.before.whole.sightings
-        began = [seen for seen in self.after.whole.sightings if seen not in previous]
-        return [*previous, *began, *self.summary.sightings]
+    def _snapshot_progress(self) -> list[SnapshotProgress]:
+        previous = self.before.whole.snapshot_progress
+        began = [seen for seen in self.after.whole.snapshot_progress if seen not in previous]
+        return [*previous, *began, *self.summary.snapshot_progress]
 
     @cached_property
     def _whole_log(self) -> DataFrame:
@@ -259,7 +259,9 @@ class Batch:
         return _unite_cutoffs([*previous, *find_truncates(new)])
 
     def _has_new_cutoff(self) -> bool:
-        now = TableChanges(self._sightings, self._truncates).cutoffs(self._applies_truncates)
+        now = TableChanges(self._snapshot_progress, self._truncates).cutoffs(
+            self._applies_truncates
+        )
         return now != self.before.whole.cutoffs(self._applies_truncates)
 
     @property
@@ -296,7 +298,7 @@ class Batch:
         is_same = _list_starts(previous) == _list_starts(now)
         if not is_same and _moves_any_change(self._applied_rows, previous, now):
             return True
-        if not table.keys or not before.heirs:
+        if not table.keys or not before.key_changes:
             return False
         parts = self._applied_rows, self.rows.where(F.col("_batch") > before.batch)
         old, new = (filter_changes(add_order_keys(part, table, now)) for part in parts)

@@ -94,7 +94,7 @@ def _adopt_unrecorded_batches(
     The newest batch is written again where that run wrote it without some columns.
     """
     newest = log.read_log(table).where(F.col("_batch") == logged)
-    if not newest.where("_unlike").isEmpty():
+    if not newest.where("_mismatched").isEmpty():
         spans = newest.groupBy("_feed").agg(F.min("_feed_batch"), F.max("_feed_batch")).collect()
         parts = [bronze_rows.read_batches(table, *span) for span in spans]
         batch = RawBatch(table, state, reduce(DataFrame.unionByName, parts))

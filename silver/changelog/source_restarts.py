@@ -59,8 +59,8 @@ def follow_source(
         alarms = [_build_gap(table, alarm) for alarm in result.alarms]
         gaps.add_gaps(table.spark, table.target, alarms, run.id)
     began = map(describe_restart, result.restarts)
-    sightings = list(dict.fromkeys([*state.whole.sightings, *began]))
-    whole = state.whole._replace(sightings=sightings)
+    snapshot_progress = list(dict.fromkeys([*state.whole.snapshot_progress, *began]))
+    whole = state.whole._replace(snapshot_progress=snapshot_progress)
     logs = {name: to_text(reached) for name, reached in result.reached.items()}
     return state.replace(logs={**state.logs, **logs}, whole=whole)
 

@@ -56,7 +56,7 @@ CHANGE_FIELDS = {
     "_handled_at": pa.timestamp("us", tz="UTC"),
     "_reason": pa.string(),
     "_message": pa.string(),
-    "_unlike": pa.bool_(),
+    "_mismatched": pa.bool_(),
 }
 """The fields of `Change` beside its values, and their Arrow types."""
 _of_change = attrgetter(*(name[1:] for name in CHANGE_FIELDS))
@@ -312,8 +312,8 @@ class _Output:
         for change in changes:
             if change.message is not None:
                 change.message = _to_valid_text(change.message)
-        *others, unlike = zip(*map(_of_change, changes), strict=True)
-        return [*zip(*values, strict=True), *others, [one or None for one in unlike]]
+        *others, mismatched = zip(*map(_of_change, changes), strict=True)
+        return [*zip(*values, strict=True), *others, [one or None for one in mismatched]]
 
     def _reject_misfit(self, change: Change, at: int, value: object) -> Change:
         """The dead letter of a change with a value that Arrow refuses; other keys are kept.
@@ -332,7 +332,7 @@ class _Output:
         given = zip(plan.schema.fields, change.values or self.nothing, strict=True)
         kept = [one if struct_field.name in keys else None for struct_field, one in given]
         message = _to_valid_text(f"column {field.name}: found {shown}, expected {expected}")
-        return Change(None, kept, reason="bad_value", message=message, unlike=change.unlike)
+        return Change(None, kept, reason="bad_value", message=message, mismatched=change.mismatched)
 
 
 def _to_valid_text(text: str) -> str:

@@ -62,8 +62,8 @@ class Change:
             without keys alone.
         reason: why the record is a dead letter; None when it is none.
         message: what was found and what was expected, for a person.
-        unlike: whether the record's schema is a mismatch: it shows columns or types that `Columns`
-            does not know. The change is then decoded without them.
+        mismatched: whether the record shows columns or types that `Columns` does not know. The
+            change is then decoded without them.
     """
 
     operation: str | None
@@ -80,7 +80,7 @@ class Change:
     handled_at: int | None = None
     reason: str | None = None
     message: str | None = None
-    unlike: bool = False
+    mismatched: bool = False
 
 
 class Decoder(Protocol):

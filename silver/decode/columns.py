@@ -46,7 +46,7 @@ class DecodedColumn:
         declared: whether the YAML gives the type. Values are then converted to it (a misfit is
             `bad_value`); a learned column's must be of its kind (`incompatible_schema`).
         provisional: whether the type was found in this very batch and may still change: a misfit
-            makes the record `unlike`.
+            makes the record `mismatched`.
     """
 
     name: str
@@ -62,10 +62,10 @@ class Columns:
     Attributes:
         columns: the columns in the order of `Change.values`.
         settled: whether they were found in all of the batch that is to be decoded. No record of
-            it is `unlike` then; a field without a column cannot have one.
+            it is `mismatched` then; a field without a column cannot have one.
         announced: the source's columns with their types (None where unknown), as its
             newest records showed them; None when they are not to be compared with. A record that
-            shows others is `unlike`, so that a dropped column is noticed too.
+            shows others is `mismatched`, so that a dropped column is noticed too.
         envelope: the form of Debezium's events, as the module `opening` of
             `silver.decode.debezium.events` names it; None where nothing has shown it.
         decimal_texts: how texts in decimal columns of Debezium records without a schema block are

@@ -1,8 +1,8 @@
 """The Spark plan of decoding: columns are looked for, records decoded, values finished in SQL.
 
 A batch is decoded by the columns that are known: declared, learned before, or shown by its first
-records. A record that shows others is marked `_unlike`; who wrote such a batch then looks through
-all of it and decodes it once more.
+records. A record that shows others is marked `_mismatched`; who wrote such a batch then looks
+through all of it and decodes it once more.
 """
 
 import pickle
@@ -138,7 +138,7 @@ def decode(
     Args:
         raw: rows with the columns of `bronze.contract`, and `_feed`.
         table: the table's configuration.
-        columns: its columns; those of a look through all of `raw` leave no record `_unlike`.
+        columns: its columns; those of a look through all of `raw` leave no record `_mismatched`.
         first: the first rows, where they are fetched already.
 
     Returns:

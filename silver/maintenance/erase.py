@@ -31,13 +31,13 @@ class KeyTraces(NamedTuple):
     """What silver holds of a key.
 
     `arrivals` identifies its records; `values` are its texts that no other row of the table holds;
-    `heirs` counts records of other keys that had this one before a key change.
+    `key_changes` counts records of other keys that had this one before a key change.
     """
 
     records: int
     arrivals: DataFrame
     values: list[str]
-    heirs: int
+    key_changes: int
 
 
 def find_records(spark: SparkSession, target: Target, table: Table, key: Key) -> KeyTraces | None:
@@ -55,9 +55,9 @@ def find_records(spark: SparkSession, target: Target, table: Table, key: Key) ->
     texts = [field.name for field in fields if isinstance(field.dataType, StringType)]
     values = find_unique_texts(log.where(~_has_no_key(table)), mine, texts)
     doomed = mine | _match_unreadable(table, values)
-    heirs = log.where(~mine & says_key("_old_key", key, log.schema)).count()
+    key_changes = log.where(~mine & says_key("_old_key", key, log.schema)).count()
     arrivals = log.where(doomed).select(*PLACE).distinct()
-    return KeyTraces(arrivals.count(), arrivals, values, heirs)
+    return KeyTraces(arrivals.count(), arrivals, values, key_changes)
 
 
 def find_unique_texts(log: DataFrame, mine: Column, texts: list[str]) -> list[str]:

@@ -54,7 +54,7 @@ def begin_rebuild(spark: SparkSession, target: Target, table: Table, run_id: str
         batch = group_repairs.find_shown_progress(live, states).newest
     begun = TableState(batch=batch, logged=max(batch, state.logged))
     if _has_erased(live):
-        begun = begun.replace(whole=TableChanges(state.whole.sightings, []))
+        begun = begun.replace(whole=TableChanges(state.whole.snapshot_progress, []))
     fresh = Rebuild(uuid.uuid4().hex[:8], table.table, now, 0)
     first = ledger.make_entry(run_id, "silver", table.table, datetime.now(timezone.utc))
     swap.record_step(spark, target, fresh, BUILDING)

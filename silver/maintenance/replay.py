@@ -175,11 +175,11 @@ class _Replaying(NamedTuple):
         if summary.records == sum(summary.rejected.values()):
             return state, {}
         after = state.replace(logged=state.logged + 1, waits=None)
-        notes = {"incomplete": summary.incomplete, "heirs": summary.heirs}
+        notes = {"incomplete": summary.incomplete, "key_changes": summary.key_changes}
         reserved = {name: n for name, n in notes.items() if n}
         met = {
             "partial": state.partial or summary.incomplete > 0,
-            "heirs": state.heirs or summary.heirs > 0,
+            "key_changes": state.key_changes or summary.key_changes > 0,
         }
         self.record(state.replace(batch=after.logged, logged=after.logged, **met), reserved)
         done = run_table(Run(self.run_id, be_silent), Batch(self.table, rows, state, after))

@@ -165,7 +165,7 @@ def _record_swap(
     counts: dict[str, int] = {"rebuilt": 0}
     for row in ledger.read_entries(spark, beside).where("status = 'ok'").collect():
         counts["rebuilt"] += row["counts"].get("records", 0)
-        for met in ("incomplete", "heirs", "ties"):
+        for met in ("incomplete", "key_changes", "ties"):
             counts[met] = counts.get(met, 0) + row["counts"].get(met, 0)
     if live.pending:
         counts |= {"records": -live.pending, "pending": -live.pending}

@@ -45,9 +45,9 @@ def can_show(batch: Batch) -> bool:
     obstacles = (
         not waits_in_log(table.target, table.config),
         batch.of_whole_keys or batch.cutoff_is_new,
-        batch.summary.incomplete or batch.late or state.partial or state.heirs,
+        batch.summary.incomplete or batch.late or state.partial or state.key_changes,
         batch.summary.truncates,
-        len(batch.table_changes.sightings) > len(state.whole.sightings),
+        len(batch.table_changes.snapshot_progress) > len(state.whole.snapshot_progress),
     )
     if any(obstacles) or not kept.exists or _may_tie(batch):
         return False

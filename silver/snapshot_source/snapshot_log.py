@@ -155,11 +155,11 @@ class _Staged(NamedTuple):
     observed: Observation
 
     def observe_rows(self) -> DataFrame:
-        return self.changes.observe(self.observed, F.count("_unlike").alias("unlike"))
+        return self.changes.observe(self.observed, F.count("_mismatched").alias("mismatched"))
 
     def count_mismatches(self) -> int:
         """How many records show columns or types that they were decoded without."""
-        return int(self.observed.get["unlike"])
+        return int(self.observed.get["mismatched"])
 
 
 def _has_repeats_only(staged: DataFrame, days: Days, day: date) -> bool:

@@ -125,11 +125,11 @@ def describe_restart(restart: Restart) -> SnapshotProgress:
     return SnapshotProgress(id, restart.domain, restart.place, False, restart.started)
 
 
-def number_epochs(sightings: list[SnapshotProgress]) -> list[Epoch]:
+def number_epochs(snapshot_progress: list[SnapshotProgress]) -> list[Epoch]:
     """The table's epochs in order, numbered from 1; the changes before any snapshot are epoch 0."""
     epochs: list[Epoch] = []
     tables: set[str] = set()
-    groups = _group_by_snapshot(sightings).items()
+    groups = _group_by_snapshot(snapshot_progress).items()
     for snapshot, group in sorted(groups, key=lambda item: _build_sort_key(item[1])):
         complete = {seen.parts[1] for seen in group if seen.complete}
         is_complete = bool(complete) and tables <= complete
@@ -138,10 +138,12 @@ def number_epochs(sightings: list[SnapshotProgress]) -> list[Epoch]:
     return epochs
 
 
-def _group_by_snapshot(sightings: list[SnapshotProgress]) -> dict[str, list[SnapshotProgress]]:
+def _group_by_snapshot(
+    snapshot_progress: list[SnapshotProgress],
+) -> dict[str, list[SnapshotProgress]]:
     """The progress by snapshot, but for one with only dead letters: it would empty the table."""
     groups: dict[str, list[SnapshotProgress]] = {}
-    for seen in sightings:
+    for seen in snapshot_progress:
         groups.setdefault(seen.parts[0], []).append(seen)
     return {id: group for id, group in groups.items() if any(s.first_position for s in group)}
 
@@ -168,13 +170,13 @@ def lowest(*values: _Ordered | None) -> _Ordered | None:
 class TableChanges(NamedTuple):
     """The full snapshots and truncates of a table."""
 
-    sightings: list[SnapshotProgress]
+    snapshot_progress: list[SnapshotProgress]
     truncates: list[Cutoff]
 
     @property
     def epochs(self) -> list[Epoch]:
         """The table's full snapshots in order."""
-        return number_epochs(self.sightings)
+        return number_epochs(self.snapshot_progress)
 
     def cutoffs(self, apply_truncates: bool) -> list[Cutoff]:
         """The cut-offs of complete full snapshots, and truncate points; oldest first."""

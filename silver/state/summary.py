@@ -19,15 +19,15 @@ from silver.state import key_ranges
 from silver.state.epochs import SnapshotProgress, domain_column, lowest, position_column
 from silver.state.key_ranges import KeyBounds
 
-_COUNTS = ("records", "changes", "truncates", "without_change", "incomplete", "heirs")
+_COUNTS = ("records", "changes", "truncates", "without_change", "incomplete", "key_changes")
 
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a part of the log holds.
 
     `incomplete` counts changes that do not carry every column, and `partial` has these columns;
-    `heirs` counts key changes with an unavailable value; `rejected` counts dead letters by reason;
-    `sightings` is the progress of full snapshots, in which a last row counts even as a dead letter;
+    `key_changes` counts those with an unavailable value; `rejected` counts dead letters by reason;
+    `snapshot_progress` is that of full snapshots, in which a last row counts even as a dead letter;
     `oldest` is the lowest sequence of a change. Only where the summary was observed in a write:
     `came` is when that began, in µs since 1970, `first_order` and `last_order` are the lowest and
     the highest order key of a change. `keys` are the bounds of the changes' keys, where they are
@@ -39,9 +39,9 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     truncates: int = 0
     without_change: int = 0
     incomplete: int = 0
-    heirs: int = 0
+    key_changes: int = 0
     rejected: dict[str, int] = {}
-    sightings: list[SnapshotProgress] = []
+    snapshot_progress: list[SnapshotProgress] = []
     partial: list[str] = []
     oldest: str | None = None
     came: int | None = None
@@ -61,7 +61,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.replace(
             **counts,
             rejected=rejected,
-            sightings=[*self.sightings, *later.sightings],
+            snapshot_progress=[*self.snapshot_progress, *later.snapshot_progress],
             partial=sorted({*self.partial, *later.partial}),
             oldest=lowest(self.oldest, later.oldest),
             came=lowest(self.came, later.came),
@@ -78,7 +78,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
         return key_ranges.unite_bounds(self.keys, other.keys)
 
 
-_OBSERVED_ONLY = ("unlike", "source_log")
+_OBSERVED_ONLY = ("mismatched", "source_log")
 
 
 def summarize(rows: DataFrame, keys: Sequence[str] = ()) -> Summary:
@@ -96,14 +96,14 @@ def summarize(rows: DataFrame, keys: Sequence[str] = ()) -> Summary:
         rejected = {row["reason"]: row["records"]} if row["reason"] is not None else {}
         part = _build_summary(row.asDict(), None, keys).replace(rejected=rejected)
         summary = summary.joined(part)
-    sightings = _join_by_snapshot(summary.sightings)
-    return summary.replace(sightings=sightings, first_order=None, last_order=None)
+    snapshot_progress = _join_by_snapshot(summary.snapshot_progress)
+    return summary.replace(snapshot_progress=snapshot_progress, first_order=None, last_order=None)
 
 
-def _join_by_snapshot(sightings: Iterable[SnapshotProgress]) -> list[SnapshotProgress]:
+def _join_by_snapshot(snapshot_progress: Iterable[SnapshotProgress]) -> list[SnapshotProgress]:
     """Joins the progress of each snapshot in each domain."""
     joined: dict[tuple[str, str], SnapshotProgress] = {}
-    for seen in sightings:
+    for seen in snapshot_progress:
         earlier = joined.get(seen[:2])
         joined[seen[:2]] = seen if earlier is None else earlier.joined(seen)
     return list(joined.values())
@@ -122,7 +122,7 @@ class ObservedRows(NamedTuple):
 
     def count_mismatches(self) -> int:
         """How many of the records show columns or types that they were decoded without."""
-        return int(self.seen.get["unlike"])
+        return int(self.seen.get["mismatched"])
 
     def records(self) -> int:
         """How many records were written."""
@@ -162,12 +162,12 @@ def _build_sums(sequence: str) -> dict[str, Column]:
     return {
         "records": F.count(F.lit(1)),
         "rejected": F.count("_reason"),
-        "unlike": F.count("_unlike"),
+        "mismatched": F.count("_mismatched"),
         "changes": F.count_if(changes),
         "truncates": F.count_if(sound & (F.col("_operation") == TRUNCATE)),
         "without_change": F.count_if(sound & (F.col("_operation") == NONE)),
         "incomplete": F.count_if(lacks),
-        "heirs": F.count_if(lacks & F.col("_old_key").isNotNull()),
+        "key_changes": F.count_if(lacks & F.col("_old_key").isNotNull()),
         "partial": F.array_sort(F.array_distinct(F.flatten(F.collect_set(absent)))),
         "oldest": F.min(F.when(sound, F.col("_sequence"))),
         "first_order": F.min(order),
@@ -203,14 +203,14 @@ def _build_shown_snapshot() -> Column:
 
 
 def _build_summary(sums: Mapping[str, Any], began: int | None, keys: Sequence[str]) -> Summary:
-    shown, sightings = sums["first_shown"], list[SnapshotProgress]()
+    shown, snapshot_progress = sums["first_shown"], list[SnapshotProgress]()
     if shown is not None:
         place = shown["_snapshot"], shown["domain"], sums["first_position"]
-        sightings = [SnapshotProgress(*place, bool(sums["complete"]), sums["started"])]
+        snapshot_progress = [SnapshotProgress(*place, bool(sums["complete"]), sums["started"])]
     return Summary(
         **{name: int(sums[name]) for name in _COUNTS},
         rejected={},
-        sightings=sightings,
+        snapshot_progress=snapshot_progress,
         partial=sums["partial"] or [],
         oldest=sums["oldest"],
         came=began,

@@ -116,7 +116,7 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
         batch: the newest batch of the change log that is applied.
         positions: the newest ingest batch of each feed that the change log holds.
         partial: whether changes came that do not carry every column.
-        heirs: whether key changes with an unavailable value came.
+        key_changes: whether key changes with an unavailable value came.
         ties: whether several changes of a key came with one sequence.
         whole: the full snapshots and truncates that are applied.
         built: the table's fingerprint: its settings, and what its source has shown.
@@ -143,7 +143,7 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
     batch: int = 0
     positions: dict[str, int] = {}
     partial: bool = False
-    heirs: bool = False
+    key_changes: bool = False
     ties: bool = False
     whole: TableChanges = TableChanges([], [])
     built: dict[str, str] = {}

@@ -63,7 +63,9 @@ def apply_pending(of: SilverTable, done: int, newest: int) -> None:
     states = STATES.setdefault(of.target.lake, {})
     before = summarize(log.read_log(of).where(f"_batch <= {done}"))
     known = states.get(done, TableState()).whole
-    state = TableState(done, partial=before.incomplete > 0, heirs=before.heirs > 0, whole=known)
+    state = TableState(
+        done, partial=before.incomplete > 0, key_changes=before.key_changes > 0, whole=known
+    )
     batch = Batch.of_log(of, state, state.replace(logged=newest))
     write_batch(batch)
     states[newest] = state.replace(batch=newest, whole=batch.table_changes)

@@ -56,7 +56,7 @@ def deliver_rows(
 
 def _apply(table: SilverTable, done: int, remember: bool = True) -> None:
     known = WHOLE.get((table.target.lake, done), TableChanges([], []))
-    state = TableState(done, partial=True, heirs=True, whole=known)
+    state = TableState(done, partial=True, key_changes=True, whole=known)
     batch = Batch.of_log(table, state, state.replace(logged=done + 1))
     write_batch(batch)
     if remember:

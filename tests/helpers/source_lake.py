@@ -110,10 +110,10 @@ class SourceLake:
         self._apply(columns)
 
     def _apply(self, columns: Columns) -> None:
-        sightings = _sightings(self.rows)
+        snapshot_progress = _snapshot_progress(self.rows)
         if self.fails_over:
-            sightings += self._restarts(columns)
-        epochs = TableChanges(sightings, []).epochs
+            snapshot_progress += self._restarts(columns)
+        epochs = TableChanges(snapshot_progress, []).epochs
         of_log = self.table.format == "debezium"
         orders = [_order(row, epochs, of_log) for row in self.rows]
         moved = any(row.get("_order", o) != o for row, o in zip(self.rows, orders, strict=True))
@@ -121,7 +121,7 @@ class SourceLake:
         for row, order in zip(self.rows, orders, strict=True):
             row["_order"] = order
         marks = [_cutoff(row) for row in self.rows if row["_operation"] == "truncate"]
-        cutoffs = TableChanges(sightings, [*dict.fromkeys(marks)]).cutoffs(True)
+        cutoffs = TableChanges(snapshot_progress, [*dict.fromkeys(marks)]).cutoffs(True)
         if moved:
             self.fold = FoldLake(history=self.history, cuts=self.cuts, most=40)
         floor_is_new = cutoffs != self.fold.cutoffs
@@ -199,7 +199,7 @@ def _evaluated(row: Row, format: str) -> Row:
     return row
 
 
-def _sightings(rows: Iterable[Row]) -> list[SnapshotProgress]:
+def _snapshot_progress(rows: Iterable[Row]) -> list[SnapshotProgress]:
     found: dict[str, SnapshotProgress] = {}
     for row in rows:
         if row["_snapshot"] is None:

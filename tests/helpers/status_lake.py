@@ -43,7 +43,7 @@ RUNS = [
     entry("orders", 80, batch=2, counts={"records": 2, "dead_letter:no_key": 1, "woven": 1}),
     entry("orders", 70, batch=3, status="failed", message="no space"),
     entry("orders", 60, batch=3, status="failed", message="no space left"),
-    entry("clicks", 90, batch=1, counts={"records": 3, "applied": 2, "heirs": 1}),
+    entry("clicks", 90, batch=1, counts={"records": 3, "applied": 2, "key_changes": 1}),
     entry("clicks", 95, layer="bronze", status="failed", message="no broker"),
     entry("clicks", 93, layer="gold", status="failed", message="no view"),
     entry("clicks", 91, layer="gold"),

@@ -253,8 +253,10 @@ def _find_dropped_files(target: Target, wanted: Erasure, values: list[str]) -> "
 
 def _print_hits(wanted: Erasure, hits: "KeyTraces", tables: Iterable[Table]) -> None:
     wanted.say(f"{render_count(hits.records, 'record')} of the key")
-    if hits.heirs:
-        wanted.say(f"{hits.heirs} records show that their row had this key before: erase its new")
+    if hits.key_changes:
+        wanted.say(
+            f"{hits.key_changes} records show that their row had this key before: erase its new"
+        )
         wanted.say("key as well where it is the same person's")
     others = [table for table in tables if table.table != wanted.table.table]
     own_topics = _list_topics(wanted.table)

@@ -185,18 +185,18 @@ class DebeziumDecoder:
         else:
             change = ordered_event(envelope, rewrites, record, operation)
             reader = self.reader_of(opened.block, True, True)
-        change.unlike = reader.unlike or (rewrites is not None and self._shows_form)
+        change.mismatched = reader.mismatched or (rewrites is not None and self._shows_form)
         if operation in (None, NONE):
             return change, reader
         if not self.layout.known.settled:
-            change.unlike |= self._traits.look_again(envelope, record, opened.block)
+            change.mismatched |= self._traits.look_again(envelope, record, opened.block)
         columns = self.layout.known
         may_arrive = rewrites is None and columns.order in (None, BY_ARRIVAL)
         if rewrites is None and change.sequence is not None:
-            change.unlike |= self._arrives_in_order
+            change.mismatched |= self._arrives_in_order
         elif may_arrive and not has_position(envelope.source):
             change.sequence = arrival_order(record)
-            change.unlike |= columns.order is None and not columns.settled
+            change.mismatched |= columns.order is None and not columns.settled
         return change, reader
 
     def _read_row(self, event: Event, reader: RowReader) -> None:
@@ -232,7 +232,7 @@ class DebeziumDecoder:
         change.values = values
         if old_key is not None:
             misfits = self._read_old_key(change, old_key, reader) | misfits
-        if missing or misfits or plan.unknown or plan.unfit or plan.unlike:
+        if missing or misfits or plan.unknown or plan.unfit or plan.mismatched:
             self._judge_row(change, plan, row, misfits, nulls)
         check_key(event, plan.keys, self.layout)
 
@@ -319,7 +319,7 @@ class DebeziumDecoder:
         layout, values = self.layout, change.values
         shows_more = any(row[field] is not None for field in plan.unknown)
         grows = shows_more and layout.grows and len(row) <= layout.room
-        change.unlike |= plan.unlike or grows
+        change.mismatched |= plan.mismatched or grows
         lacking = [at for at in layout.keys if values[at] is None and at not in nulls]
         if {*lacking} - misfits.keys():
             reject(change, NO_KEY, no_key(", ".join(layout.table.keys)))

@@ -222,7 +222,7 @@ def complete_document(
 def reject_misfits(change: Change, misfits: Misfits, layout: TableLayout) -> None:
     """Makes a change with values that do not fit a dead letter.
 
-    It is `unlike` where a look through all of the batch may read the values otherwise.
+    It is `mismatched` where a look through all of the batch may read the values otherwise.
     """
     columns = [(layout.columns[at], misfits[at]) for at in sorted(misfits)]
     texts = [misfit_message(c.name, v, c.type, c.name in layout.hidden) for c, v in columns]
@@ -230,7 +230,7 @@ def reject_misfits(change: Change, misfits: Misfits, layout: TableLayout) -> Non
         if any(is_so(layout, at, value) for at, value in misfits.items()):
             texts.append(note)
     if not layout.known.settled:
-        change.unlike |= _GUESS in texts or any(column.provisional for column, _ in columns)
+        change.mismatched |= _GUESS in texts or any(column.provisional for column, _ in columns)
     declared = all(column.declared for column, _ in columns)
     reject(change, BAD_VALUE if declared else INCOMPATIBLE_SCHEMA, "; ".join(texts))
 

@@ -90,7 +90,7 @@ class RowPlan:
         large: those whose value the source can leave out.
         unknown: fields without a column that could have one.
         unfit: whether some field can have no column beside the row's others.
-        unlike: whether the fields are not those that the source announced, or the block is new.
+        mismatched: whether the fields are not those that the source announced, or the block is new.
     """
 
     readings: Sequence[Reading]
@@ -98,7 +98,7 @@ class RowPlan:
     large: Sequence[Reading]
     unknown: Sequence[str]
     unfit: bool
-    unlike: bool
+    mismatched: bool
 
 
 class EventShape(NamedTuple):
@@ -235,7 +235,7 @@ class RowReader:
     The rows of a `loose` reader are documents, each of which has the fields it has.
 
     Attributes:
-        unlike: whether the block shows columns or types that the table does not know.
+        mismatched: whether the block shows columns or types that the table does not know.
     """
 
     def __init__(
@@ -245,7 +245,7 @@ class RowReader:
         self._native = block is not None and is_avro_block(block)
         fields_of = row_block_fields if flattened else block_fields
         self._block = {} if block is None else by_column(layout.table, fields_of(block))
-        self.unlike = not layout.known.settled and self._is_new_block()
+        self.mismatched = not layout.known.settled and self._is_new_block()
         self._plan_of = lru_cache(_MOST_PLANS)(self._make_plan)
 
     def plan(self, row: Iterable[str]) -> RowPlan:
@@ -264,7 +264,7 @@ class RowReader:
             large=[one for one in others if can_be_placeholder(layout.columns[one.at].type)],
             unknown=[n for n, c in zip(names, columns, strict=True) if layout.is_new(c)],
             unfit=len(set(held)) < len(held),
-            unlike=self.unlike
+            mismatched=self.mismatched
             or not (self._block or self._loose or layout.are_announced(dict.fromkeys(columns))),
         )
 

@@ -198,7 +198,7 @@ class SliceReader:
         """The fields of the keys; None where such rows are decoded one by one."""
         fields = {reading.at: reading.field for reading in plan.readings}
         is_typed = len(plan.readings) == 1 and plan.readings[0].field.endswith(TYPED_ROW)
-        is_odd = plan.unlike or plan.unfit or is_typed or len(fields) < len(plan.readings)
+        is_odd = plan.mismatched or plan.unfit or is_typed or len(fields) < len(plan.readings)
         if is_odd or not self._layout.needed <= fields.keys():
             return None
         return [fields[at] for at in self._layout.keys]

@@ -93,7 +93,7 @@ class BigQueryDecoder:
             return Change(None, source_time=time, reason=reason, message=message)
         row = self._reader.read(members)
         operation = _OPERATIONS.get(str(members.get(_TYPE)))
-        change = Change(None, row.values, source_time=time, unlike=row.unlike)
+        change = Change(None, row.values, source_time=time, mismatched=row.mismatched)
         if self._numbered:
             change.sequence = _find_sequence(record.arrival, members.get(_NUMBER))
         faults = (

@@ -55,14 +55,14 @@ class Row:
         absent: columns that an upsert of this row does not carry; None when it carries all.
         key_fault: why the row cannot be an upsert or a delete.
         value_fault: why the row cannot be an upsert.
-        unlike: whether the row shows columns or types that `Columns` does not know.
+        mismatched: whether the row shows columns or types that `Columns` does not know.
     """
 
     values: list[object]
     absent: list[str] | None
     key_fault: Fault | None
     value_fault: Fault | None
-    unlike: bool
+    mismatched: bool
 
 
 class RowNames(NamedTuple):
@@ -182,21 +182,21 @@ class FlatRowReader:
             complete: whether a column that is not there is null, and not absent.
         """
         values, misfits = self._convert_row(row)
-        unlike, unfit = False, None
+        mismatched, unfit = False, None
         if not row.keys() <= self._names:
-            unlike, unfit = self._judge_unknown(row, row.keys() - self._names)
+            mismatched, unfit = self._judge_unknown(row, row.keys() - self._names)
         if misfits and not self._settled:
             provisional = [at for at in misfits if self._columns[at].provisional]
-            unlike = unlike or bool(provisional)
+            mismatched = mismatched or bool(provisional)
             misfits = [at for at in misfits if at not in provisional]
-        unlike = unlike or (not self._settled and self._undeclared.has_new(row))
+        mismatched = mismatched or (not self._settled and self._undeclared.has_new(row))
         absent = self._find_absent(row, values, named, complete)
         fault = unfit or self._misfit_fault(row, misfits) or self._null_fault(values, absent)
         key_fault = self._key_fault(row, values)
         if key_fault is not None and self._nullable_keys:
             for at, _ in self._keys:
                 values[at] = None
-        return Row(values, absent, key_fault, fault, unlike)
+        return Row(values, absent, key_fault, fault, mismatched)
 
     def _convert_row(self, row: Mapping[str, object]) -> tuple[list[object], list[int]]:
         """The values of the columns, and the places of those that do not fit."""
@@ -235,30 +235,32 @@ class FlatRowReader:
     def _judge_unknown(
         self, row: Mapping[str, object], unknown: Collection[str]
     ) -> tuple[bool, Fault | None]:
-        """Whether members that no column holds make the row unlike the columns; their fault.
+        """Whether members that no column holds mismatch the row; their fault.
 
         Names that never matter are added to those that need no look.
         """
-        unlike = False
+        mismatched = False
         unfit: list[str] = []
         for name in unknown:
             if name.startswith("_") or not is_published(self._table, name):
                 if name in self._members_read:
-                    unlike = unlike or row[name] is not None
+                    mismatched = mismatched or row[name] is not None
                 elif len(self._names) < _MOST_NAMES:
                     self._names.add(name)
             elif not self._adds:
-                unlike = unlike or (self._announced is not None and name not in self._announced)
+                mismatched = mismatched or (
+                    self._announced is not None and name not in self._announced
+                )
             elif row[name] is not None:
                 fits = not (self._is_full or name.lower() in self._taken or len(row) > self._room)
-                unlike = unlike or fits
+                mismatched = mismatched or fits
                 if self._settled or not fits:
                     unfit.append(name)
-        unlike = unlike and not self._settled
+        mismatched = mismatched and not self._settled
         if not unfit:
-            return unlike, None
+            return mismatched, None
         message = f"found {min(unfit)[:_LONGEST_NAME]!r}, which can be no column: {UNFIT}"
-        return unlike, Fault(INCOMPATIBLE_SCHEMA, message)
+        return mismatched, Fault(INCOMPATIBLE_SCHEMA, message)
 
     def nothing(self) -> list[object]:
         """The values of a record from which no row can be read."""

@@ -101,7 +101,9 @@ class RowsDecoder:
             named = present if carried is None else carried
             carried = [name for name in named if name in present]
         row = reader.read(opened.members, carried)
-        change = Change(UPSERT, row.values, absent=row.absent, source_time=time, unlike=row.unlike)
+        change = Change(
+            UPSERT, row.values, absent=row.absent, source_time=time, mismatched=row.mismatched
+        )
         fault = row.key_fault or row.value_fault
         row.values.append(None)
         if fault is not None:

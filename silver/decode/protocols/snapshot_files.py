@@ -75,7 +75,7 @@ class SnapshotDecoder:
             fault: Fault | None = broken_row(record.raw, self._table)
         else:
             row = self._reader.read(members, complete=True)
-            change.values, change.unlike = row.values, row.unlike
+            change.values, change.mismatched = row.values, row.mismatched
             fault = row.key_fault or row.value_fault
         if order is None:
             message = f"file {record.file}: expected it below a folder YYYY-MM-DD"

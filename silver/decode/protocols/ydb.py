@@ -113,7 +113,7 @@ class YdbDecoder:
         row = None if given is None else self._reader.read(given, None, complete)
         fault = self._find_fault(record, members, row, change.sequence)
         if row is not None:
-            change.values, change.unlike = row.values, row.unlike
+            change.values, change.mismatched = row.values, row.mismatched
         if fault is not None:
             change.reason, change.message = fault
         elif members.get("erase") is not None:
@@ -121,7 +121,7 @@ class YdbDecoder:
         else:
             change.operation = UPSERT
             change.absent = row.absent if row is not None else None
-        change.unlike |= self._may_learn and _shows_updates(members)
+        change.mismatched |= self._may_learn and _shows_updates(members)
         return change
 
     def read(self, records: Slice) -> ReadPart | None:

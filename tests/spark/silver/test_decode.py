@@ -57,7 +57,7 @@ def test_captured_records_come_out_of_spark_as_the_decoder_reads_them(
         if row["_source_time"] is not None:
             moment = EPOCH + timedelta(microseconds=row["_source_time"])
             row["_source_time"] = moment.replace(tzinfo=None)
-        row["_unlike"] = row["_unlike"] or None
+        row["_mismatched"] = row["_mismatched"] or None
     names = [*[name for name in expected[0] if not name.startswith("_")], *CHANGE_FIELDS]
     assert [comparable(row, names) for row in found] == [comparable(r, names) for r in expected]
 

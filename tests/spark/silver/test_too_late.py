@@ -25,7 +25,7 @@ ORDERS = Table.model_validate(
         "tombstone_retention": "1 day",
     }
 )
-ACCOUNTED = ("records", "incomplete", "heirs")
+ACCOUNTED = ("records", "incomplete", "key_changes")
 
 
 def change(key: int, seq: int, day: int, op: str = "u") -> dict[str, Any]:

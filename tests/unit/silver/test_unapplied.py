@@ -22,10 +22,12 @@ def table(**options: Any) -> Table:
     return Table.model_validate({"table": "t", "source": source, "keys": ["id"]} | options)
 
 
-def batch(config: Table, *cutoffs: Cutoff, sightings: Sequence[SnapshotProgress] = ()) -> Batch:
+def batch(
+    config: Table, *cutoffs: Cutoff, snapshot_progress: Sequence[SnapshotProgress] = ()
+) -> Batch:
     """A batch whose rows are not asked for."""
     of = SilverTable(Lake(cast("Any", None), Target(root=".")), config)
-    known = TableState(7, whole=TableChanges([*sightings], [*cutoffs]))
+    known = TableState(7, whole=TableChanges([*snapshot_progress], [*cutoffs]))
     return Batch(of, cast("Any", None), known, known.replace(logged=9, waits=Summary(1)))
 
 
@@ -80,7 +82,7 @@ def test_the_newest_change_of_each_key_is_told_from_the_batches_that_wait() -> N
 
 
 def test_changes_of_one_epoch_need_not_be_asked_for_it() -> None:
-    known = batch(table(), sightings=[SnapshotProgress("s:16", "", "0", True, 0)])
+    known = batch(table(), snapshot_progress=[SnapshotProgress("s:16", "", "0", True, 0)])
     one, two = f"{3:016X}", f"{1:016X}"
     in_front = f"concat_ws('/', '{one}', _sequence)"
     assert f"{order_sql(in_front)} AS _order" in changes_sql(known, ["id"], _of(one, one))

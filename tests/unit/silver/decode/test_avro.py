@@ -224,7 +224,7 @@ def test_rows_of_a_table_without_columns_are_those_read_alone(
     part = batch([received(record) for record in records])
     by_columns, alone = both_ways(of, columns, part, monkeypatch)
     same(by_columns, alone)
-    assert [change["_unlike"] for change in alone] == [True, True]
+    assert [change["_mismatched"] for change in alone] == [True, True]
 
 
 def test_envelopes_of_one_schema_are_read_together() -> None:

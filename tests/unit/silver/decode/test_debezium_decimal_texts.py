@@ -67,7 +67,7 @@ def test_the_declared_mode_decides_alone(mode: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "text", "unlike"),
+    ("known", "text", "mismatched"),
     [
         (None, "1234", True),
         (None, "12345", False),
@@ -80,14 +80,14 @@ def test_the_declared_mode_decides_alone(mode: str, expected: int) -> None:
     ],
 )
 def test_a_text_against_what_is_known_sends_for_all_of_the_batch(
-    known: str | None, text: str, unlike: bool
+    known: str | None, text: str, mismatched: bool
 ) -> None:
     of = table(columns=TYPES)
     columns = Columns(known_columns(of, {}).columns, decimal_texts=known)
 
     [found] = decoded_with(of, columns, plain(*rows((text, None))))
 
-    assert found["_unlike"] is unlike
+    assert found["_mismatched"] is mismatched
 
 
 def test_what_is_known_of_the_source_counts_beside_the_batch() -> None:

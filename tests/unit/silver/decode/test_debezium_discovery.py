@@ -161,19 +161,19 @@ def test_fields_that_a_declared_struct_has_not_are_left_out_and_known() -> None:
     assert discovered(of, rows(row))[0].left_out == ("place.zip",)
 
 
-def test_a_field_that_a_struct_has_not_makes_a_record_unlike_until_it_is_known() -> None:
+def test_a_field_that_a_struct_has_not_makes_a_record_mismatched_until_it_is_known() -> None:
     of = table(columns={"id": "bigint", "place": "struct<city: string>"})
     first = rows({"id": 1, "place": {"city": "Ulm"}})
     second = rows({"id": 1, "place": {"city": "Ulm", "zip": "89073"}})
     known = replace(discovered(of, first)[0], settled=False)
     told = replace(discovered(of, second)[0], settled=False)
 
-    assert [decoded_with(of, known, some)[0]["_unlike"] for some in (first, second)] == [
+    assert [decoded_with(of, known, some)[0]["_mismatched"] for some in (first, second)] == [
         False,
         True,
     ]
-    assert not decoded_with(of, told, second)[0]["_unlike"]
-    assert not decoded_with(of, replace(known, settled=True), second)[0]["_unlike"]
+    assert not decoded_with(of, told, second)[0]["_mismatched"]
+    assert not decoded_with(of, replace(known, settled=True), second)[0]["_mismatched"]
 
 
 def test_a_key_that_no_row_shows_is_found_in_record_keys_and_old_rows() -> None:
@@ -264,13 +264,13 @@ def test_new_columns_are_so_many_as_there_is_room_for_and_the_first_to_come(
     assert [row["y"] for row in together] == [None, None, 2, None, None]
 
 
-def test_of_a_full_table_no_record_is_unlike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_full_table_no_record_is_mismatched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns_module, "MOST_COLUMNS", 2)
     columns = known_columns(table(), {})
 
     [found] = decoded_with(table(), columns, rows({"id": 1, "more": 1}))
 
-    assert (found["_reason"], found["_unlike"]) == ("incompatible_schema", False)
+    assert (found["_reason"], found["_mismatched"]) == ("incompatible_schema", False)
 
 
 ROW = {"id": 1, "name": "a"}
@@ -295,12 +295,12 @@ IGNORES: dict[str, Any] = {"schema_changes": {"add_column": "ignore"}}
 
 
 def after(first: list[Any], then: list[Any], of: Table) -> list[bool]:
-    """Whether records are unlike the columns that other records showed before them."""
+    """Whether records show other columns than the records before them."""
     columns, shapes = discovered(of, plain(*first))
     learned = {column.name: column.type for column in columns.columns}
     announced = shapes[-1].fields if shapes else None
     known = replace(known_columns(of, learned), announced=announced)
-    return [row["_unlike"] for row in decoded_with(of, known, plain(*then))]
+    return [row["_mismatched"] for row in decoded_with(of, known, plain(*then))]
 
 
 @pytest.mark.parametrize(
@@ -344,28 +344,29 @@ def test_records_like_those_before_them(
         pytest.param([PLAIN], MORE, IGNORES, id="an ignored column"),
     ],
 )  # fmt: skip
-def test_records_unlike_those_before_them(
+def test_records_that_differ_from_those_before_them(
     first: list[Any], then: Any, options: dict[str, Any]
 ) -> None:
     assert after(first, [PLAIN, then], table(**options))[1]
 
 
-def test_without_announced_columns_only_what_is_new_is_unlike() -> None:
+def test_without_announced_columns_only_what_is_new_is_mismatched() -> None:
     known = known_columns(table(), {})
     lines = [event("c", after={"id": 1}), event("c", after=ROW | {"more": None})]
     lines.append(event("c", after=ROW | {"more": 1}))
 
     found = decoded_with(table(), known, plain(*lines))
 
-    assert [row["_unlike"] for row in found] == [False, False, True]
+    assert [row["_mismatched"] for row in found] == [False, False, True]
     assert [row["_operation"] for row in found] == ["upsert"] * 3
 
 
 @pytest.mark.parametrize(
-    ("value", "provisional", "unlike"), [("x", True, True), ("x", False, False), (2, True, False)]
+    ("value", "provisional", "mismatched"),
+    [("x", True, True), ("x", False, False), (2, True, False)],
 )
-def test_a_value_that_a_provisional_column_cannot_hold_is_unlike(
-    value: object, provisional: bool, unlike: bool
+def test_a_value_that_a_provisional_column_cannot_hold_is_mismatched(
+    value: object, provisional: bool, mismatched: bool
 ) -> None:
     columns = Columns(
         (DecodedColumn("id", LONG), DecodedColumn("name", LONG, provisional=provisional))
@@ -373,26 +374,26 @@ def test_a_value_that_a_provisional_column_cannot_hold_is_unlike(
 
     [found] = decoded_with(table(columns={}), columns, rows({"id": 1, "name": value}))
 
-    assert found["_unlike"] is unlike
+    assert found["_mismatched"] is mismatched
     assert found["_reason"] == ("incompatible_schema" if value == "x" else None)
 
 
-def test_a_block_that_tells_another_type_of_a_provisional_column_is_unlike() -> None:
+def test_a_block_that_tells_another_type_of_a_provisional_column_is_mismatched() -> None:
     columns = Columns((DecodedColumn("id", LONG), DecodedColumn("name", LONG, provisional=True)))
     records = plain(wrapped(event("c", after={"id": 1, "name": None}), "id", "name"))
 
     [found] = decoded_with(table(columns={}), columns, records)
 
-    assert found["_unlike"]
+    assert found["_mismatched"]
 
 
-def test_no_record_is_unlike_settled_columns() -> None:
+def test_no_record_is_mismatched_settled_columns() -> None:
     settled = replace(known_columns(table(), {}), settled=True, announced={"id": None})
     lines = [PLAIN, event("c", after=ROW | {"more": 1}), wrapped(PLAIN, "id", "name", "x")]
 
     found = decoded_with(table(), settled, plain(*lines))
 
-    assert [row["_unlike"] for row in found] == [False] * 3
+    assert [row["_mismatched"] for row in found] == [False] * 3
     assert [row["_reason"] for row in found] == [None, "incompatible_schema", None]
 
 
@@ -449,7 +450,7 @@ def test_what_is_found_does_not_depend_on_how_the_batch_was_cut(seed: int) -> No
     unsettled = replace(columns, settled=False)
     one, other = (decoded_with(of, c, records) for c in (columns, unsettled))
     for found, again in zip(one, other, strict=True):
-        assert again["_unlike"] or {**again, "_unlike": False} == found
+        assert again["_mismatched"] or {**again, "_mismatched": False} == found
 
 
 def some_line(random: Random) -> Any:

@@ -376,8 +376,8 @@ def test_a_record_that_shows_its_form_first_makes_the_batch_be_looked_at() -> No
     found = DebeziumDecoder(of, known).decode(record)
     again = DebeziumDecoder(of, discovered(of, [record])[0]).decode(record)
 
-    assert (found.operation, found.unlike) == ("upsert", True)
-    assert (again.operation, again.unlike) == ("upsert", False)
+    assert (found.operation, found.mismatched) == ("upsert", True)
+    assert (again.operation, again.mismatched) == ("upsert", False)
 
 
 def test_the_form_that_is_known_counts() -> None:

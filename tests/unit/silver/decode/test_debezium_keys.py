@@ -138,7 +138,7 @@ def test_a_field_of_the_row_is_not_the_column_from_the_source_block() -> None:
 
     [found] = decoded(of, plain(event("c", after={"id": 1, "shard": "x"}, source=source("one"))))
 
-    assert (found["shard"], found["_reason"], found["_unlike"]) == ("one", None, False)
+    assert (found["shard"], found["_reason"], found["_mismatched"]) == ("one", None, False)
 
 
 def test_old_rows_of_a_table_without_keys_have_the_column_too() -> None:
@@ -251,12 +251,12 @@ def test_a_batch_with_another_source_table_is_looked_at_once() -> None:
     seen = replace(known, settled=False)
     both = replace(seen, key_parts=("source.db",))
 
-    def unlike(columns: Columns, line: object) -> bool:
-        return bool(decoded_with(of, columns, plain(line))[0]["_unlike"])
+    def mismatched(columns: Columns, line: object) -> bool:
+        return bool(decoded_with(of, columns, plain(line))[0]["_mismatched"])
 
     assert known.source_table == ("one", None, None)
-    assert [unlike(seen, line) for line in TWO_DBS] == [False, True]
-    assert [unlike(both, line) for line in TWO_DBS] == [False, False]
+    assert [mismatched(seen, line) for line in TWO_DBS] == [False, True]
+    assert [mismatched(both, line) for line in TWO_DBS] == [False, False]
 
 
 @pytest.mark.parametrize(
@@ -436,7 +436,7 @@ def test_an_update_of_a_key_is_known_in_records_without_a_key_of_their_own(
     assert found["_reason"] == reason
     assert found["mail"] == (before["mail"] if reason else "new@x")
     seen = replace(discovered(of, [])[0], settled=False, order="source")
-    assert bool(decoded_with(of, seen, given)[0]["_unlike"]) == bool(reason)
+    assert bool(decoded_with(of, seen, given)[0]["_mismatched"]) == bool(reason)
 
 
 WIDE_KEY = {"tenant": "string", "id": "int", "name": "string"}
@@ -522,16 +522,16 @@ def test_a_later_batch_with_untrue_old_keys_is_looked_at_once() -> None:
     inserted = record(event("c", after={"tenant": "eu", "id": 1, "name": "a"}), OWN)
     seen = replace(discovered(of, whole(inserted))[0], settled=False, order="source")
 
-    def unlike(columns: Columns, value: object) -> bool:
-        return bool(decoded_with(of, columns, whole(record(value, OWN)))[0]["_unlike"])
+    def mismatched(columns: Columns, value: object) -> bool:
+        return bool(decoded_with(of, columns, whole(record(value, OWN)))[0]["_mismatched"])
 
     told = replace(seen, lacked_keys=("tenant",))
     full = replace(seen, whole_old_rows=True)
-    assert [unlike(seen, value) for value in (MADE_UP, TRUE, WHOLE, MOVED)] == [
+    assert [mismatched(seen, value) for value in (MADE_UP, TRUE, WHOLE, MOVED)] == [
         *(True, False, True, True)
     ]
-    assert not unlike(told, MADE_UP)
-    assert [unlike(full, value) for value in (MADE_UP, WHOLE, MOVED)] == [False, False, True]
+    assert not mismatched(told, MADE_UP)
+    assert [mismatched(full, value) for value in (MADE_UP, WHOLE, MOVED)] == [False, False, True]
 
 
 SHOWN = [MADE_UP, WHOLE, MOVED, TRUE]

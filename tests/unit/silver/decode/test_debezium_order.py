@@ -275,7 +275,7 @@ def test_a_record_without_a_position_among_others_that_have_one_is_a_dead_letter
 
 
 @pytest.mark.parametrize(
-    ("known", "source", "reason", "unlike"),
+    ("known", "source", "reason", "mismatched"),
     [
         (None, FLINK, None, True),
         ("arrival", FLINK, None, False),
@@ -286,7 +286,7 @@ def test_a_record_without_a_position_among_others_that_have_one_is_a_dead_letter
     ],
 )
 def test_what_is_known_of_the_feed_s_order_counts(
-    known: str | None, source: object, reason: str | None, unlike: bool
+    known: str | None, source: object, reason: str | None, mismatched: bool
 ) -> None:
     columns = replace(known_columns(table(), {}), order=known)
 
@@ -294,7 +294,7 @@ def test_what_is_known_of_the_feed_s_order_counts(
         table(), columns, plain(event("u", after={"id": 1, "name": "a"}, source=source))
     )
 
-    assert (found["_reason"], found["_unlike"]) == (reason, unlike)
+    assert (found["_reason"], found["_mismatched"]) == (reason, mismatched)
 
 
 POSTGRESQL = {"connector": "postgresql", "name": "s", "lsn": 9, "txId": 5, "ts_ms": 1}

@@ -463,7 +463,7 @@ def test_records_seen_together_tell_what_they_tell_one_by_one(
         rest, together = records[len(records) // 3 :], LogFollower(reached)
         while rest:
             size = chance.choice([1, 9, 40])
-            together.see_all(sightings(rest[:size]))
+            together.see_all(snapshot_progress(rest[:size]))
             rest = rest[size:]
 
         text = together.segments()
@@ -471,7 +471,7 @@ def test_records_seen_together_tell_what_they_tell_one_by_one(
         assert sorted(found) == sorted(followed(records[len(records) // 3 :], reached)), seed
 
 
-def sightings(seen: list[Seen]) -> SeenRecords:
+def snapshot_progress(seen: list[Seen]) -> SeenRecords:
     """The records as a slice has them."""
     records, envelopes, changes = (list(part) for part in zip(*seen, strict=True))
     return SeenRecords(

@@ -1,4 +1,4 @@
-"""Which columns flat rows are found to have, however they are cut, and which rows are unlike."""
+"""Which columns flat rows have, however they are cut, and which rows are mismatched."""
 
 import pickle
 from collections.abc import Callable
@@ -57,11 +57,11 @@ def test_discoveries_of_parts_settle_to_the_columns_of_the_whole() -> None:
         assert parts[0].settle() == whole
 
 
-def test_a_batch_that_was_looked_at_as_a_whole_has_no_unlike_rows() -> None:
+def test_a_batch_that_was_looked_at_as_a_whole_has_no_mismatched_rows() -> None:
     lines: list[Line] = [{"id": 1, "at": 1, "b": 1}, {"id": 2, "at": 2, "": 1, "c": 1.5}]
     found = decoded(ROWS, lines)
     assert found.columns.settled
-    assert found.told("unlike") == [False] * 2
+    assert found.told("mismatched") == [False] * 2
     assert found.told("reason") == [None, "incompatible_schema"]
 
 
@@ -83,31 +83,31 @@ UNLIKE: list[tuple[str, dict[str, Any], bool, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("case", "row", "unlike", "reason"), UNLIKE)
-def test_a_row_is_unlike_that_shows_what_the_columns_do_not_know(
-    case: str, row: dict[str, Any], unlike: bool, reason: str | None
+@pytest.mark.parametrize(("case", "row", "mismatched", "reason"), UNLIKE)
+def test_a_row_is_mismatched_that_shows_what_the_columns_do_not_know(
+    case: str, row: dict[str, Any], mismatched: bool, reason: str | None
 ) -> None:
     options: dict[str, Any] = {"sequence_by": "id", "apply_as_deletes": "_op = 'D'"}
     config = table("rows", ["id"], except_column_list=["left_out"], **options)
     columns, _ = settled(config, known(config, **LEARNED), [])
     loose = Columns(columns.columns)
     change = decoder(config, loose).decode(record({"id": 1} | row))
-    assert (change.unlike, change.reason) == (unlike, reason), case
+    assert (change.mismatched, change.reason) == (mismatched, reason), case
 
 
-def test_new_columns_that_the_table_ignores_make_no_row_unlike_once_they_are_told() -> None:
+def test_new_columns_that_the_table_ignores_make_no_row_mismatched_once_they_are_told() -> None:
     config = table("rows", ["id"], sequence_by="id", schema_changes={"add_column": "ignore"})
     columns, shapes = settled(config, known(config, **LEARNED), [{"id": 1, "b": 2}])
     assert columns.names == ["id", "a", FAULT]
     assert [one.fields for one in shapes] == [{"id": "bigint", "a": "int"}, {"b": None}]
-    for announced, unlike in ((None, False), ({"id": "bigint"}, True), ({"b": None}, False)):
+    for announced, mismatched in ((None, False), ({"id": "bigint"}, True), ({"b": None}, False)):
         loose = Columns(columns.columns, announced=announced)
         change = decoder(config, loose).decode(record({"id": 1, "b": 2}))
-        assert (change.unlike, change.reason) == (unlike, None)
+        assert (change.mismatched, change.reason) == (mismatched, None)
 
 
 @pytest.mark.parametrize(
-    ("shown", "value", "unlike"),
+    ("shown", "value", "mismatched"),
     [
         ([1], 2, False),
         ([1], 1.5, True),
@@ -119,8 +119,8 @@ def test_new_columns_that_the_table_ignores_make_no_row_unlike_once_they_are_tol
         ([True], "maybe", True),
     ],
 )
-def test_a_value_that_a_provisional_column_cannot_hold_makes_its_row_unlike(
-    shown: list[Any], value: Any, unlike: bool
+def test_a_value_that_a_provisional_column_cannot_hold_makes_its_row_mismatched(
+    shown: list[Any], value: Any, mismatched: bool
 ) -> None:
     sample: list[Line] = [{"id": 1, "at": 1, "b": one} for one in shown]
     seen = discovery(ROWS, known(ROWS))
@@ -129,14 +129,14 @@ def test_a_value_that_a_provisional_column_cannot_hold_makes_its_row_unlike(
     columns, _ = seen.settle(whole=False)
     assert not columns.settled
     change = decoder(ROWS, columns).decode(record({"id": 2, "at": 2, "b": value}))
-    assert (change.unlike, change.reason) == (unlike, None)
+    assert (change.mismatched, change.reason) == (mismatched, None)
 
 
-def test_a_key_without_a_type_that_is_no_text_makes_its_row_unlike() -> None:
+def test_a_key_without_a_type_that_is_no_text_makes_its_row_mismatched() -> None:
     config = table("ydb", ["id"])
-    for key, unlike in ((1, True), ("x", False)):
+    for key, mismatched in ((1, True), ("x", False)):
         change = decoder(config, known(config)).decode(record({"key": [key], "erase": {}}))
-        assert change.unlike is unlike
+        assert change.mismatched is mismatched
 
 
 def test_the_shapes_tell_where_each_new_column_shows_first() -> None:
@@ -244,7 +244,7 @@ def test_fields_that_a_declared_struct_has_not_are_known() -> None:
         ("ydb", lambda row: {"key": [1], "update": {}, "newImage": row}),
     ],
 )
-def test_a_field_that_a_struct_has_not_makes_a_row_unlike_until_it_is_known(
+def test_a_field_that_a_struct_has_not_makes_a_row_mismatched_until_it_is_known(
     format: str, form: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> None:
     source = {"mode": "full"} if format == "snapshot" else {}
@@ -257,11 +257,11 @@ def test_a_field_that_a_struct_has_not_makes_a_row_unlike_until_it_is_known(
         for lines in ([first], [first, second])
     )
 
-    def unlike(columns: Columns) -> list[bool]:
+    def mismatched(columns: Columns) -> list[bool]:
         own = decoder(config, columns)
-        return [own.decode(record(line)).unlike for line in (first, second)]
+        return [own.decode(record(line)).mismatched for line in (first, second)]
 
     assert after.left_out == ("s.y",)
-    assert unlike(before) == [False, True]
-    assert unlike(after) == [False, False]
-    assert unlike(replace(before, settled=True)) == [False, False]
+    assert mismatched(before) == [False, True]
+    assert mismatched(after) == [False, False]
+    assert mismatched(replace(before, settled=True)) == [False, False]

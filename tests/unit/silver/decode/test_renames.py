@@ -98,7 +98,7 @@ def test_each_name_fills_the_column_and_the_newest_that_is_there_counts(
 
     shown = [(row["id"], row["customer_name"]) for row in found]
     assert shown == 3 * [(1, "a"), (2, "b"), (3, "c"), (4, None), (5, "e"), (6, "f")]
-    assert {(row["_reason"], row["_unlike"]) for row in found} <= {(None, None), (None, False)}
+    assert {(row["_reason"], row["_mismatched"]) for row in found} <= {(None, None), (None, False)}
     assert [row["_absent"] for row in found] == [None] * 18
 
 

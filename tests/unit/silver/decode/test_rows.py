@@ -115,7 +115,7 @@ def test_columns_that_the_table_leaves_out_are_read_for_expressions_alone() -> N
     )
     found = decoded(stock, [{"sku": "a", "qty": 1, "seq": 2, "op": "D", "note": "x"}])
     assert found.columns.names == ["sku", "qty", f"{MEMBER}seq", f"{MEMBER}op", FAULT]
-    assert found.told("absent", "unlike") == [(None, False)]
+    assert found.told("absent", "mismatched") == [(None, False)]
 
 
 @pytest.mark.parametrize(

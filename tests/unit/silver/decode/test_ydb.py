@@ -198,11 +198,14 @@ def test_the_mode_that_earlier_batches_showed_is_known() -> None:
     known = known_columns(typed, {})
 
     unknown = YdbDecoder(typed, known)
-    assert [unknown.decode(record(line)).unlike for line in (KEYS_ALONE, WRITES)] == [False, True]
+    assert [unknown.decode(record(line)).mismatched for line in (KEYS_ALONE, WRITES)] == [
+        False,
+        True,
+    ]
     knows = YdbDecoder(typed, with_shown(known, shown))
     change = knows.decode(record(KEYS_ALONE))
-    assert (change.operation, change.absent, change.unlike) == ("upsert", ["qty"], False)
-    assert not knows.decode(record(WRITES)).unlike
+    assert (change.operation, change.absent, change.mismatched) == ("upsert", ["qty"], False)
+    assert not knows.decode(record(WRITES)).mismatched
 
 
 ERASES: dict[str, Any] = {"key": [4], "erase": {}, "ts": [1, 4]}
@@ -232,7 +235,7 @@ def test_the_declared_mode_says_which_updates_tell_what_they_wrote(
         fine = line in applied or line is ERASES
         assert change.reason == (None if fine else "illegal_change"), line
         assert fine or f"source.feed_mode: {mode}" in str(change.message)
-        assert not change.unlike
+        assert not change.mismatched
 
 
 def test_an_update_that_may_be_of_a_row_of_keys_alone_names_the_way_out() -> None:
@@ -260,7 +263,7 @@ def test_one_of_several_feeds_says_nothing_of_the_others_mode() -> None:
     one = YdbDecoder(typed, earlier)
     changes = [one.decode(record(line)) for line in (WRITES, KEYS_ALONE)]
     assert [change.reason for change in changes] == [None, "illegal_change"]
-    assert not any(change.unlike for change in changes)
+    assert not any(change.mismatched for change in changes)
 
 
 def test_discoveries_of_two_tasks_know_the_mode() -> None:

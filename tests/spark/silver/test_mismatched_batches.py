@@ -103,7 +103,7 @@ def test_a_batch_of_known_columns_is_not_looked_at_and_another_is_once(
     tick(spark, target, one, memory, 5, event("c", after=row(id=3, more=2)))
     assert looks == [None]
     assert shown(spark, target, "id", "name", "more") == [(1, "b", None), (2, "a", 1), (3, "a", 2)]
-    assert logged(spark, target).where("_unlike").isEmpty()
+    assert logged(spark, target).where("_mismatched").isEmpty()
     batches = [r["_batch"] for r in logged(spark, target).orderBy("_batch").collect()]
     assert batches == [1, 2, 2, 2, 3, 4, 5]
 
@@ -168,14 +168,14 @@ def test_a_batch_that_a_killed_run_left_without_its_columns_is_written_anew(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(log, "rewrite_batch", killed)
         silver.apply(spark, target, [one], "run", quiet)
-    assert not logged(spark, target).where("_unlike").isEmpty()
+    assert not logged(spark, target).where("_mismatched").isEmpty()
     assert failures(silver.apply(spark, target, [one], "run", quiet)) == []
     if first:
         assert shown(spark, target, "id", "v") == TYPED
     else:
         expected = [(1, 1, None), (2, 2, True), (7, 7, None)]
         assert shown(spark, target, "id", "v", "more") == expected
-    assert logged(spark, target).where("_unlike").isEmpty()
+    assert logged(spark, target).where("_mismatched").isEmpty()
 
 
 def test_a_text_that_is_not_utf_8_is_a_dead_letter_with_its_bytes(spark: SparkSession) -> None:
