@@ -45,7 +45,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     turns: list[dict[str, Step]] = [
         {
             f"{what}: {name}": functools.partial(_take, own[name], root / name, tables, batch)
-            for what, tables in {f"changes in {len(busy)}": busy, "nothing new": []}.items()
+            for what, tables in {"changes": busy, "idle": []}.items()
             for name in sizes
         }
         for batch in later
