@@ -2,9 +2,7 @@
 
 The keys grow, as numbers or time-ordered UUIDs do, and a share of the changes falls on the newest
 of them; the others fall anywhere. The table is clustered by its key and was maintained once. A
-tenth of the rows, then all of them, each in a Java of its own. As in the part `apply`, this project
-works as with `--continuous`: the mean counts, and what still waits at the end is merged on a line
-of its own.
+tenth of the rows, then all of them, each in a Java of its own.
 """
 
 import functools
@@ -14,9 +12,9 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from benchmarks import ours, recipe
-from benchmarks.apply import LEFT, LOADS
+from benchmarks.apply import LOADS
 from benchmarks.events import Workload, batches, key_columns, snapshot, write
-from benchmarks.measure import Plan, counted, in_turn, timed
+from benchmarks.measure import Plan, counted, in_turn
 from benchmarks.result import Line
 from benchmarks.truth import truth, wrong
 from cdc_lakehouse.cli.work.maintain import tend_tables
@@ -43,16 +41,12 @@ def _lines(work: Workload, root: Path, plan: Plan) -> list[Line]:
     ours.configure(root / "ours", ours.table_of(work) | {"cluster_by": keys})
     ours.drop(root / "ours", files)
     spark, target = ours.session(root / "ours", open_ended=True)
-    tuned = recipe.engine(spark, root / "tuned", work, tuned=True)
-    first_run = ours.engine(spark, target)
-    in_turn([{e.name: functools.partial(e.load, files) for e in (first_run, tuned)}], LOADS)
+    engines = [ours.engine(spark, target), recipe.engine(spark, root / "tuned", work, tuned=True)]
+    in_turn([{one.name: functools.partial(one.load, files) for one in engines}], LOADS)
     tend_tables(spark, target, load_tables(root / "ours" / "conf"), False, print, shared=False)
-    engines = [ours.engine(spark, target, goes_on=True), tuned]
     steps = [{e.name: functools.partial(e.apply, batch) for e in engines} for batch in later]
     taken = in_turn(steps, plan)
     right = truth(work, [first, *stream[: plan.warm + len(taken[engines[0].name])]])
     missed = {one.name: wrong(work, right, one.rows()) for one in engines}
-    left = timed(functools.partial(ours.engine(spark, target).load, []))
     size = f"into {work.rows:,} rows"
-    lines = [counted(f"{name}, {size}", runs, missed[name]) for name, runs in taken.items()]
-    return [*lines, counted(f"{LEFT}, {size}", [left])]
+    return [counted(f"{name}, {size}", runs, missed[name]) for name, runs in taken.items()]
