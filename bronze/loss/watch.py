@@ -56,12 +56,8 @@ def watch_for_loss(
     left, fails = _close_filled_gaps(spark, target, mine, reached), list_strict(tables)
     done = []
     for entry in entries:
-        of = [name for name, feed in mine.items() if entry.table in feed.tables]
-        changed: dict[str, object] = {"positions": {n: reached[n] for n in of if n in reached}}
-        message = next((unread[name] for name in of if name in unread), None)
-        if message is not None:
-            changed |= {"status": "failed", "message": message}
-        done.append(entry.model_copy(update=changed))
+        feeds = [name for name, feed in mine.items() if entry.table in feed.tables]
+        done.append(_with_positions(entry, feeds, reached, unread))
     return [with_loss(entry, left) if entry.table in fails else entry for entry in done]
 
 
@@ -113,6 +109,16 @@ def _find_gaps(
     if state is not None:
         state.orders = waiting
     return gaps
+
+
+def _with_positions(
+    entry: Entry, feeds: Sequence[str], reached: Mapping[str, int], unread: Mapping[str, str]
+) -> Entry:
+    """The entry with how far its table's feeds were looked through; failed if one was not read."""
+    changed: dict[str, object] = {"positions": {n: reached[n] for n in feeds if n in reached}}
+    messages = [unread[name] for name in feeds if name in unread]
+    changed |= {"status": "failed", "message": messages[0]} if messages else {}
+    return entry.model_copy(update=changed)
 
 
 def _close_filled_gaps(

@@ -201,20 +201,27 @@ def _build_table(folder: Place, version: int, actions: Sequence[Action]) -> Tabl
     protocols = [action["protocol"] for action in actions if "protocol" in action]
     fields = json.loads(newest[-1])["fields"] if newest else []
     files = _list_files(actions)
-    vectors = [file.get("deletionVector") for file in files]
-    stats = [
-        {**json.loads(file.get("stats") or "{}"), "hidden": (vector or {}).get("cardinality", 0)}
-        for file, vector in zip(files, vectors, strict=True)
-    ]
+    stats = [_read_stats(file) for file in files]
     is_counted = all("numRecords" in each for each in stats)
     rows = sum(each["numRecords"] - each["hidden"] for each in stats) if is_counted else None
-    types = {field["name"]: field["type"] for field in fields}
-    columns = {name: of["type"] if isinstance(of, dict) else of for name, of in types.items()}
+    columns = {field["name"]: _name_type(field["type"]) for field in fields}
     physical = {field["name"]: field["metadata"].get(_PHYSICAL, field["name"]) for field in fields}
     places = [folder / unquote(file["path"]) for file in files]
     clustered = _clustered_columns(actions, {inside: name for name, inside in physical.items()})
+    vectors = [file.get("deletionVector") for file in files]
     features = frozenset(protocols[-1].get("readerFeatures") or ()) if protocols else frozenset()
     return TableLog(version, rows, columns, physical, places, stats, clustered, features, vectors)
+
+
+def _read_stats(file: Action) -> Action:
+    """The log's statistics of a file; `hidden` is the number of rows that a vector hides."""
+    hidden = (file.get("deletionVector") or {}).get("cardinality", 0)
+    return {**json.loads(file.get("stats") or "{}"), "hidden": hidden}
+
+
+def _name_type(written: object) -> str:
+    """The name of a type in the log: for a nested one only array, map or struct."""
+    return str(written["type"]) if isinstance(written, dict) else str(written)
 
 
 def _clustered_columns(actions: Sequence[Action], names: Mapping[str, str]) -> list[str]:

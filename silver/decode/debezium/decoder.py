@@ -317,15 +317,21 @@ class DebeziumDecoder:
         A key of which a part is missing or misfits is left out where a null makes it another key.
         """
         layout, values = self.layout, change.values
-        shows_more = any(row[field] is not None for field in plan.unknown)
-        grows = shows_more and layout.grows and len(row) <= layout.room
-        change.mismatched |= plan.mismatched or grows
+        is_unfit = self._is_unfit(change, plan, row)
         lacking = [at for at in layout.keys if values[at] is None and at not in nulls]
         if {*lacking} - misfits.keys():
             reject(change, NO_KEY, no_key(", ".join(layout.table.keys)))
-        elif change.operation == UPSERT and (plan.unfit or shows_more != grows):
+        elif is_unfit:
             reject(change, INCOMPATIBLE_SCHEMA, UNFIT)
         elif misfits:
             reject_misfits(change, misfits, layout)
         if lacking and self._nullable:
             change.values = [None if at in layout.keys else v for at, v in enumerate(values)]
+
+    def _is_unfit(self, change: Change, plan: RowPlan, row: Row) -> bool:
+        """Whether a new row has a field that can be no column; marks the change if one can."""
+        layout = self.layout
+        shows_more = any(row[field] is not None for field in plan.unknown)
+        grows = shows_more and layout.grows and len(row) <= layout.room
+        change.mismatched |= plan.mismatched or grows
+        return change.operation == UPSERT and (plan.unfit or shows_more != grows)

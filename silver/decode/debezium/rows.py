@@ -192,16 +192,21 @@ class TableLayout:
         if announced is None or self.known.settled or not fields:
             return True
         before = {n: announced[n] for n in announced if self._is_compared(n)}
-        shown: dict[str, str | None] = {}
+        shown = self._list_types(fields)
+        if shown.keys() != before.keys():
+            return False
+        return all(None in (type, before[n]) or type == before[n] for n, type in shown.items())
+
+    def _list_types(self, fields: Mapping[str, Encoding | None]) -> dict[str, str | None]:
+        """The types of the fields that are columns or can become some; None where unknown."""
+        types: dict[str, str | None] = {}
         for field, encoding in fields.items():
             column = self.column_of(field)
             name = field if column is None else column.name
             can_be = column is not None or not self.adds or self.grows
             if can_be and self._is_compared(name):
-                shown[name] = encoding and encoding.type.simpleString()
-        if shown.keys() != before.keys():
-            return False
-        return all(None in (type, before[n]) or type == before[n] for n, type in shown.items())
+                types[name] = encoding and encoding.type.simpleString()
+        return types
 
     def read_origins(self, values: Values, envelope: Envelope, record: Record) -> Misfits:
         """Puts the values of the columns with an origin in their places; returns misfits."""

@@ -235,32 +235,32 @@ class FlatRowReader:
     def _judge_unknown(
         self, row: Mapping[str, object], unknown: Collection[str]
     ) -> tuple[bool, Fault | None]:
-        """Whether members that no column holds mismatch the row; their fault.
-
-        Names that never matter are added to those that need no look.
-        """
-        mismatched = False
-        unfit: list[str] = []
-        for name in unknown:
-            if name.startswith("_") or not is_published(self._table, name):
-                if name in self._members_read:
-                    mismatched = mismatched or row[name] is not None
-                elif len(self._names) < _MOST_NAMES:
-                    self._names.add(name)
-            elif not self._adds:
-                mismatched = mismatched or (
-                    self._announced is not None and name not in self._announced
-                )
-            elif row[name] is not None:
-                fits = not (self._is_full or name.lower() in self._taken or len(row) > self._room)
-                mismatched = mismatched or fits
-                if self._settled or not fits:
-                    unfit.append(name)
-        mismatched = mismatched and not self._settled
+        """Whether the row is mismatched by members that no column holds, and their fault."""
+        judged = {name: self._judge_member(row, name) for name in unknown}
+        mismatched = not self._settled and any(new for new, _ in judged.values())
+        unfit = [name for name, (_, is_unfit) in judged.items() if is_unfit]
         if not unfit:
             return mismatched, None
         message = f"found {min(unfit)[:_LONGEST_NAME]!r}, which can be no column: {UNFIT}"
         return mismatched, Fault(INCOMPATIBLE_SCHEMA, message)
+
+    def _judge_member(self, row: Mapping[str, object], name: str) -> tuple[bool, bool]:
+        """Whether a member that no column holds is news, and whether it can be no column.
+
+        Names that never matter are added to those that need no look.
+        """
+        if name.startswith("_") or not is_published(self._table, name):
+            if name in self._members_read:
+                return row[name] is not None, False
+            if len(self._names) < _MOST_NAMES:
+                self._names.add(name)
+            return False, False
+        if not self._adds:
+            return self._announced is not None and name not in self._announced, False
+        if row[name] is None:
+            return False, False
+        fits = not (self._is_full or name.lower() in self._taken or len(row) > self._room)
+        return fits, self._settled or not fits
 
     def nothing(self) -> list[object]:
         """The values of a record from which no row can be read."""

@@ -176,28 +176,31 @@ def _convert_decimals(type: pa.DataType, values: Values) -> pa.Array | None:
 def _packed_decimals(
     type: T.DecimalType, arrow: pa.DataType, or_written: bool, values: Values
 ) -> pa.Array | None:
-    """Base64 or bytes of two's complement with the column's own scale.
-
-    None where some number is longer than 8 bytes or the type.
-    """
+    """Base64 or bytes of two's complement with the column's own scale."""
     kinds = kinds_of(values)
     if kinds == {str} and _match_texts(values, _PACKED) is None:
         no_base64 = or_written and not any(v is not None and len(v) % 4 == 0 for v in values)
         return _convert_decimals(arrow, values) if no_base64 else None
     if kinds == {str}:
-        values = [None if v is None else binascii.a2b_base64(v) for v in values]
-    elif not kinds <= {bytes}:
-        return None
-    if b"" in values or max(map(len, filter(None, values)), default=0) > _MOST_OCTETS:
+        octets = [None if v is None else binascii.a2b_base64(v) for v in values]
+        return _convert_octets(octets, type.precision, arrow)
+    return _convert_octets(values, type.precision, arrow) if kinds <= {bytes} else None
+
+
+def _convert_octets(
+    octets: Sequence[bytes | None], precision: int, arrow: pa.DataType
+) -> pa.Array | None:
+    """Decimals from two's complement; None where some number is longer than 8 bytes or the type."""
+    if b"" in octets or max(map(len, filter(None, octets)), default=0) > _MOST_OCTETS:
         return None
     read = partial(int.from_bytes, byteorder="big", signed=True)
-    low = np.array([0 if one is None else read(one) for one in values], np.int64)
-    limit = 10**type.precision
+    low = np.array([0 if one is None else read(one) for one in octets], np.int64)
+    limit = 10**precision
     if limit < 1 << 63 and ((low >= limit) | (low <= -limit)).any():
         return None
     both = np.empty((len(low), 2), np.int64)
     both[:, 0], both[:, 1] = low, low >> 63
-    valid = pa.array([one is not None for one in values], pa.bool_()).buffers()[1]
+    valid = pa.array([one is not None for one in octets], pa.bool_()).buffers()[1]
     return pa.Array.from_buffers(arrow, len(low), [valid, pa.py_buffer(both)])
 
 
