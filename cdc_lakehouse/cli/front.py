@@ -145,8 +145,8 @@ def load_whole_conf(chosen: Chosen) -> tuple[Target, list[Table], list[Table]]:
     return target, select_tables(everything, chosen.only), everything
 
 
-def load_one_of_conf(chosen: Chosen, name: str) -> tuple[Target, Table, list[Table]]:
-    """Target, the table of this name, and all that are configured; as `load_conf`.
+def choose_one(chosen: Chosen, name: str) -> Chosen:
+    """The choice of the one table of this name.
 
     Raises:
         ConfigurationError: `--table` chooses another table.
@@ -154,8 +154,7 @@ def load_one_of_conf(chosen: Chosen, name: str) -> tuple[Target, Table, list[Tab
     for other in set(chosen.only) - {name}:
         problem, expected = f"--table {other} beside {name}", "one table"
         raise ConfigurationError("command line", "--table", problem, expected, "leave one out")
-    target, (one,), everything = load_whole_conf(chosen._replace(only=(name,)))
-    return target, one, everything
+    return chosen._replace(only=(name,))
 
 
 def check_lake(target: Target) -> None:

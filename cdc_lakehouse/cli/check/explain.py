@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
-from cdc_lakehouse.cli.front import check_lake, command, load_one_of_conf, start_spark
+from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_conf, start_spark
 from cdc_lakehouse.cli.key_text import parse_key
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.target import Target
@@ -28,7 +28,7 @@ def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "tab
     """
     from cdc_lakehouse.terminal.console import show_progress
 
-    target, one, _ = load_one_of_conf(chosen, table)
+    target, (one,) = load_conf(choose_one(chosen, table))
     sought = parse_key(key, one)
     check_lake(target)
     spark = start_spark(target, [one], asks=True)

@@ -9,9 +9,9 @@ import typer
 from cdc_lakehouse.cli.ask.queries import ShownStatus
 from cdc_lakehouse.cli.front import (
     check_lake,
+    choose_one,
     command,
     load_conf,
-    load_one_of_conf,
     start_spark,
 )
 from cdc_lakehouse.cli.options import Chosen
@@ -78,11 +78,7 @@ def verify(
     than what is applied is in flight and shown apart. `status` shows up to which position a table
     was found equal. What was equal before an interruption is not compared again.
     """
-    if table:
-        target, one, _ = load_one_of_conf(chosen, table)
-        tables = [one]
-    else:
-        target, tables = load_conf(chosen)
+    target, tables = load_conf(choose_one(chosen, table) if table else chosen)
     if source is not None:
         from gold.source_check.database import resolve_url
 

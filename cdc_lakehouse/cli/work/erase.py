@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, command, load_one_of_conf, start_spark
+from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_whole_conf, start_spark
 from cdc_lakehouse.cli.key_text import parse_key
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import hold_all_layers
@@ -76,7 +76,7 @@ def erase(
     """
     from cdc_lakehouse.terminal.console import make_line_printer
 
-    target, one, tables = load_one_of_conf(chosen, table)
+    target, (one,), tables = load_whole_conf(choose_one(chosen, table))
     wanted = Erasure(one, parse_key(key, one), landing, make_line_printer(target), _ask_consent)
     check_lake(target)
     if dry_run:
@@ -132,9 +132,7 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
         ManyTablesFailed: the table could not be brought up to bronze first.
         TableFailed: records of the key wait for their transaction.
     """
-    from bronze.erasure.dropped_keys import find_landing_folders
     from cdc_lakehouse.terminal.console import show_progress
-    from lakehouse.places.place import list_below
     from lakehouse.run import ledger
     from lakehouse.storage.lake import Lake
     from silver.groups import group_repairs
@@ -143,8 +141,7 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     from silver.state.table_state import TableState, read_states
 
     table = wanted.table
-    folders = find_landing_folders(target, table)
-    present = {file for folder in folders for file in list_below(folder)}
+    present = _list_dropped_files(target, table)
     _take_in(spark, target, wanted, tables, bool(present))
     rebuild.abandon_rebuilds(spark, target, table)
     with show_progress("looking for the key"):
@@ -237,6 +234,14 @@ def verify_erasure(
         return False
     wanted.say(f"gone: no row of the key and none of its {len(values)} own texts in {where}")
     return True
+
+
+def _list_dropped_files(target: Target, table: Table) -> "set[Place]":
+    """The dropped files that are there now."""
+    from bronze.erasure.dropped_keys import find_landing_folders
+    from lakehouse.places.place import list_below
+
+    return {file for folder in find_landing_folders(target, table) for file in list_below(folder)}
 
 
 def _find_dropped_files(target: Target, wanted: Erasure, values: list[str]) -> "list[Place]":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, command, load_one_of_conf, start_spark
+from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_whole_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import hold_all_layers
 from cdc_lakehouse.cli.work.rounds import Round
@@ -33,7 +33,7 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     """
     from cdc_lakehouse.terminal.console import make_line_printer
 
-    target, one, tables = load_one_of_conf(chosen, table)
+    target, (one,), tables = load_whole_conf(choose_one(chosen, table))
     check_lake(target)
     with hold_all_layers(target, whole_groups([one], tables), uuid.uuid4().hex):
         spark = start_spark(target, [one], sends_functions=True)

@@ -153,7 +153,12 @@ class DebeziumDecoder:
         if is_row and is_key_alone(envelope.after or {}, self.layout.table, record):
             reject(change, ILLEGAL_CHANGE, KEY_ALONE)
         check_change(event, self.layout)
-        for at in self.layout.required if change.operation == UPSERT else ():
+        if change.operation == UPSERT:
+            self._check_required(change)
+
+    def _check_required(self, change: Change) -> None:
+        """Rejects a change whose row has a null where the table allows none."""
+        for at in self.layout.required:
             name = self.layout.columns[at].name
             if change.values[at] is None and name not in (change.absent or ()):
                 message = f"column {name}: found null, expected a value (nullable: false)"
