@@ -27,6 +27,7 @@ from lakehouse.storage.views import (
 _FRESH = "_fresh"
 """The server's database in which a view is made before it replaces one of another database."""
 _MOST_WARMED = 20
+"""So many views of tables are asked before the server says that it is there."""
 _FIRST_QUESTION = """
     SELECT row, count(*) AS rows FROM (SELECT to_json(struct(*)) AS row FROM {} LIMIT 10)
     GROUP BY row ORDER BY rows, row

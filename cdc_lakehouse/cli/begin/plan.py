@@ -41,9 +41,7 @@ def plan(chosen: Chosen, shown: ShownPlan = "table") -> None:
     from cdc_lakehouse.terminal.console import show_records, wrap_line
 
     target, tables, everything = load_whole_conf(chosen)
-    remembered = _read_fingerprints(target, tables)
-    plans = [plan_changes(t, _read_held(target, t, remembered.get(t.table, {}))) for t in tables]
-    plans.sort(key=lambda each: WORST.index(each.effect))
+    plans = plan_tables(target, tables)
     if shown == "markdown":
         print("\n".join(_render_markdown(plans)))
     elif shown == "json":
@@ -54,6 +52,13 @@ def plan(chosen: Chosen, shown: ShownPlan = "table") -> None:
         reasons = [f"{each.table}: {why}" for each in changed for why in each.why]
         for text in [*reasons, *without_yaml(target, everything)]:
             print("\n".join(wrap_line(text)))
+
+
+def plan_tables(target: Target, tables: Sequence[Table]) -> list[Planned]:
+    """What the YAML of each table would change, the largest effects first."""
+    remembered = _read_fingerprints(target, tables)
+    plans = [plan_changes(t, _read_held(target, t, remembered.get(t.table, {}))) for t in tables]
+    return sorted(plans, key=lambda each: WORST.index(each.effect))
 
 
 def _render_markdown(plans: Sequence[Planned]) -> Iterator[str]:

@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from cdc_lakehouse.cli.begin.plan import plan_tables
 from cdc_lakehouse.cli.work.rebuild import rebuild_renamed
 from cdc_lakehouse.cli.work.rounds import Round
 from lakehouse.config.table import Table
@@ -89,11 +90,13 @@ def test_a_renamed_column_keeps_its_values_and_takes_those_of_both_names(
 
     (refused,) = silver.apply(spark, target, [new], "run", quiet)
     assert "column customer is renamed to customer_name" in str(refused.message)
+    assert [each.effect for each in plan_tables(target, [new])] == ["rename"]
     assert rebuild_renamed(given, [new]) == []
     told = capsys.readouterr().out
     assert told.count("t: column customer is renamed to customer_name") == 1
     kept = {(row["id"], row["customer_name"], row["city"]) for row in rows(spark, target, "t")}
     assert kept == {(1, "Ada", "Ulm"), (2, "Bob", "Kiel")}
+    assert [each.effect for each in plan_tables(target, [new])] == ["nothing"]
 
     drop(target, "2", AFTER)
     run(spark, target, [new])

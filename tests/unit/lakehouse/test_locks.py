@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -104,13 +105,18 @@ def test_a_lock_elsewhere_that_beats_is_respected(
         assert list(refused) == ["silver.orders"]
 
 
-def test_a_lock_that_another_run_took_over_meanwhile_is_left_to_it(tmp_path: Path) -> None:
+def test_of_many_runs_that_want_a_stale_lock_one_gets_it(tmp_path: Path) -> None:
     file = tmp_path / "t.lock"
-    file.write_text("stale")
-    one, other = DiskLock(file), DiskLock(file)
-    assert one.take_over("one", "stale")
-    assert not other.take_over("other", "stale")
-    assert file.read_text() == "one"
+
+    def take(number: int) -> bool:
+        lock, text = DiskLock(file), f"run {number}"
+        return lock.create(text) if number % 2 else lock.take_over(text, "stale")
+
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(300):
+            file.write_text("stale")
+            got = [number for number, has in enumerate(pool.map(take, range(8))) if has]
+            assert [f"run {number}" for number in got] == [file.read_text()]
     assert [each.name for each in tmp_path.iterdir()] == ["t.lock"]
 
 
