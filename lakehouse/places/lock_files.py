@@ -80,7 +80,7 @@ class DiskLock:
 
 
 class StoreLock:
-    """The same in an object store, with conditional writes.
+    """A file in an object store whose text describes the holder of a lock; writes are conditional.
 
     Stores have no conditional delete, so a released lock stays with the text `released`.
     """
