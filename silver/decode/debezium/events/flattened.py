@@ -142,9 +142,11 @@ class AddedMembers:
         flags = self._column_of(columns, "deleted")
         given = zip(sources, places.sequence, times, offsets, flags, strict=True)
         sequences, count = [_choose_sequence(*one) for one in given], len(sources)
-        return Places(
-            *(sequences, times, places.transaction, places.transaction_order),
-            *([None] * count, [False] * count),
+        return places._replace(
+            sequence=sequences,
+            source_time=times,
+            snapshot=[None] * count,
+            snapshot_last=[False] * count,
         )
 
     def _column_of(self, columns: _Columns, name: str) -> Sequence[Any]:
