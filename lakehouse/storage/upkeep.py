@@ -19,6 +19,7 @@ from lakehouse.places.place import to_place
 from lakehouse.storage.delta_log import forget_old_log
 from lakehouse.storage.names import folder_of, literal, render_clustering, render_properties
 from lakehouse.storage.statements import apply_settings
+from lakehouse.storage.writing import AUTO_COMPACT, COMPACTED
 
 MOST_VECTORS = 50
 """A table with more files with a deletion vector than this is compacted."""
@@ -145,6 +146,18 @@ def plan_layout(table: str, facts: FileFacts, wanted: Layout) -> Iterator[Step]:
     if clusters and clusters != before:
         reason = f"cluster_by is {', '.join(clusters)}"
         yield Step("settle", cluster_sql(table, clusters), reason)
+    if bool(clusters) != bool(before):
+        kept_by = "maintain" if clusters else "the commits"
+        text = set_sql(table, compaction_property(clusters))
+        yield Step("settle", text, f"small files are joined by {kept_by}")
+
+
+def compaction_property(clusters: Sequence[str]) -> dict[str, str]:
+    """The property by which commits join small files, but not in a table clustered by columns.
+
+    There Delta would order most of the table anew each time, and into larger files than `maintain`.
+    """
+    return {AUTO_COMPACT: "false"} if clusters else dict(COMPACTED)
 
 
 def set_sql(table: str, given: Mapping[str, str]) -> str:
