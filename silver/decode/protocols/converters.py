@@ -53,7 +53,7 @@ def _exact_double(convert: Converter) -> Converter:
     """For a column that nobody declared to be double: no digits of its numbers are lost."""
 
     def exact(value: object) -> object:
-        if isinstance(value, NumberText) and not fits_double(value):
+        if isinstance(value, int | NumberText) and not fits_double(value):
             raise Misfit(value)
         return convert(value)
 

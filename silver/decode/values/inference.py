@@ -13,12 +13,14 @@ MOST_LEFT_OUT = 20
 _BIGINT = 1 << 63
 _BIGINT_DIGITS = 18
 _DECIMAL_DIGITS = 38
-_DOUBLE_DIGITS = 17
+_DOUBLE_DIGITS, _SURE_DIGITS = 17, 15
+_DOUBLE_WHOLE = 1 << 53
 _DECIMAL = 10**_DECIMAL_DIGITS
 
 Kind = Literal[
     "boolean", "text", "object", "array", "bigint", "decimal", "point_zero", "double", "many_digits"
 ]
+_NUMBERS: set[Kind] = {"bigint", "decimal", "point_zero", "double"}
 
 
 @dataclass(slots=True)
@@ -27,7 +29,7 @@ class SeenValues:
 
     A whole number is `bigint` where 64 bits hold it, else `decimal` up to 38 digits; one with a
     fraction of zeros, such as 1.0, is `point_zero` up to 18 digits, then `decimal`. Others are
-    `double`, or `many_digits` with more than the 17 that a double holds. Nulls have no kind.
+    `double`. A number of which a double loses digits is `many_digits` as well. Nulls have no kind.
     """
 
     kinds: set[Kind] = field(default_factory=set)
@@ -38,6 +40,8 @@ class SeenValues:
         if value is None:
             return
         self.kinds.add(_kind_of(value))
+        if isinstance(value, int | NumberText) and not fits_double(value):
+            self.kinds.add("many_digits")
         if isinstance(value, list):
             self.items = self.items or SeenValues()
             for item in value:
@@ -92,9 +96,9 @@ class UndeclaredFields:
 def infer_type(seen: SeenValues, zeros_are_whole: bool = True) -> T.DataType | None:
     """A column type for the values; None when all were null.
 
-    Numbers become bigint if all are whole (decimal(38,0) if one is larger), else double, and arrays
-    of scalars arrays. Objects, nested arrays, mixed kinds, and numbers with more digits than a
-    double holds become text. With `zeros_are_whole`, 1.0 is a whole number.
+    Numbers become bigint if all are whole (decimal(38,0) if one is larger), else double, or text if
+    one has more digits than a double holds; arrays of scalars become arrays. Objects, nested arrays
+    and mixed kinds become text. With `zeros_are_whole`, 1.0 is a whole number.
     """
     kinds = seen.kinds
     if not kinds:
@@ -107,21 +111,27 @@ def infer_type(seen: SeenValues, zeros_are_whole: bool = True) -> T.DataType | N
     return T.StringType() if became_text or is_nested else T.ArrayType(element or T.StringType())
 
 
-def fits_double(text: str) -> bool:
-    """Whether a number has no more digits than a double holds."""
-    if len(text) <= _DOUBLE_DIGITS:
+def fits_double(number: int | str) -> bool:
+    """Whether a double loses no digit of a number.
+
+    A fraction (a text) may have 17 digits, as doubles are printed with so many. A whole number is
+    kept up to 2**53, and with 15 digits before its zeros.
+    """
+    if isinstance(number, int):
+        return abs(number) <= _DOUBLE_WHOLE or len(str(abs(number)).rstrip("0")) <= _SURE_DIGITS
+    if len(number) <= _DOUBLE_DIGITS:
         return True
-    digits = text.lower().partition("e")[0].lstrip("-").replace(".", "").strip("0")
+    digits = number.lower().partition("e")[0].lstrip("-").replace(".", "").strip("0")
     return len(digits) <= _DOUBLE_DIGITS
 
 
 def _scalar_type(kinds: set[Kind], zeros_are_whole: bool) -> T.DataType:
     if kinds == {"boolean"}:
         return T.BooleanType()
-    if not kinds <= {"bigint", "decimal", "point_zero", "double"}:
+    if not kinds <= _NUMBERS | {"many_digits"}:
         return T.StringType()
     if "double" in kinds or ("point_zero" in kinds and not zeros_are_whole):
-        return T.DoubleType()
+        return T.StringType() if "many_digits" in kinds else T.DoubleType()
     return T.DecimalType(_DECIMAL_DIGITS, 0) if "decimal" in kinds else T.LongType()
 
 
@@ -135,22 +145,16 @@ def _kind_of(value: object) -> Kind:
     if isinstance(value, int):
         if -_BIGINT <= value < _BIGINT:
             return "bigint"
-        return "decimal" if -_DECIMAL < value < _DECIMAL else _kind_by_digits(str(value))
+        return "decimal" if -_DECIMAL < value < _DECIMAL else "double"
     return "array" if isinstance(value, list) else "object"
 
 
 def _kind_of_number(text: NumberText) -> Kind:
     whole, _, fraction = text.partition(".")
-    if fraction.strip("0") or not fraction:
-        return _kind_by_digits(text)
     digits = len(whole.lstrip("-"))
-    if digits <= _BIGINT_DIGITS:
-        return "point_zero"
-    return "decimal" if digits <= _DECIMAL_DIGITS else _kind_by_digits(text)
-
-
-def _kind_by_digits(text: str) -> Kind:
-    return "double" if fits_double(text) else "many_digits"
+    if fraction.strip("0") or not fraction or digits > _DECIMAL_DIGITS:
+        return "double"
+    return "point_zero" if digits <= _BIGINT_DIGITS else "decimal"
 
 
 def _add_undeclared(undeclared: set[str], value: object, type: T.DataType, path: str) -> None:

@@ -273,15 +273,35 @@ def test_a_number_with_more_digits_than_a_double_has_is_text(number: str, type: 
         assert found.values("n") == [number]
 
 
-def test_no_digit_is_lost_in_a_double_that_nobody_declared() -> None:
-    line = '{"id": 1, "n": 12345678901234567.89}'
+@pytest.mark.parametrize(
+    ("whole", "type"),
+    [
+        ("9" * 38, "string"),
+        ("123456789012345678", "string"),
+        (str(2**53 + 1), "string"),
+        (str(2**53), "double"),
+        ("1" + "0" * 20, "double"),
+    ],
+)
+def test_a_whole_number_beside_a_fraction_keeps_its_digits(whole: str, type: str) -> None:
+    lines: list[Line] = [f'{{"id": 1, "n": {whole}}}', '{"id": 2, "n": 0.5}']
+
+    found = decoded(table("rows", ["id"], sequence_by="id"), lines)
+
+    assert found.types()["n"] == type
+    assert found.values("n") == ([whole, "0.5"] if type == "string" else [float(whole), 0.5])
+
+
+@pytest.mark.parametrize("number", ["12345678901234567.89", "123456789012345678"])
+def test_no_digit_is_lost_in_a_double_that_nobody_declared(number: str) -> None:
+    line = f'{{"id": 1, "n": {number}}}'
     of = table("rows", ["id"], sequence_by="id")
     declared = table("rows", ["id"], sequence_by="id", columns={"n": "double"})
 
     learned = decoded(of, [line], learned={"n": T.DoubleType()})
 
     assert learned.told("reason") == ["incompatible_schema"]
-    assert decoded(declared, [line]).values("n") == [12345678901234567.89]
+    assert decoded(declared, [line]).values("n") == [float(number)]
 
 
 @pytest.mark.parametrize(
