@@ -16,6 +16,7 @@ from lakehouse.run.memory import Memory
 
 TICKS = int(os.environ.get("LAKEHOUSE_TICKS", "120"))
 """Two thousand take 40 minutes without a history, and two hours with one."""
+MERGES = 60
 MOST = 110
 KEYS = 50
 
@@ -45,14 +46,14 @@ def count_files(spark: SparkSession, target: Target) -> dict[str, int]:
 def test_files_stay_few_in_a_run_of_many_ticks(
     spark: SparkSession, target: Target, scd_type: int
 ) -> None:
-    """Every second round merges; of the others a history merges the changes, current rows wait."""
+    """Some rounds merge; in the others a history merges as well, and current rows wait."""
     given = {"table": "t", "source": {"format": "rows", "path": "t"}, "keys": ["id"]}
     given |= {"sequence_by": "v", "columns": {"id": "bigint", "v": "bigint"}}
     tables = [Table.model_validate(given | {"stored_as_scd_type": scd_type})]
     work = Round(spark, target, memory=Memory(1))
     for tick in range(TICKS):
         drop(target, tick)
-        here = work._replace(merge=tick % 2 == 0)
+        here = work._replace(merge=tick % (TICKS // MERGES) == 0)
         assert list_failures(one_round(here, tables, list(LAYERS))) == []
         if tick % 100 == 0:
             print(tick, count_files(spark, target), flush=True)
