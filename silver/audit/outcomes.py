@@ -36,18 +36,25 @@ def list_outcomes(
     """
     waiting = [RecordOutcome(r, "waiting", "not applied yet") for r in records if r.batch > applied]
     applied_records = sorted((r for r in records if r.batch <= applied), key=lambda r: r.arrival)
-    firsts = _find_firsts(applied_records)
+    outcomes = _judge_records(applied_records, history, on_truncate)
+    ordered = sorted([*waiting, *filter(None, outcomes)], key=_order_of)
+    return [_with_replay(each) for each in ordered]
+
+
+def _judge_records(
+    records: Sequence[KeyRecord], history: bool, on_truncate: str
+) -> list[RecordOutcome | None]:
+    """The outcome of each applied record, which are in order of arrival."""
+    firsts = _find_firsts(records)
     cuts = [r for r in firsts.values() if _is_cut(r, on_truncate)]
-    changes = [r for r in applied_records if _is_change(r)]
+    changes = [r for r in records if _is_change(r)]
     done = {id(r): d for r, d in zip(changes, replay(changes, cuts, history), strict=True)}
     counted = [r for r in changes if done[id(r)].outcome != "duplicate"]
     key = _Key(firsts, sorted(counted, key=lambda r: r.order), cuts, history)
-    outcomes = [
+    return [
         _judge_change(r, done[id(r)], key) if _is_change(r) else _judge_other(r, key, on_truncate)
-        for r in applied_records
+        for r in records
     ]
-    ordered = sorted([*waiting, *filter(None, outcomes)], key=_order_of)
-    return [_with_replay(each) for each in ordered]
 
 
 class _Key(NamedTuple):
@@ -124,9 +131,8 @@ def _judge_change(record: KeyRecord, done: Done, key: _Key) -> RecordOutcome:
     after = [c for c in key.changes if c.order > record.order]
     later = [c for c in after if c.batch <= record.batch]
     if done.outcome != "duplicate" and done.columns and later:
-        return RecordOutcome(
-            record, "applied", f"{', '.join(done.columns)}: not in {later[-1].position}"
-        )
+        because = f"{', '.join(done.columns)}: not in {later[-1].position}"
+        return RecordOutcome(record, "applied", because)
     if done.outcome in _WHY:
         return RecordOutcome(record, done.outcome, _WHY[done.outcome](record, later, key))
     if later:
