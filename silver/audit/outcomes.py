@@ -13,6 +13,8 @@ from silver.fold.order_key import sequence_of
 
 SNAPSHOT, KEY_CHANGE = "snapshot", "key change"
 
+_Identity = tuple[bytes, str | None, int, bool]
+
 
 class RecordOutcome(NamedTuple):
     """A record and what was done with it."""
@@ -60,7 +62,7 @@ def _judge_records(
 class _Key(NamedTuple):
     """The first of every distinct record, the changes in order, and what removed older ones."""
 
-    firsts: Mapping[tuple[bytes, str | None, int, bool], KeyRecord]
+    firsts: Mapping[_Identity, KeyRecord]
     changes: list[KeyRecord]
     cuts: list[KeyRecord]
     history: bool
@@ -78,7 +80,7 @@ def _order_of(outcome: RecordOutcome) -> tuple[bool, bytes, str]:
     return (not outcome.record.order, outcome.record.order, outcome.record.arrival)
 
 
-def _identify_record(record: KeyRecord) -> tuple[bytes, str | None, int, bool]:
+def _identify_record(record: KeyRecord) -> _Identity:
     return (_read_sequence(record), record.operation, record.digest, record.moved)
 
 
@@ -86,11 +88,9 @@ def _read_sequence(record: KeyRecord) -> bytes:
     return sequence_of(record.order) if record.order else b""
 
 
-def _find_firsts(
-    records: Sequence[KeyRecord],
-) -> dict[tuple[bytes, str | None, int, bool], KeyRecord]:
+def _find_firsts(records: Sequence[KeyRecord]) -> dict[_Identity, KeyRecord]:
     """The first of every distinct record, without rejected ones and those without a change."""
-    firsts: dict[tuple[bytes, str | None, int, bool], KeyRecord] = {}
+    firsts: dict[_Identity, KeyRecord] = {}
     for record in records:
         if record.reason is None and record.operation != NONE:
             firsts.setdefault(_identify_record(record), record)
@@ -108,17 +108,15 @@ def _judge_other(record: KeyRecord, key: _Key, on_truncate: str) -> RecordOutcom
         return RecordOutcome(record, "duplicate", f"of {first.position}")
     if record.moved:
         return RecordOutcome(record, KEY_CHANGE, "the row moved to another key")
-    return _judge_cut(record, key.changes, key.cuts, on_truncate)
+    return _judge_cut(record, key, on_truncate)
 
 
-def _judge_cut(
-    record: KeyRecord, changes: list[KeyRecord], cuts: list[KeyRecord], on_truncate: str
-) -> RecordOutcome | None:
+def _judge_cut(record: KeyRecord, key: _Key, on_truncate: str) -> RecordOutcome | None:
     """The outcome of a truncate or a snapshot without the key: None if it removed no row."""
-    before = [c for c in changes if c.order < record.order]
+    before = [c for c in key.changes if c.order < record.order]
     if not before or before[-1].operation == DELETE:
         return None
-    if any(before[-1].order < cut.order < record.order for cut in cuts):
+    if any(before[-1].order < cut.order < record.order for cut in key.cuts):
         return None
     if record.operation == TRUNCATE and on_truncate != "apply":
         return RecordOutcome(record, "ignored", f"on_truncate is {on_truncate}")

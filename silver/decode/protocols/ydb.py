@@ -292,9 +292,7 @@ def _describe_missing_row(mode: str | None) -> str:
 
 def _read_members(record: Record) -> Members | None:
     """The record's members, `_NO_MEMBERS` for a null value; None where it is no JSON object."""
-    if record.raw is None:
-        return _NO_MEMBERS
-    return row_object(record.raw)
+    return _NO_MEMBERS if record.raw is None else row_object(record.raw)
 
 
 def _first_of(members: Members, *names: str) -> object:
