@@ -198,16 +198,16 @@ class DebeziumDecoder:
         change.mismatched = reader.mismatched or (rewrites is not None and self._shows_form)
         if operation in (None, NONE):
             return change, reader
-        known = self.layout.known
-        if not known.settled:
+        columns = self.layout.known
+        if not columns.settled:
             change.mismatched |= self._traits.look_again(envelope, record, opened.block)
         if rewrites is not None:
             return change, reader
         if change.sequence is not None:
             change.mismatched |= self._arrives_in_order
-        elif known.order in (None, BY_ARRIVAL) and not has_position(envelope.source):
+        elif columns.order in (None, BY_ARRIVAL) and not has_position(envelope.source):
             change.sequence = arrival_order(record)
-            change.mismatched |= known.order is None and not known.settled
+            change.mismatched |= columns.order is None and not columns.settled
         return change, reader
 
     def _read_row(self, event: Event, reader: RowReader) -> None:

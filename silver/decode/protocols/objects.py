@@ -291,11 +291,11 @@ class FlatRowReader:
 class UnknownMembers:
     """Judges the members of a table's rows that no column holds.
 
-    Members whose names never matter are added to the names that are `known`.
+    Names that never matter are added to `ignored`, which has those that need no look.
     """
 
-    def __init__(self, table: Table, columns: Columns, known: set[str]) -> None:
-        self._table, self._known = table, known
+    def __init__(self, table: Table, columns: Columns, ignored: set[str]) -> None:
+        self._table, self._ignored = table, ignored
         self._settled, self._announced = columns.settled, columns.announced
         self._members_read, self._adds = frozenset(members_read(table)), adds_columns(table)
         present = [name for name in columns.names if not name.startswith("_")]
@@ -318,8 +318,8 @@ class UnknownMembers:
         if name.startswith("_") or not is_published(self._table, name):
             if name in self._members_read:
                 return row[name] is not None, False
-            if len(self._known) < _MOST_NAMES:
-                self._known.add(name)
+            if len(self._ignored) < _MOST_NAMES:
+                self._ignored.add(name)
             return False, False
         if not self._adds:
             return self._announced is not None and name not in self._announced, False
