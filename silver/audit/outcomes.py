@@ -13,6 +13,8 @@ from silver.fold.order_key import sequence_of
 
 SNAPSHOT, KEY_CHANGE = "snapshot", "key change"
 
+_Identity = tuple[bytes, str | None, int, bool]
+
 
 class RecordOutcome(NamedTuple):
     """A record and what was done with it."""
@@ -36,24 +38,31 @@ def list_outcomes(
     """
     waiting = [RecordOutcome(r, "waiting", "not applied yet") for r in records if r.batch > applied]
     applied_records = sorted((r for r in records if r.batch <= applied), key=lambda r: r.arrival)
-    firsts = _find_firsts(applied_records)
+    outcomes = _judge_records(applied_records, history, on_truncate)
+    ordered = sorted([*waiting, *filter(None, outcomes)], key=_order_of)
+    return [_with_replay(each) for each in ordered]
+
+
+def _judge_records(
+    records: Sequence[KeyRecord], history: bool, on_truncate: str
+) -> list[RecordOutcome | None]:
+    """The outcome of each applied record, which are in order of arrival."""
+    firsts = _find_firsts(records)
     cuts = [r for r in firsts.values() if _is_cut(r, on_truncate)]
-    changes = [r for r in applied_records if _is_change(r)]
+    changes = [r for r in records if _is_change(r)]
     done = {id(r): d for r, d in zip(changes, replay(changes, cuts, history), strict=True)}
     counted = [r for r in changes if done[id(r)].outcome != "duplicate"]
     key = _Key(firsts, sorted(counted, key=lambda r: r.order), cuts, history)
-    outcomes = [
+    return [
         _judge_change(r, done[id(r)], key) if _is_change(r) else _judge_other(r, key, on_truncate)
-        for r in applied_records
+        for r in records
     ]
-    ordered = sorted([*waiting, *filter(None, outcomes)], key=_order_of)
-    return [_with_replay(each) for each in ordered]
 
 
 class _Key(NamedTuple):
     """The first of every distinct record, the changes in order, and what removed older ones."""
 
-    firsts: Mapping[tuple[bytes, str | None, int, bool], KeyRecord]
+    firsts: Mapping[_Identity, KeyRecord]
     changes: list[KeyRecord]
     cuts: list[KeyRecord]
     history: bool
@@ -71,7 +80,7 @@ def _order_of(outcome: RecordOutcome) -> tuple[bool, bytes, str]:
     return (not outcome.record.order, outcome.record.order, outcome.record.arrival)
 
 
-def _identify_record(record: KeyRecord) -> tuple[bytes, str | None, int, bool]:
+def _identify_record(record: KeyRecord) -> _Identity:
     return (_read_sequence(record), record.operation, record.digest, record.moved)
 
 
@@ -79,11 +88,9 @@ def _read_sequence(record: KeyRecord) -> bytes:
     return sequence_of(record.order) if record.order else b""
 
 
-def _find_firsts(
-    records: Sequence[KeyRecord],
-) -> dict[tuple[bytes, str | None, int, bool], KeyRecord]:
+def _find_firsts(records: Sequence[KeyRecord]) -> dict[_Identity, KeyRecord]:
     """The first of every distinct record, without rejected ones and those without a change."""
-    firsts: dict[tuple[bytes, str | None, int, bool], KeyRecord] = {}
+    firsts: dict[_Identity, KeyRecord] = {}
     for record in records:
         if record.reason is None and record.operation != NONE:
             firsts.setdefault(_identify_record(record), record)
@@ -101,17 +108,15 @@ def _judge_other(record: KeyRecord, key: _Key, on_truncate: str) -> RecordOutcom
         return RecordOutcome(record, "duplicate", f"of {first.position}")
     if record.moved:
         return RecordOutcome(record, KEY_CHANGE, "the row moved to another key")
-    return _judge_cut(record, key.changes, key.cuts, on_truncate)
+    return _judge_cut(record, key, on_truncate)
 
 
-def _judge_cut(
-    record: KeyRecord, changes: list[KeyRecord], cuts: list[KeyRecord], on_truncate: str
-) -> RecordOutcome | None:
+def _judge_cut(record: KeyRecord, key: _Key, on_truncate: str) -> RecordOutcome | None:
     """The outcome of a truncate or a snapshot without the key: None if it removed no row."""
-    before = [c for c in changes if c.order < record.order]
+    before = [c for c in key.changes if c.order < record.order]
     if not before or before[-1].operation == DELETE:
         return None
-    if any(before[-1].order < cut.order < record.order for cut in cuts):
+    if any(before[-1].order < cut.order < record.order for cut in key.cuts):
         return None
     if record.operation == TRUNCATE and on_truncate != "apply":
         return RecordOutcome(record, "ignored", f"on_truncate is {on_truncate}")
@@ -124,9 +129,8 @@ def _judge_change(record: KeyRecord, done: Done, key: _Key) -> RecordOutcome:
     after = [c for c in key.changes if c.order > record.order]
     later = [c for c in after if c.batch <= record.batch]
     if done.outcome != "duplicate" and done.columns and later:
-        return RecordOutcome(
-            record, "applied", f"{', '.join(done.columns)}: not in {later[-1].position}"
-        )
+        because = f"{', '.join(done.columns)}: not in {later[-1].position}"
+        return RecordOutcome(record, "applied", because)
     if done.outcome in _WHY:
         return RecordOutcome(record, done.outcome, _WHY[done.outcome](record, later, key))
     if later:

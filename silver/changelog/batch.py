@@ -208,15 +208,14 @@ class Batch:
             whole = self._mark_new(self._whole_log)
             has_key_changes = self.content.key_changes and table.keys
             return key_changes.with_old_keys(whole, whole, table) if has_key_changes else whole
-        new = filter_changes(add_order_keys(self.new_rows, table, self.epochs))
-        new = new.withColumn("_new", F.lit(True))
         if self._by_whole_keys:
             touched = filter_changes(self.new_rows).select(*map(column, table.keys)).distinct()
             changes = of_keys(self._mark_new(self._whole_log), touched, table)
-            if self.before.key_changes or summary.key_changes:
-                everything = self._mark_new(self._whole_log)
-                return key_changes.with_old_keys(changes, everything, table)
-            return changes
+            if not (self.before.key_changes or summary.key_changes):
+                return changes
+            return key_changes.with_old_keys(changes, self._mark_new(self._whole_log), table)
+        new = filter_changes(add_order_keys(self.new_rows, table, self.epochs))
+        new = new.withColumn("_new", F.lit(True))
         if summary.key_changes and table.keys:
             return key_changes.with_old_keys(new, filter_changes(self._whole_log), table)
         if not table.keys and self.before.batch and summary.oldest is not None:

@@ -44,12 +44,13 @@ def find_arrived(
     query for the other feeds; one that no table reads by topic is answered from file statistics.
     """
     done_by_feed: dict[str, int] = {}
-    shared = set()
+    shared: set[str] = set()
     for table in tables:
         for feed, topics in feeds_of(table).items():
             at = done.get(table.table, {}).get(feed, 0)
             done_by_feed[feed] = min(done_by_feed.get(feed, at), at)
-            shared |= set() if None in topics else {feed}
+            if None not in topics:
+                shared.add(feed)
     remembered = {
         f: of for f, of in remembered.items() if f in done_by_feed and of.since <= done_by_feed[f]
     }

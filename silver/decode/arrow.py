@@ -321,8 +321,7 @@ class _Output:
         Where null is a value of a key, a key is kept whole or not at all.
         """
         field, plan = self.fields[at], self.plan
-        column = plan.table.columns.get(field.name)
-        hidden = column is not None and column.sensitive
+        hidden = plan.table.is_sensitive(field.name)
         shown = "a value that is not shown" if hidden else repr(str(value)[:_LONGEST_SHOWN])
         expected = field.type
         if at < len(self.nothing):

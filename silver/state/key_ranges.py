@@ -24,8 +24,7 @@ _SUFFIXES = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 def list_bounded_keys(table: Table, schema: StructType) -> list[str]:
     """The key columns of the schema that have a range."""
     types = {field.name: field.dataType.simpleString() for field in schema.fields}
-    sensitive = {name for name, column in table.columns.items() if column.sensitive}
-    left_out = sensitive | table.nullable_keys
+    left_out = {key for key in table.keys if table.is_sensitive(key)} | table.nullable_keys
     fit = (*_SUFFIXES, "string", "date")
     return [key for key in table.keys if key not in left_out and types.get(key) in fit]
 

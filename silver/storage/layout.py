@@ -150,8 +150,7 @@ def _is_short(field: StructField, of: Table) -> bool:
 
 
 def _may_have_statistics(field: StructField, of: Table) -> bool:
-    declared = of.columns.get(field.name)
-    return has_bounds(field.dataType.simpleString()) and not (declared and declared.sensitive)
+    return has_bounds(field.dataType.simpleString()) and not of.is_sensitive(field.name)
 
 
 def ensure_table(

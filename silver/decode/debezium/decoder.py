@@ -83,12 +83,12 @@ class DebeziumDecoder:
     def __init__(self, table: Table, columns: Columns) -> None:
         self.layout = layout = TableLayout(table, columns)
         self._arrives_in_order = columns.order == BY_ARRIVAL and not columns.settled
-        nullable = {at for at in layout.keys if layout.columns[at].name in table.nullable_keys}
-        self._nullable = frozenset(nullable)
-        others = [c.name for at, c in enumerate(layout.columns) if at not in layout.keys]
-        self._published = [name for name in others if is_published(table, name)]
-        declared = {c.name for c in layout.columns if c.declared}
-        self._has_columns = not declared.isdisjoint(self._published)
+        nullable = table.nullable_keys
+        self._nullable = frozenset(at for at in layout.keys if layout.columns[at].name in nullable)
+        others = [column for at, column in enumerate(layout.columns) if at not in layout.keys]
+        published = [column for column in others if is_published(table, column.name)]
+        self._published = [column.name for column in published]
+        self._has_columns = any(column.declared for column in published)
         self._shared = [one.at for one in layout.origins if one.at in layout.keys]
         self.opener = record_opener(table, columns)
         self._traits = Traits(table, columns, self.opener.open_key)
@@ -98,11 +98,16 @@ class DebeziumDecoder:
         self.follower = LogFollower(columns.reached)
         self._newest: _Wanted = (None, True, False, False)
         self._reader = self._readers[self._newest] = RowReader(layout, *self._newest)
-        is_plain = bool(layout.keys) and not (nullable or layout.origins or self._arrives_in_order)
-        self._slices: SliceReader | None = None
-        if is_plain and (columns.settled or not self._traits.looks_into_values):
-            parts = (self._traits, self.follower, self.reader_of)
-            self._slices = SliceReader(layout, self.opener, *parts)
+        self._slices = self._make_slice_reader()
+
+    def _make_slice_reader(self) -> SliceReader | None:
+        """What reads slices; None where each record has to be decoded alone."""
+        layout = self.layout
+        if not layout.keys or self._nullable or layout.origins or self._arrives_in_order:
+            return None
+        if self._traits.looks_into_values and not layout.known.settled:
+            return None
+        return SliceReader(layout, self.opener, self._traits, self.follower, self.reader_of)
 
     def read(self, records: Slice) -> ReadPart | None:
         """Reads the plain records of a slice by columns; all others are decoded one by one."""
@@ -193,13 +198,14 @@ class DebeziumDecoder:
         change.mismatched = reader.mismatched or (rewrites is not None and self._shows_form)
         if operation in (None, NONE):
             return change, reader
-        if not self.layout.known.settled:
-            change.mismatched |= self._traits.look_again(envelope, record, opened.block)
         columns = self.layout.known
-        may_arrive = rewrites is None and columns.order in (None, BY_ARRIVAL)
-        if rewrites is None and change.sequence is not None:
+        if not columns.settled:
+            change.mismatched |= self._traits.look_again(envelope, record, opened.block)
+        if rewrites is not None:
+            return change, reader
+        if change.sequence is not None:
             change.mismatched |= self._arrives_in_order
-        elif may_arrive and not has_position(envelope.source):
+        elif columns.order in (None, BY_ARRIVAL) and not has_position(envelope.source):
             change.sequence = arrival_order(record)
             change.mismatched |= columns.order is None and not columns.settled
         return change, reader

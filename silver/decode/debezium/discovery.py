@@ -8,6 +8,7 @@ arrival, or from the values where there are none.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Literal, NamedTuple, TypeVar
 
 from pyspark.sql import types as T
@@ -188,11 +189,9 @@ class DebeziumDiscovery:
         if not adds_columns(self.table):
             return []
         taken = {name.lower() for name in names}
-        sound = [
-            fields for mark in marks if len(fields := sorted(mark.fields)) <= column_limit(names)
-        ]
+        sound = [sorted(mark.fields) for mark in marks if len(mark.fields) <= column_limit(names)]
         arrived: dict[str, str] = {}
-        for name in [name for fields in sound for name in fields]:
+        for name in chain(*sound):
             if name.lower() not in taken and is_wanted(self.table, name):
                 arrived.setdefault(name.lower(), name)
         usable, _ = settle_names(arrived.values(), names)

@@ -145,7 +145,6 @@ class TableLayout:
         types: the columns' Arrow types.
         needed: the places of keys and required columns.
         required: the places of columns without which an upsert is a dead letter.
-        hidden: the names of sensitive columns, whose values no message shows.
         truncates_mix: whether a truncate would be applied, and is of one of several source tables.
         placeholders: what stands for values that the source left out.
         grows: whether a new field could become a column.
@@ -158,14 +157,13 @@ class TableLayout:
         self.source = table.feeds[0]
         self.places = {column.name.lower(): at for at, column in enumerate(self.columns)}
         self.keys = [self.places[name.lower()] for name in table.keys]
-        declared = [(at, c, table.columns.get(c.name)) for at, c in enumerate(self.columns)]
+        origins = {name: declared.origin for name, declared in table.columns.items()}
         self.origins = [
-            Reading(one.origin, at, _origin_converter(one.origin, column.type))
-            for at, column, one in declared
-            if one is not None and one.origin is not None
+            Reading(origin, at, _origin_converter(origin, column.type))
+            for at, column in enumerate(self.columns)
+            if (origin := origins.get(column.name)) is not None
         ]
         self.taken = {one.at for one in self.origins}
-        self.hidden = {name for name, column in table.columns.items() if column.sensitive}
         mixes = any(part.startswith(OF_SOURCE) for part in columns.key_parts)
         self.truncates_mix = table.on_truncate == "apply" and (table.is_shared or mixes)
         required = required_columns(table)
@@ -263,14 +261,14 @@ class RowReader:
         readings = self._plan_fields(zip(names, columns, strict=True))
         held = [r.at for r in readings if is_published(layout.table, layout.columns[r.at].name)]
         others = [reading for reading in readings if layout.keys and reading.at not in layout.keys]
+        announced = self._block or self._loose or layout.are_announced(dict.fromkeys(columns))
         return RowPlan(
             readings=readings,
             keys=[reading for reading in readings if reading.at in layout.keys],
             large=[one for one in others if can_be_placeholder(layout.columns[one.at].type)],
             unknown=[n for n, c in zip(names, columns, strict=True) if layout.is_new(c)],
             unfit=len(set(held)) < len(held),
-            mismatched=self.mismatched
-            or not (self._block or self._loose or layout.are_announced(dict.fromkeys(columns))),
+            mismatched=self.mismatched or not announced,
         )
 
     def _plan_fields(self, fields: Iterable[tuple[str, str]]) -> list[Reading]:

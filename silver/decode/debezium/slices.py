@@ -179,18 +179,18 @@ class SliceReader:
         """The shape of records with these fields; None where they have to be decoded alone."""
         row_names = [name for name in names if not name.startswith(PREFIX)]
         plan = self._reader_of(block, True, self._flattened).plan(row_names)
-        added = AddedMembers(names) if self._flattened else None
-        is_plain = can_be_fields(names) and (added is None or added.are_plain)
         fields = self._key_fields(plan)
-        is_odd = not is_plain or (self._flattened and len(row_names) == len(self._layout.keys))
-        if fields is None or is_odd:
+        if fields is None or not can_be_fields(names):
+            return None
+        added = AddedMembers(names) if self._flattened else None
+        if added is not None and (len(row_names) == len(fields) or not added.are_plain):
             return None
         keys = {field: names.index(field) for field in fields}
         if self._is_avro:
             return EventShape(RowShape(names, tuples=True), plan, keys)
-        types = self._layout.types
         in_bulk = [reading for reading in plan.readings if reading.bulk is not None]
-        row = RowShape(names, [one.field for one in in_bulk if types[one.at] == pa.float64()])
+        doubles = [one.field for one in in_bulk if self._layout.types[one.at] == pa.float64()]
+        row = RowShape(names, doubles)
         type = row.struct if self._flattened else event_type(row.struct, not prefix)
         return EventShape(row, plan, keys, prefix, added, parser_of_shape(type))
 

@@ -190,9 +190,9 @@ class Traits:
             self.decimal_texts.add("plain")
         for name, value in (envelope.after or envelope.before or {}).items():
             if name.lower() in self._decimals:
-                texts = value if isinstance(value, list) else [value]
-                forms = {form_of(text) for text in texts if type(text) is str}
-                self.decimal_texts |= {form for form in forms if form is not None}
+                values = value if isinstance(value, list) else [value]
+                texts = [text for text in values if type(text) is str]
+                self.decimal_texts.update(filter(None, map(form_of, texts)))
 
     def look_at_old_keys(self, envelope: Envelope, record: Record, block: bytes | None) -> bool:
         """Learns about keys that the record's own key lacks; whether it learned anything new."""

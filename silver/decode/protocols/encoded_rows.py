@@ -86,28 +86,30 @@ class RowOpener:
             NotAvro: the record is not Avro of a schema that bronze keeps.
         """
         raw = record.raw or b""
-        members: object
-        block = None
-        if self._is_avro(raw, record):
-            value, writer = avro_value(record, self._schemas)
-            members, block = as_json(value), writer.text
-        elif self._wraps and b'"payload"' in raw:
-            members, block = open_row(record)
-        else:
-            members = parse_json(raw)
-        if members is None:
-            if block is None and b'"payload"' not in raw:
-                raise NotJson("found null, expected an object")
+        value, block = self._unwrap(raw, record)
+        if value is None:
             return EncodedRow(None)
-        if not isinstance(members, dict):
+        if not isinstance(value, dict):
             raise NotJson("found no object")
-        members = self.rows.completed(members, record)
+        members = self.rows.completed(value, record)
         encoded = block is not None or (b'"__' in raw and has_added_members(members))
         left_out: frozenset[str] = frozenset()
         if any(token in raw for token in self._tokens):
             left_out = self._left_out(members)
             members = members | dict.fromkeys(left_out)
         return EncodedRow(members, block, encoded, left_out)
+
+    def _unwrap(self, raw: bytes, record: Record) -> tuple[object, bytes | None]:
+        """The value in a record, null only where it was wrapped or Avro; and its schema block."""
+        if self._is_avro(raw, record):
+            value, writer = avro_value(record, self._schemas)
+            return as_json(value), writer.text
+        if self._wraps and b'"payload"' in raw:
+            return open_row(record)
+        value = parse_json(raw)
+        if value is None:
+            raise NotJson("found null, expected an object")
+        return value, None
 
     def converter(self, block: bytes | None, column: DecodedColumn, settled: bool) -> Converter:
         """What converts the values of a column that Debezium wrote.

@@ -151,16 +151,9 @@ class FlatRowReader:
             if c.name != FAULT
         ]
         self._keys = [(at, name) for at, name in enumerate(columns.names) if name in table.keys]
-        self._nullable_keys = table.nullable_keys
-        self._table_keys = frozenset(table.keys)
-        self._hidden = {name for name, column in table.columns.items() if column.sensitive}
+        self._table, self._nullable_keys = table, table.nullable_keys
         self._names = {name for name, _ in self.readers} | {*protocol, NOT_TEXT}
-        self._table, self._announced = table, columns.announced
-        self._members_read, self._adds = frozenset(members_read(table)), adds_columns(table)
-        present = [name for name in columns.names if not name.startswith("_")]
-        self._taken = {name.lower() for name in present} | {""}
-        self._room = column_limit([c.name for c in columns.columns if not c.provisional])
-        self._is_full = len(present) >= self._room
+        self._unknown = UnknownMembers(table, columns, self._names)
         self._undeclared = UndeclaredFields(declared_types(table), columns.left_out)
         self._carried = _carried_columns(table, columns)
         self._complete = frozenset(name for _, name, _ in self._carried)
@@ -184,12 +177,11 @@ class FlatRowReader:
         values, misfits = self._convert_row(row)
         mismatched, unfit = False, None
         if not row.keys() <= self._names:
-            mismatched, unfit = self._judge_unknown(row, row.keys() - self._names)
-        if misfits and not self._settled:
-            provisional = [at for at in misfits if self._columns[at].provisional]
-            mismatched = mismatched or bool(provisional)
-            misfits = [at for at in misfits if at not in provisional]
-        mismatched = mismatched or (not self._settled and self._undeclared.has_new(row))
+            mismatched, unfit = self._unknown.judge(row, row.keys() - self._names)
+        if not self._settled:
+            count = len(misfits)
+            misfits = [at for at in misfits if not self._columns[at].provisional]
+            mismatched = mismatched or len(misfits) < count or self._undeclared.has_new(row)
         absent = self._find_absent(row, values, named, complete)
         fault = unfit or self._misfit_fault(row, misfits) or self._null_fault(values, absent)
         key_fault = self._key_fault(row, values)
@@ -217,50 +209,20 @@ class FlatRowReader:
 
     def judge_names(self, names: Collection[str], complete: bool) -> "RowNames | None":
         """What follows from a row's names alone; None where each row is read alone."""
-        row: dict[str, object] = dict.fromkeys(names)
         if self._ignores_nulls or (self._undeclared.has_structs and not self._settled):
             return None
-        if NOT_TEXT in row or not {name for _, name in self._keys} <= row.keys():
+        nulls: dict[str, object] = dict.fromkeys(names)
+        absent = self._find_absent(nulls, self.nothing(), None, complete)
+        needed = {name for _, name in self._keys}
+        needed |= {name for _, name in self._required if name not in (absent or ())}
+        if NOT_TEXT in nulls or not needed <= nulls.keys():
             return None
-        if any(self._judge_unknown(row, row.keys() - self._names)):
+        if any(self._unknown.judge(nulls, nulls.keys() - self._names)):
             return None
-        others = [name for name in row if name not in self._names]
-        unknown = [name for name in others if any(self._judge_unknown({**row, name: ""}, [name]))]
-        absent = self._find_absent(row, [None] * len(self.readers), None, complete)
-        required = {name for _, name in self._required if name not in (absent or ())}
-        if not required <= row.keys():
-            return None
-        return RowNames(absent, required | {name for _, name in self._keys}, frozenset(unknown))
-
-    def _judge_unknown(
-        self, row: Mapping[str, object], unknown: Collection[str]
-    ) -> tuple[bool, Fault | None]:
-        """Whether the row is mismatched by members that no column holds, and their fault."""
-        judged = {name: self._judge_member(row, name) for name in unknown}
-        mismatched = not self._settled and any(new for new, _ in judged.values())
-        unfit = [name for name, (_, is_unfit) in judged.items() if is_unfit]
-        if not unfit:
-            return mismatched, None
-        message = f"found {min(unfit)[:_LONGEST_NAME]!r}, which can be no column: {UNFIT}"
-        return mismatched, Fault(INCOMPATIBLE_SCHEMA, message)
-
-    def _judge_member(self, row: Mapping[str, object], name: str) -> tuple[bool, bool]:
-        """Whether a member that no column holds is news, and whether it can be no column.
-
-        Names that never matter are added to those that need no look.
-        """
-        if name.startswith("_") or not is_published(self._table, name):
-            if name in self._members_read:
-                return row[name] is not None, False
-            if len(self._names) < _MOST_NAMES:
-                self._names.add(name)
-            return False, False
-        if not self._adds:
-            return self._announced is not None and name not in self._announced, False
-        if row[name] is None:
-            return False, False
-        fits = not (self._is_full or name.lower() in self._taken or len(row) > self._room)
-        return fits, self._settled or not fits
+        texts = dict.fromkeys(names, "")
+        others = texts.keys() - self._names
+        unknown = frozenset(name for name in others if any(self._unknown.judge(texts, [name])))
+        return RowNames(absent, needed, unknown)
 
     def nothing(self) -> list[object]:
         """The values of a record from which no row can be read."""
@@ -296,7 +258,7 @@ class FlatRowReader:
     def _misfit_fault(self, row: Mapping[str, object], misfits: list[int]) -> Fault | None:
         for at in misfits:
             column = self._columns[at]
-            if column.name not in self._table_keys:
+            if column.name not in self._table.keys:
                 learned = not column.declared and not column.provisional
                 reason = INCOMPATIBLE_SCHEMA if learned else BAD_VALUE
                 return Fault(reason, self._describe_misfit(row, at))
@@ -321,7 +283,50 @@ class FlatRowReader:
         name = self.readers[at][0]
         if self._tells_bytes and NOT_TEXT in row and at in self._find_bytes(row):
             return f"column {name}: found bytes that are not UTF-8, expected text, or type binary"
-        return misfit_message(name, row[name], self._columns[at].type, name in self._hidden)
+        return misfit_message(
+            name, row[name], self._columns[at].type, self._table.is_sensitive(name)
+        )
+
+
+class UnknownMembers:
+    """Judges the members of a table's rows that no column holds.
+
+    Names that never matter are added to `ignored`, which has those that need no look.
+    """
+
+    def __init__(self, table: Table, columns: Columns, ignored: set[str]) -> None:
+        self._table, self._ignored = table, ignored
+        self._settled, self._announced = columns.settled, columns.announced
+        self._members_read, self._adds = frozenset(members_read(table)), adds_columns(table)
+        present = [name for name in columns.names if not name.startswith("_")]
+        self._taken = {name.lower() for name in present} | {""}
+        self._room = column_limit([c.name for c in columns.columns if not c.provisional])
+        self._is_full = len(present) >= self._room
+
+    def judge(self, row: Mapping[str, object], names: Collection[str]) -> tuple[bool, Fault | None]:
+        """Whether a row is mismatched by its members of these names, and their fault."""
+        judged = {name: self._judge_member(row, name) for name in names}
+        mismatched = not self._settled and any(new for new, _ in judged.values())
+        unfit = [name for name, (_, is_unfit) in judged.items() if is_unfit]
+        if not unfit:
+            return mismatched, None
+        message = f"found {min(unfit)[:_LONGEST_NAME]!r}, which can be no column: {UNFIT}"
+        return mismatched, Fault(INCOMPATIBLE_SCHEMA, message)
+
+    def _judge_member(self, row: Mapping[str, object], name: str) -> tuple[bool, bool]:
+        """Whether a member is news, and whether it can be no column."""
+        if name.startswith("_") or not is_published(self._table, name):
+            if name in self._members_read:
+                return row[name] is not None, False
+            if len(self._ignored) < _MOST_NAMES:
+                self._ignored.add(name)
+            return False, False
+        if not self._adds:
+            return self._announced is not None and name not in self._announced, False
+        if row[name] is None:
+            return False, False
+        fits = not (self._is_full or name.lower() in self._taken or len(row) > self._room)
+        return fits, self._settled or not fits
 
 
 def _carried_columns(table: Table, columns: Columns) -> list[tuple[int, str, bool]]:

@@ -7,7 +7,7 @@ row can still be. A row that leaves columns out changes only the others; `column
 member that lists the columns that a row carries. That member itself is no column.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -95,12 +95,7 @@ class RowsDecoder:
         if _is_envelope(opened.members, self._table):
             return self._reject(Fault(ILLEGAL_CHANGE, _ENVELOPE), time)
         reader = self._encoded_reader(opened.block) if opened.encoded else self._reader
-        carried = self._list_carried_columns(opened.members)
-        if opened.left_out:
-            present = opened.members.keys() - opened.left_out
-            named = present if carried is None else carried
-            carried = [name for name in named if name in present]
-        row = reader.read(opened.members, carried)
+        row = reader.read(opened.members, self._find_carried(opened.members, opened.left_out))
         change = Change(
             UPSERT, row.values, absent=row.absent, source_time=time, mismatched=row.mismatched
         )
@@ -145,17 +140,20 @@ class RowsDecoder:
         values = [*self._reader.nothing(), EVERY]
         return Change(None, values, source_time=time, reason=fault.reason, message=fault.message)
 
-    def _list_carried_columns(self, members: Mapping[str, object]) -> list[str] | None:
-        """The columns that the row says it carries; None when it does not say.
+    def _find_carried(
+        self, members: Mapping[str, object], left_out: frozenset[str]
+    ) -> Collection[str] | None:
+        """The columns that the row carries; None when it carries all that it has.
 
-        They are a JSON array, or text with commas between the names.
+        It lists them as a JSON array, or as text with commas between the names.
         """
         listed = members.get(self._listing_member) if self._listing_member else None
         if listed is None:
-            return None
+            return members.keys() - left_out if left_out else None
         if not isinstance(listed, list):
             listed = _split_names(text_of(listed))
-        return self._opener.rows.spellings([text_of(name) for name in listed if name is not None])
+        names = [text_of(name) for name in listed if name is not None]
+        return {*self._opener.rows.spellings(names)} - left_out
 
 
 class RowsDiscovery(FlatDiscovery):

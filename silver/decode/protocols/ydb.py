@@ -14,6 +14,7 @@ are no changes. Values of type String (bytes) are base64.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -71,7 +72,6 @@ class _Event(msgspec.Struct, gc=False):
     ts: object = None
 
 
-_NO_MOMENT = ("", 0, "")
 _ERASED = object()
 """In place of the row of an erase."""
 
@@ -137,16 +137,17 @@ class YdbDecoder:
         return self._flat.shape(tuple(written), _is_complete(members))
 
     def _build_part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
-        rows = [self._written_row(shape, event) for event in parsed.values]
-        columns, fits = self._convert_rows(shape, parsed.values, rows)
-        moments = [_plain_moment(event.ts) or _NO_MOMENT for event in parsed.values]
         topics = records.column("_topic")
-        fits = [
-            fit
-            and not (row is None or moment is _NO_MOMENT or self._is_before(moment[0], topics[at]))
-            for fit, row, moment, at in zip(fits, rows, moments, parsed.places, strict=True)
+        rows = [self._written_row(shape, event) for event in parsed.values]
+        moments = [_plain_moment(event.ts) for event in parsed.values]
+        are_plain = [
+            row is not None and moment is not None and not self._is_before(moment[0], topics[at])
+            for row, moment, at in zip(rows, moments, parsed.places, strict=True)
         ]
-        sequences, times, transactions = [[one[nth] for one in moments] for nth in range(3)]
+        parsed, rows = parsed.only(are_plain), list(compress(rows, are_plain))
+        stamps = [moment for moment in compress(moments, are_plain) if moment is not None]
+        sequences, times, transactions = [[one[nth] for one in stamps] for nth in range(3)]
+        columns, fits = self._convert_rows(shape, parsed.values, rows)
         erased = [row is _ERASED for row in rows]
         columns["_operation"] = pa.array([DELETE if e else UPSERT for e in erased], pa.string())
         absent = [None if e else shape.said.absent for e in erased]
@@ -160,11 +161,10 @@ class YdbDecoder:
         self, shape: FlatShape, events: Sequence[Any], rows: Sequence[object]
     ) -> tuple[dict[str, pa.Array], list[bool]]:
         """The columns of rows and keys, and whether each row fits them."""
-        no_key, pairs = [None] * len(self._table.keys), zip(events, rows, strict=True)
-        keys = [no_key if row is None else event.key for event, row in pairs]
-        by_name = dict(zip(self._table.keys, zip(*keys, strict=True), strict=True)) if keys else {}
+        keys = zip(*[event.key for event in events], strict=True)
+        by_name = dict(zip(self._table.keys, keys, strict=True)) if events else {}
         nothing = shape.row.struct(*[None] * len(shape.names))
-        filled = [nothing if row is None or row is _ERASED else row for row in rows]
+        filled = [nothing if row is _ERASED else row for row in rows]
         columns, fits, _ = self._flat.convert(shape, filled, by_name)
         return columns, fits
 
@@ -292,9 +292,7 @@ def _describe_missing_row(mode: str | None) -> str:
 
 def _read_members(record: Record) -> Members | None:
     """The record's members, `_NO_MEMBERS` for a null value; None where it is no JSON object."""
-    if record.raw is None:
-        return _NO_MEMBERS
-    return row_object(record.raw)
+    return _NO_MEMBERS if record.raw is None else row_object(record.raw)
 
 
 def _first_of(members: Members, *names: str) -> object:

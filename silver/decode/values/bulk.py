@@ -33,6 +33,8 @@ _LOCAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _PACKED = r"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)$"
 _UTC, _LOCAL_TIME = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
+_BINARY = ("decimal", "precise", "packed")
+"""Kinds of decimals in two's complement."""
 _MICROS_FROM = 300_000_000_000_000
 _MOST_OCTETS = 8
 _FEW = 64
@@ -64,16 +66,11 @@ def bulk_converter(
     None where there is none: values are then converted one by one.
     """
     given = encoding or Encoding("plain", type)
-    if isinstance(type, T.DecimalType):
-        if given.kind in ("plain", "written"):
-            return partial(_convert_decimals, arrow)
-        is_packed = given.kind in ("decimal", "precise", "packed") and given.scale == type.scale
-        return (
-            partial(_packed_decimals, type, arrow, given.kind == "precise") if is_packed else None
-        )
     for of, kinds, bulk in _CONVERTERS:
         if isinstance(type, of) and given.kind in kinds:
             return partial(bulk, arrow)
+    if isinstance(type, T.DecimalType) and given.scale == type.scale and given.kind in _BINARY:
+        return partial(_packed_decimals, type, arrow, given.kind == "precise")
     if isinstance(type, T.DateType) and (encoding is None or given.kind == "date"):
         return partial(_convert_dates, encoding, arrow)
     is_timestamp = isinstance(type, T.TimestampType | T.TimestampNTZType)
@@ -178,13 +175,15 @@ def _packed_decimals(
 ) -> pa.Array | None:
     """Base64 or bytes of two's complement with the column's own scale."""
     kinds = kinds_of(values)
-    if kinds == {str} and _match_texts(values, _PACKED) is None:
-        no_base64 = or_written and not any(v is not None and len(v) % 4 == 0 for v in values)
-        return _convert_decimals(arrow, values) if no_base64 else None
-    if kinds == {str}:
+    if kinds <= {bytes}:
+        return _convert_octets(values, type.precision, arrow)
+    if kinds != {str}:
+        return None
+    if _match_texts(values, _PACKED) is not None:
         octets = [None if v is None else binascii.a2b_base64(v) for v in values]
         return _convert_octets(octets, type.precision, arrow)
-    return _convert_octets(values, type.precision, arrow) if kinds <= {bytes} else None
+    no_base64 = or_written and not any(v is not None and len(v) % 4 == 0 for v in values)
+    return _convert_decimals(arrow, values) if no_base64 else None
 
 
 def _convert_octets(
@@ -263,5 +262,6 @@ _CONVERTERS: tuple[
     (T.StringType, ("plain", "loose", "json", "base64"), bulk_text),
     (T.IntegralType, ("plain", "precise"), _convert_whole_numbers),
     (T.DoubleType, ("plain", "precise"), _convert_doubles),
+    (T.DecimalType, ("plain", "written"), _convert_decimals),
     (T.BooleanType, tuple(get_args(Kind)), _convert_booleans),
 )

@@ -88,18 +88,18 @@ class AddedMembers:
     """The members that the transform adds to the rows of one shape, which has these names."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        added = [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
         self._at = {name: at for at, name in enumerate(names)}
-        self._source = [
-            (n.removeprefix("source_"), self._at[PREFIX + n])
-            for n in added
-            if n not in _OF_ENVELOPE
-            and n not in _OF_TRANSACTION
-            and n.removeprefix("source_") in _OF_SOURCE
-        ]
-        self._transaction = [
-            (_OF_TRANSACTION[n], self._at[PREFIX + n]) for n in added if n in _OF_TRANSACTION
-        ]
+        self._source: list[tuple[str, int]] = []
+        self._transaction: list[tuple[str, int]] = []
+        for name, at in self._at.items():
+            added = name.removeprefix(PREFIX)
+            of_source = added.removeprefix("source_")
+            if added == name or added in _OF_ENVELOPE:
+                continue
+            if added in _OF_TRANSACTION:
+                self._transaction.append((_OF_TRANSACTION[added], at))
+            elif of_source in _OF_SOURCE:
+                self._source.append((of_source, at))
         members = [name for name, _ in (*self._source, *self._transaction)]
         odd = {"_id", "payload", "status"} & {*names}
         self.are_plain = (

@@ -293,19 +293,22 @@ def _offset_moves(seen: SeenRecords, of_source: bool) -> Moves:
     The record's own time counts where the source's is not known: such offsets are of a log of
     their own (`of_source` is false).
     """
-    clocks = seen.times if of_source else seen.stamps
-    given = zip(seen.offsets, seen.times, clocks, seen.reads, strict=True)
+    clocks: Sequence[Any] = seen.times
+    if not of_source:
+        both = zip(seen.stamps, seen.times, strict=True)
+        clocks = [stamp if time is None else None for stamp, time in both]
+    given = zip(seen.offsets, clocks, seen.reads, strict=True)
     kept = [
         at
-        for at, (offset, time, clock, read) in enumerate(given)
-        if clock is not None and (time is not None) == of_source
-        if offset is not None and offset >= 0 and not read and seen.partitions[0] is not None
+        for at, (offset, clock, read) in enumerate(given)
+        if clock is not None and offset is not None and offset >= 0
+        if not read and seen.partitions[0] is not None
     ]
     if len(kept) < len(clocks):
         seen, clocks = seen.at(kept), [clocks[at] for at in kept]
-    reaches = [offset + 1 for offset in seen.offsets if offset is not None]
-    times = [clock for clock in clocks if clock is not None]
-    return Moves(seen.arrivals, seen.offsets, reaches, times, [None] * len(times))
+    offsets: Sequence[Any] = seen.offsets
+    reaches = [offset + 1 for offset in offsets]
+    return Moves(seen.arrivals, offsets, reaches, clocks, [None] * len(clocks))
 
 
 def _position_moves(seen: SeenRecords) -> Moves:
@@ -323,7 +326,7 @@ def _position_moves(seen: SeenRecords) -> Moves:
         seen = seen.at([at for at, position in enumerate(commits) if position is not None])
     changes = [(text or "")[:WIDTH] for text in seen.sequences]
     reaches = [one and max(one, change) for one, change in zip(positions, changes, strict=True)]
-    times = [time or 0 for time in seen.times]
+    times: Sequence[Any] = seen.times
     places: Sequence[Any] = seen.offsets
     if None in places:
         both = zip(seen.offsets, seen.arrivals, strict=True)
