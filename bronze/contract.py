@@ -161,10 +161,10 @@ def transaction_feed(table: Table, source: Source) -> TransactionFeed | None:
     if table.consistency_group is None or topic is None:
         return None
     if source.kafka:
-        listed = [name.strip() for name in source.kafka.topic.split(",")]
+        is_own = topic in [name.strip() for name in source.kafka.topic.split(",")]
     else:
-        listed = [topic] if source.path and source.topic else []
-    if topic in listed:
+        is_own = bool(source.path and source.topic)
+    if is_own:
         return TransactionFeed(feed_name(table, source), topic, None)
     if source.kafka:
         every = {"topic": topic, "starting_offsets": "earliest"}

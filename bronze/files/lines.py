@@ -102,31 +102,41 @@ def _json_lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -
 
 def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
     """Rows of Parquet files, read together by schema; Arrow reads files that Spark cannot."""
-    alike: dict[str, tuple[StructType, list[DroppedFile]]] = {}
-    others: list[str] = []
+    alike, others = _group_by_schema(spark, files)
+    texts = {name.lower() for name in feed.texts}
+    parts = []
+    for schema, of_schema in alike.items():
+        times = {f.name for f in schema.fields if isinstance(f.dataType, TimestampType)}
+        orders = {name for name in times if name.lower() in feed.orders}
+        # Spark reads no nanoseconds of timestamps of 96 bits
+        exact = files_with_96_bits(spark, of_schema, orders) if orders else []
+        others += exact
+        paths = [literal_path(file.path) for file in of_schema if file not in exact]
+        if paths:
+            parts.append(_read_parquet_files(spark, schema, paths, texts))
+    if others:
+        parts.append(arrow_rows(spark, [literal_path(file.path) for file in others], texts))
+    return parts
+
+
+def _group_by_schema(
+    spark: SparkSession, files: Sequence[DroppedFile]
+) -> tuple[dict[StructType, list[DroppedFile]], list[DroppedFile]]:
+    """Parquet files by their schema, and those with a type that Spark cannot read."""
+    alike: dict[StructType, list[DroppedFile]] = {}
+    others = []
     for file in files:
-        path = literal_path(file.path)
         try:
-            schema = spark.read.parquet(path).schema
+            schema = spark.read.parquet(literal_path(file.path)).schema
         except SPARK_FAILURES as failure:
             if any(sign in str(failure) for sign in _NO_FOOTER):
                 raise UnreadableFile(_NOT_PARQUET) from None
             if not any(sign in str(failure) for sign in _CANNOT_READ):
                 raise
-            others.append(path)
+            others.append(file)
         else:
-            alike.setdefault(schema.json(), (schema, []))[1].append(file)
-    texts = {name.lower() for name in feed.texts}
-    parts = []
-    for schema, of_schema in alike.values():
-        times = {f.name for f in schema.fields if isinstance(f.dataType, TimestampType)}
-        orders = {name for name in times if name.lower() in feed.orders}
-        # Spark reads no nanoseconds of timestamps of 96 bits
-        exact = files_with_96_bits(spark, of_schema, orders) if orders else []
-        others += [literal_path(file.path) for file in exact]
-        paths = [literal_path(file.path) for file in of_schema if file not in exact]
-        parts += [_read_parquet_files(spark, schema, paths, texts)] if paths else []
-    return [*parts, *([arrow_rows(spark, others, texts)] if others else [])]
+            alike.setdefault(schema, []).append(file)
+    return alike, others
 
 
 def _read_parquet_files(
