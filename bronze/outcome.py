@@ -1,6 +1,6 @@
 """The results of a run's feeds as ledger entries of their tables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from pydantic import Field
@@ -95,18 +95,14 @@ def _of_no_table(outcome: Outcome, tables: Sequence[Table]) -> dict[str | None, 
     """The new records of a shared feed, by topic, that no table or consistency group reads."""
     if not all(outcome.feed.tables.values()):
         return {}
-    read = {*_list_read_topics(outcome.feed.name, tables)}
-    if None in read:
-        return {topic: n for topic, n in outcome.records.items() if topic is None}
-    return {topic: n for topic, n in outcome.records.items() if topic not in read}
-
-
-def _list_read_topics(feed: str, tables: Sequence[Table]) -> Iterator[str | None]:
-    """The topics that tables and consistency groups read of a feed; None stands for all topics."""
+    feed, read = outcome.feed.name, set[str | None]()
     for table in tables:
         for source in table.feeds:
             if feed_name(table, source) == feed:
-                yield source.topic
+                read.add(source.topic)
             end = transaction_feed(table, source)
             if end is not None and end.feed == feed:
-                yield end.topic
+                read.add(end.topic)
+    if None in read:
+        return {topic: n for topic, n in outcome.records.items() if topic is None}
+    return {topic: n for topic, n in outcome.records.items() if topic not in read}

@@ -102,7 +102,12 @@ def _json_lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -
 
 def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
     """Rows of Parquet files, read together by schema; Arrow reads files that Spark cannot."""
-    alike, others = _group_by_schema(spark, files)
+    alike: dict[StructType, list[DroppedFile]] = {}
+    others: list[DroppedFile] = []
+    for file in files:
+        schema = _read_parquet_schema(spark, literal_path(file.path))
+        of_kind = others if schema is None else alike.setdefault(schema, [])
+        of_kind.append(file)
     texts = {name.lower() for name in feed.texts}
     parts = []
     for schema, of_schema in alike.items():
@@ -119,24 +124,16 @@ def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile])
     return parts
 
 
-def _group_by_schema(
-    spark: SparkSession, files: Sequence[DroppedFile]
-) -> tuple[dict[StructType, list[DroppedFile]], list[DroppedFile]]:
-    """Parquet files by their schema, and those with a type that Spark cannot read."""
-    alike: dict[StructType, list[DroppedFile]] = {}
-    others = []
-    for file in files:
-        try:
-            schema = spark.read.parquet(literal_path(file.path)).schema
-        except SPARK_FAILURES as failure:
-            if any(sign in str(failure) for sign in _NO_FOOTER):
-                raise UnreadableFile(_NOT_PARQUET) from None
-            if not any(sign in str(failure) for sign in _CANNOT_READ):
-                raise
-            others.append(file)
-        else:
-            alike.setdefault(schema, []).append(file)
-    return alike, others
+def _read_parquet_schema(spark: SparkSession, path: str) -> StructType | None:
+    """The schema of a Parquet file; None if it has a type that Spark cannot read."""
+    try:
+        return spark.read.parquet(path).schema
+    except SPARK_FAILURES as failure:
+        if any(sign in str(failure) for sign in _NO_FOOTER):
+            raise UnreadableFile(_NOT_PARQUET) from None
+        if not any(sign in str(failure) for sign in _CANNOT_READ):
+            raise
+        return None
 
 
 def _read_parquet_files(
