@@ -95,10 +95,14 @@ def _of_no_table(outcome: Outcome, tables: Sequence[Table]) -> dict[str | None, 
     """The new records of a shared feed, by topic, that no table or consistency group reads."""
     if not all(outcome.feed.tables.values()):
         return {}
-    sources = [(table, source) for table in tables for source in table.feeds]
-    read = {s.topic for table, s in sources if feed_name(table, s) == outcome.feed.name}
-    ends = [transaction_feed(table, source) for table, source in sources]
-    read |= {end.topic for end in ends if end is not None and end.feed == outcome.feed.name}
+    feed, read = outcome.feed.name, set[str | None]()
+    for table in tables:
+        for source in table.feeds:
+            if feed_name(table, source) == feed:
+                read.add(source.topic)
+            end = transaction_feed(table, source)
+            if end is not None and end.feed == feed:
+                read.add(end.topic)
     if None in read:
         return {topic: n for topic, n in outcome.records.items() if topic is None}
     return {topic: n for topic, n in outcome.records.items() if topic not in read}

@@ -281,15 +281,17 @@ def _read_names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list
 
 
 def _check_declared(names: Sequence[str], feed: Feed, others: Sequence[str]) -> None:
+    declared = {name.lower(): name for name in (*feed.keys, *feed.columns)}
     present = {name.lower() for name in (*names, *others)}
-    declared = {name: name.lower() for name in (*feed.keys, *feed.columns)}
-    missing = [name for name, lower in declared.items() if lower not in present]
+    missing = [name for lower, name in declared.items() if lower not in present]
     lost = [name for name in missing if name in feed.keys]
-    unknown = [n for n in names if n.lower() not in declared.values() and n[:1] != "_"]
-    if lost or (missing and feed.format == "snapshot" and unknown):
+    undeclared = {name.lower() for name in names if name[:1] != "_"} - declared.keys()
+    if feed.format == "snapshot" and undeclared:
+        lost = lost or missing
+    if lost:
         shown = ", ".join(re.sub(r"\s+", " ", name)[:40] for name in names[:10])
         raise UnreadableFile(
-            f"the header has {shown}, expected the declared {', '.join(lost or missing)} too: "
+            f"the header has {shown}, expected the declared {', '.join(lost)} too: "
             "mend the header, source.csv or columns"
         )
 

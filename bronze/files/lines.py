@@ -102,31 +102,38 @@ def _json_lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -
 
 def _parquet_rows(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
     """Rows of Parquet files, read together by schema; Arrow reads files that Spark cannot."""
-    alike: dict[str, tuple[StructType, list[DroppedFile]]] = {}
-    others: list[str] = []
+    alike: dict[StructType, list[DroppedFile]] = {}
+    others: list[DroppedFile] = []
     for file in files:
-        path = literal_path(file.path)
-        try:
-            schema = spark.read.parquet(path).schema
-        except SPARK_FAILURES as failure:
-            if any(sign in str(failure) for sign in _NO_FOOTER):
-                raise UnreadableFile(_NOT_PARQUET) from None
-            if not any(sign in str(failure) for sign in _CANNOT_READ):
-                raise
-            others.append(path)
-        else:
-            alike.setdefault(schema.json(), (schema, []))[1].append(file)
+        schema = _read_parquet_schema(spark, literal_path(file.path))
+        of_kind = others if schema is None else alike.setdefault(schema, [])
+        of_kind.append(file)
     texts = {name.lower() for name in feed.texts}
     parts = []
-    for schema, of_schema in alike.values():
+    for schema, of_schema in alike.items():
         times = {f.name for f in schema.fields if isinstance(f.dataType, TimestampType)}
         orders = {name for name in times if name.lower() in feed.orders}
         # Spark reads no nanoseconds of timestamps of 96 bits
         exact = files_with_96_bits(spark, of_schema, orders) if orders else []
-        others += [literal_path(file.path) for file in exact]
+        others += exact
         paths = [literal_path(file.path) for file in of_schema if file not in exact]
-        parts += [_read_parquet_files(spark, schema, paths, texts)] if paths else []
-    return [*parts, *([arrow_rows(spark, others, texts)] if others else [])]
+        if paths:
+            parts.append(_read_parquet_files(spark, schema, paths, texts))
+    if others:
+        parts.append(arrow_rows(spark, [literal_path(file.path) for file in others], texts))
+    return parts
+
+
+def _read_parquet_schema(spark: SparkSession, path: str) -> StructType | None:
+    """The schema of a Parquet file; None if it has a type that Spark cannot read."""
+    try:
+        return spark.read.parquet(path).schema
+    except SPARK_FAILURES as failure:
+        if any(sign in str(failure) for sign in _NO_FOOTER):
+            raise UnreadableFile(_NOT_PARQUET) from None
+        if not any(sign in str(failure) for sign in _CANNOT_READ):
+            raise
+        return None
 
 
 def _read_parquet_files(

@@ -97,18 +97,18 @@ def ask_brokers(spark: SparkSession, target: Target, feeds: Iterable[Feed]) -> A
         if feed.kafka is not None:
             asked.setdefault(connection_of(feed.kafka), []).extend(topics_of(feed.kafka))
     silent = unreachable_brokers(spark, {connection.servers for connection in asked})
-    failures = {c: silent[c.servers] for c in asked if c.servers in silent}
 
     def ask(connection: Connection) -> TopicBounds | str:
+        if connection.servers in silent:
+            return silent[connection.servers]
         try:
             return _read_bounds(spark, target, connection, asked[connection])
         except TABLE_FAILURES as failure:
             return describe_failure(failure)
 
-    reached = [connection for connection in asked if connection not in failures]
-    with ThreadPoolExecutor(max(1, len(reached))) as pool:
-        answers = dict(zip(reached, pool.map(ask, reached), strict=True))
-    failures |= {c: answer for c, answer in answers.items() if isinstance(answer, str)}
+    with ThreadPoolExecutor(max(1, len(asked))) as pool:
+        answers = dict(zip(asked, pool.map(ask, asked), strict=True))
+    failures = {c: answer for c, answer in answers.items() if isinstance(answer, str)}
     return Answers({c: a for c, a in answers.items() if not isinstance(a, str)}, failures)
 
 

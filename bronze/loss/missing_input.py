@@ -7,7 +7,7 @@ Tables in a catalog and feeds of very many files are not checked.
 import gzip
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -39,7 +39,7 @@ def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str
         table.table: [
             warning
             for source in table.feeds
-            for warning in _list_warnings(target, source, logs[feed_name(table, source)])
+            if (warning := _find_warning(target, source, logs[feed_name(table, source)]))
         ]
         for table in tables
     }
@@ -60,27 +60,26 @@ class BronzeLog:
         return None if values is None else {topic for (topic,) in values if topic is not None}
 
 
-def _list_warnings(target: Target, source: Source, log: BronzeLog | None) -> Iterator[str]:
+def _find_warning(target: Target, source: Source, log: BronzeLog | None) -> str | None:
+    warning = None
     if source.path is not None and is_reached(target, target.landing):
-        landing, came_before = to_place(target, target.landing), bool(log and log.rows)
-        text = _nothing_in(landing, source.path, came_before)
-        if text is None and source.format == "snapshot" and came_before:
-            text = _find_empty_snapshot(landing / source.path, source)
-        if text is not None:
-            yield text
-            return
+        landing = to_place(target, target.landing)
+        warning = _look_into_folder(landing, source.path, source, bool(log and log.rows))
     topic = source.topic or (source.kafka.topic if source.kafka else None)
-    if topic is not None and log is not None and (log.rows or source.kafka):
-        yield from _no_record(topic, source, log)
+    if warning is None and topic is not None and log and (log.rows or source.kafka):
+        warning = _look_for_topic(topic, source, log)
+    return warning
 
 
-def _nothing_in(landing: Place, path: str, came_before: bool) -> str | None:
-    """What is wrong with a landing folder; None if it has or had files."""
+def _look_into_folder(landing: Place, path: str, source: Source, came_before: bool) -> str | None:
+    """What is wrong with a landing folder, or with its newest snapshot; None if it had files."""
     folder = landing / path
     if not folder.is_dir():
         return f"the landing folder {folder} does not exist; do: {_where_to_look(landing, path)}"
+    if came_before:
+        return _find_empty_snapshot(folder, source) if source.format == "snapshot" else None
     files = [file for file in list_below(folder) if file.is_file()]
-    if came_before or any(map(_is_complete, files)):
+    if any(map(_is_complete, files)):
         return None
     if files:
         left = f"{files[0].name} is left alone, as if it were still being written"
@@ -104,18 +103,17 @@ def _where_to_look(landing: Place, path: str) -> str:
     return "drop files there, or correct source.path"
 
 
-def _no_record(topic: str, source: Source, log: BronzeLog) -> Iterator[str]:
+def _look_for_topic(topic: str, source: Source, log: BronzeLog) -> str | None:
     """A warning if bronze has no record of the topic."""
     if log.rows == 0:
-        yield f"topic {topic} has brought no record; do: check its name and the connector"
-        return
+        return f"topic {topic} has brought no record; do: check its name and the connector"
     there = log.topics if source.topic is not None else None
     if there is None or topic in there:
-        return
+        return None
     close = get_close_matches(topic, sorted(there), n=1)
     listed = ", ".join(sorted(there)[:MOST_NAMED]) + (", …" if len(there) > MOST_NAMED else "")
     meant = f"did you mean {close[0]}?" if close else f"the feed has {listed or 'no topic'}"
-    yield f"topic {topic} has brought no record: {meant}; do: correct source.topic"
+    return f"topic {topic} has brought no record: {meant}; do: correct source.topic"
 
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")

@@ -125,8 +125,7 @@ def _close_filled_gaps(
     spark: SparkSession, target: Target, mine: Mapping[str, Feed], reached: Mapping[str, int]
 ) -> list[Gap]:
     """Closes the gaps that are filled by now; returns the others that are open."""
-    still_open = (gap for gap in open_gaps(spark, target) if gap.kind != "positions")
-    left = [gap for gap in still_open if gap.feed in mine]
+    left = [g for g in open_gaps(spark, target) if g.kind != "positions" and g.feed in mine]
     closed = [g for g in left if g.feed in reached and is_filled(spark, target, mine[g.feed], g)]
     if closed:
         close_gaps(spark, target, " OR ".join(f"({gap_sql(gap)})" for gap in closed))

@@ -10,10 +10,10 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -99,15 +99,19 @@ def place_events(target: Target, tables: Sequence[Table]) -> Dropped:
         raise ConfigurationError("command line", "--target", target.name, expected, action)
     folder = Path(target.landing, FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
-    topics = {feed.topic for table in tables for feed in table.feeds}
-    packed = files("cdc_lakehouse.demo").joinpath(EVENTS).read_bytes()
-    read = [(line, json.loads(line)) for line in gzip.decompress(packed).splitlines(True)]
-    kept = [(line, record) for line, record in read if None in topics or record["topic"] in topics]
+    kept = _read_events({feed.topic for table in tables for feed in table.feeds})
     _write_lines(folder / FIRST, [line for line, record in kept if not _is_late(record)])
     _write_lines(folder / LATE, [line for line, record in kept if _is_late(record)])
     kinds = Counter(_find_kind(record["value"]) for _, record in kept)
     order = (*OPERATIONS.values(), TOMBSTONES, OTHERS)
     return Dropped(folder, len(kept), {kind: kinds[kind] for kind in order if kinds[kind]})
+
+
+def _read_events(topics: Collection[str | None]) -> list[tuple[bytes, dict[str, Any]]]:
+    """The captured records of some topics, each with its line; None stands for all topics."""
+    packed = files("cdc_lakehouse.demo").joinpath(EVENTS).read_bytes()
+    read = [(line, json.loads(line)) for line in gzip.decompress(packed).splitlines(True)]
+    return [(line, record) for line, record in read if None in topics or record["topic"] in topics]
 
 
 def copy_configuration(conf: Path) -> Path:

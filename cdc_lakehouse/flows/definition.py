@@ -189,8 +189,7 @@ class Definition:
         for option, condition in _LISTS.items():
             unknown = [name for name in getattr(self, option) or () if name not in fields]
             if unknown:
-                there = ", ".join(fields)
-                text = f"{option}: no column {unknown[0]}; there are {there}."
+                text = f"{option}: no column {unknown[0]}; there are {', '.join(fields)}."
                 raise AutoCdcError(condition, text)
         left_out = {*(self.except_column_list or ())} - {*self.keys}
         chosen = self.column_list if self.column_list is not None else [*fields]
@@ -205,12 +204,11 @@ class Definition:
 
     def build_absent(self, source: DataFrame, values: Sequence[str]) -> Column | None:
         """Which of the columns a row does not carry; None where each row carries all."""
-        kept: Sequence[str] = ()
-        if self.ignore_null_updates or self.ignore_null_updates_except_column_list is not None:
-            spared = {*(self.ignore_null_updates_except_column_list or ())}
-            kept = [v for v in values if v not in spared]
-        elif self.ignore_null_updates_column_list is not None:
-            kept = [v for v in values if v in self.ignore_null_updates_column_list]
+        spared = self.ignore_null_updates_except_column_list
+        if self.ignore_null_updates or spared is not None:
+            kept = [v for v in values if v not in (spared or ())]
+        else:
+            kept = [v for v in values if v in (self.ignore_null_updates_column_list or ())]
         nulls = F.array_compact(
             F.array(*[F.when(F.col(quote(v)).isNull(), F.lit(v)) for v in kept])
         ).cast("array<string>")

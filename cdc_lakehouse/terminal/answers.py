@@ -4,8 +4,6 @@ Everything becomes text inside Spark, so that no value is narrowed on its way th
 are ISO 8601, binary is base64, decimals keep their digits, infinite dates do not fail.
 """
 
-import csv
-import io
 import itertools
 from collections.abc import Iterator, Sequence
 
@@ -22,6 +20,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from lakehouse.quick.texts import render_csv_line
 from lakehouse.storage.names import quote
 from lakehouse.words import JSON_OPTIONS, NTZ_FORMAT, TIME_FORMAT
 
@@ -40,9 +39,9 @@ def json_lines(frame: DataFrame) -> Iterator[str]:
 
 def csv_lines(frame: DataFrame) -> Iterator[str]:
     """A header and one line per row; null is an empty field."""
-    yield _csv_line(frame.columns)
+    yield render_csv_line(frame.columns)
     for row in row_texts(frame):
-        yield _csv_line(row)
+        yield render_csv_line(row)
 
 
 def row_texts(frame: DataFrame) -> Iterator[list[str | None]]:
@@ -75,9 +74,3 @@ def _to_text(column: Column, kind: DataType) -> Column:
     if isinstance(kind, TimestampNTZType):
         return F.date_format(column, NTZ_FORMAT)
     return column.cast("string")
-
-
-def _csv_line(fields: Sequence[str | None]) -> str:
-    line = io.StringIO()
-    csv.writer(line, quoting=csv.QUOTE_MINIMAL, lineterminator="").writerow(fields)
-    return line.getvalue()

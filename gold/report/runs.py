@@ -1,6 +1,6 @@
 """The runs of the report: one line each, from the ledger's entries of all tables and layers."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -38,8 +38,7 @@ def list_runs(entries: Iterable[Entry]) -> list[RunLine]:
     by_run: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         by_run[entry.run_id].append(entry)
-    runs = [(_find_begin(of_run), _summarise_run(of_run)) for of_run in by_run.values()]
-    return [line for _, line in sorted(runs, key=lambda run: run[0], reverse=True)]
+    return [*map(_summarise_run, sorted(by_run.values(), key=_find_begin, reverse=True))]
 
 
 def _find_begin(entries: Sequence[Entry]) -> datetime:
@@ -49,7 +48,9 @@ def _find_begin(entries: Sequence[Entry]) -> datetime:
 def _summarise_run(entries: Sequence[Entry]) -> RunLine:
     began, ended = _find_begin(entries), max(entry.ended_at for entry in entries)
     failures = [entry for entry in entries if entry.status == "failed"]
-    records = {layer: _count_records(entries, layer) for layer in LAYERS}
+    records = Counter[str]()
+    for entry in entries:
+        records[entry.layer] += entry.counts.get("records", 0)
     named = [f"{each.table} ({each.layer}): {_first_line(each)}" for each in failures[:MOST_NAMED]]
     more = [f"and {len(failures) - MOST_NAMED} more"] if len(failures) > MOST_NAMED else []
     layers = {entry.layer for entry in entries}
@@ -62,10 +63,6 @@ def _summarise_run(entries: Sequence[Entry]) -> RunLine:
         failed=len(failures),
         error="; ".join([*named, *more]),
     )
-
-
-def _count_records(entries: Iterable[Entry], layer: str) -> int:
-    return sum(entry.counts.get("records", 0) for entry in entries if entry.layer == layer)
 
 
 def _first_line(entry: Entry) -> str:

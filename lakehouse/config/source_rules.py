@@ -61,12 +61,13 @@ def _check_together(table: Table) -> Iterator[Problem]:
         expected = "snapshot files as the only source: full ones say what is not there"
         yield Problem("sources", actual, expected, "make it a table of its own")
     registries = {feed.schema_registry.url for feed in table.feeds if feed.schema_registry}
+    if len(registries) > 1:
+        actual, action = " and ".join(sorted(registries)), "make a table of each and join in a view"
+        yield Problem("sources", actual, "one registry, whose ids name one schema", action)
     modes = {f"feed_mode {f.feed_mode or 'undeclared'}" for f in table.feeds if f.format == "ydb"}
-    one, view = "one registry, whose ids name one schema", "make a table of each and join in a view"
-    same, declare = "the same feed_mode in all sources", "declare it in all or in none"
-    for said, expected, action in ((registries, one, view), (modes, same, declare)):
-        if len(said) > 1:
-            yield Problem("sources", " and ".join(sorted(said)), expected, action)
+    if len(modes) > 1:
+        actual, expected = " and ".join(sorted(modes)), "the same feed_mode in all sources"
+        yield Problem("sources", actual, expected, "declare it in all or in none")
 
 
 def _check_place(key: str, feed: Source) -> Iterator[Problem]:

@@ -240,41 +240,44 @@ def _check_old_name(table: Table, name: str, old: str) -> Iterator[Problem]:
 
 def _texts_with_names(table: Table) -> Iterator[tuple[str, str]]:
     """Every text outside of `columns` that contains names of columns, with its key."""
-    by_key = table.model_dump(include=_NAMING)
-    for index, feed in enumerate(table.feeds):
-        key = "source" if table.source else f"sources[{index}]"
-        by_key[f"{key}.time_column"] = feed.time_column
-    for index, group in enumerate(table.sequence_groups):
-        by_key |= {f"sequence_groups[{index}].{key}": text for key, text in group}
-    for index, rule in enumerate(table.expectations):
-        named = {k: v for k, v in rule.arguments.items() if k.startswith("column")}
-        by_key |= {f"expectations[{index}].{key}": text for key, text in named.items()}
-    for key, said in by_key.items():
+    for key, said in _options_with_names(table):
         for text in said if isinstance(said, list) else [said]:
             if isinstance(text, str):
                 is_sql = key.rpartition(".")[2] in _SQL
                 yield key, text if is_sql or text.isidentifier() else f"`{text}`"
 
 
+def _options_with_names(table: Table) -> Iterator[tuple[str, object]]:
+    yield from table.model_dump(include=_NAMING).items()
+    for index, feed in enumerate(table.feeds):
+        key = "source" if table.source else f"sources[{index}]"
+        yield f"{key}.time_column", feed.time_column
+    for index, group in enumerate(table.sequence_groups):
+        yield from ((f"sequence_groups[{index}].{key}", said) for key, said in group)
+    for index, rule in enumerate(table.expectations):
+        named = {key: said for key, said in rule.arguments.items() if key.startswith("column")}
+        yield from ((f"expectations[{index}].{key}", said) for key, said in named.items())
+
+
 def _check_column(table: Table, column: str) -> Iterator[Problem]:
-    key, declared = f"columns.{column}", table.columns[column]
+    key, declared, is_key = f"columns.{column}", table.columns[column], column in table.keys
     if not is_type(declared.type):
         meant = meant_type(declared.type)
         action = f"did you mean {meant}?" if meant else "correct the type"
         yield Problem(f"{key}.type", repr(declared.type), EXPECTED, action)
     if _is_of_layers(column):
         yield Problem(key, column, _NO_UNDERSCORE, "leave it out: such columns are the layers'")
-    if column in table.keys and is_nested(declared.type):
+    if is_key and is_nested(declared.type):
         expected = "a type that can be compared, for a key"
         yield Problem(f"{key}.type", declared.type, expected, "choose another key or type")
-    if column in table.keys and declared.operational:
+    if is_key and declared.operational:
         yield Problem(f"{key}.operational", "true", "false for a key", "remove it")
-    if declared.infinity is not None:
-        if not declared.type.strip().lower().startswith(("date", "timestamp")):
-            actual = f"infinity for type {declared.type}"
-            yield Problem(f"{key}.infinity", actual, "a date or timestamp", REMOVE)
-        if column in table.keys and declared.infinity == "null":
-            yield Problem(f"{key}.infinity", "null", "clamp for a key", "write clamp")
+    is_time = declared.type.strip().lower().startswith(("date", "timestamp"))
+    if declared.infinity is not None and not is_time:
+        actual = f"infinity for type {declared.type}"
+        yield Problem(f"{key}.infinity", actual, "a date or timestamp", REMOVE)
+    if is_key and declared.infinity == "null":
+        yield Problem(f"{key}.infinity", "null", "clamp for a key", "write clamp")
     if declared.origin is not None and table.feeds and table.format != "debezium":
         expected = "from only with format debezium"
         yield Problem(f"{key}.from", f"from with format {table.format}", expected, REMOVE)

@@ -1,6 +1,6 @@
 """What `conf/targets/NAME.yml` says: where a lakehouse lies and which Spark works on it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -158,40 +158,51 @@ class Aside(Target):
 
 def find_contradictions(target: Target) -> list[Problem]:
     """Problems of keys that are valid alone but contradict each other."""
-    root, catalog, remote = target.root, target.catalog, target.remote
-    starts, spreads = target.kind in ("local", "cluster"), target.kind == "cluster"
-    lacking = [key for key in ("landing", "checkpoints") if catalog and not getattr(target, key)]
-    connects, where = target.kind == "connect", "root (a folder) or catalog"
-    moved = target.clean_landing.move_to if target.clean_landing else None
-    inside = bool(moved and target.landing and Path(moved).is_relative_to(target.landing))
-    outside = "a folder outside of landing"
-    server = "a url such as sc://localhost:15002"
-    checks = [
-        (root and catalog, "catalog", "catalog and root", "one of them", "remove one of the two"),
-        (not (root or catalog), "root", "neither root nor catalog", where, "add the one that fits"),
-        (starts, "catalog", catalog, f"no catalog on kind: {target.kind}", "name a root"),
-        (
-            spreads and target.master.startswith("local"),
-            "master",
-            target.master,
-            "a cluster such as spark://HOST:7077",
-            "name the cluster's master",
-        ),
-        *((spreads and not target.shared, *local) for local in _of_one_machine(target)),
-        (target.kind == "databricks", "root", root, "catalog and schemas", "remove root"),
-        (connects and not remote, "remote", "nothing", server, "add remote"),
-        (not connects, "remote", remote, "kind: connect", "change kind or remove remote"),
-        (inside, "clean_landing.move_to", moved, outside, "name another folder"),
-        *((True, key, "nothing", "a volume's folder", f"add {key}") for key in lacking),
-    ]
-    return [Problem(key, actual, *rest) for wrong, key, actual, *rest in checks if wrong and actual]
+    return [*_check_lake(target), *_check_kind(target), *_check_folders(target)]
 
 
-def _of_one_machine(target: Target) -> list[tuple[str, str, str, str]]:
-    """The folders of a target that only this machine can read, by their names."""
-    action = "name an object store, or set shared: true if all see the folder"
-    expected = "a place that every machine of the cluster sees"
+def _check_lake(target: Target) -> Iterator[Problem]:
+    if target.root and target.catalog:
+        yield Problem("catalog", "catalog and root", "one of them", "remove one of the two")
+    if not (target.root or target.catalog):
+        expected = "root (a folder) or catalog"
+        yield Problem("root", "neither root nor catalog", expected, "add the one that fits")
+
+
+def _check_kind(target: Target) -> Iterator[Problem]:
+    kind = target.kind
+    if kind in ("local", "cluster") and target.catalog:
+        yield Problem("catalog", target.catalog, f"no catalog on kind: {kind}", "name a root")
+    if kind == "cluster" and target.master.startswith("local"):
+        expected = "a cluster such as spark://HOST:7077"
+        yield Problem("master", target.master, expected, "name the cluster's master")
+    if kind == "cluster" and not target.shared:
+        yield from _check_reach(target)
+    if kind == "databricks" and target.root:
+        yield Problem("root", target.root, "catalog and schemas", "remove root")
+    if kind == "connect" and not target.remote:
+        yield Problem("remote", "nothing", "a url such as sc://localhost:15002", "add remote")
+    if kind != "connect" and target.remote:
+        yield Problem("remote", target.remote, "kind: connect", "change kind or remove remote")
+
+
+def _check_reach(target: Target) -> Iterator[Problem]:
+    """Problems of folders that only this machine can read."""
     folders = {"root": target.root}
     if not target.landing.startswith(str(target.root)):
         folders["landing"] = target.landing
-    return [(k, f, expected, action) for k, f in folders.items() if f and "://" not in f]
+    expected = "a place that every machine of the cluster sees"
+    action = "name an object store, or set shared: true if all see the folder"
+    for key, folder in folders.items():
+        if folder and "://" not in folder:
+            yield Problem(key, folder, expected, action)
+
+
+def _check_folders(target: Target) -> Iterator[Problem]:
+    moved = target.clean_landing.move_to if target.clean_landing else None
+    if moved and target.landing and Path(moved).is_relative_to(target.landing):
+        key, expected = "clean_landing.move_to", "a folder outside of landing"
+        yield Problem(key, moved, expected, "name another folder")
+    for key in ("landing", "checkpoints") if target.catalog else ():
+        if not getattr(target, key):
+            yield Problem(key, "nothing", "a volume's folder", f"add {key}")

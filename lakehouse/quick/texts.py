@@ -37,7 +37,7 @@ def csv_lines(answer: QuickAnswer) -> list[str]:
     Raises:
         NotQuick: Spark would write a value in another way.
     """
-    return [_render_csv_line(answer.columns), *map(_render_csv_line, render_texts(answer))]
+    return [render_csv_line(answer.columns), *map(render_csv_line, render_texts(answer))]
 
 
 def json_lines(answer: QuickAnswer) -> list[str]:
@@ -95,7 +95,8 @@ def _quote_json(text: str) -> str:
     return re.sub(digits, lambda match: f"{match[1]}{match[2].upper()}", written)
 
 
-def _render_csv_line(fields: Sequence[str | None]) -> str:
+def render_csv_line(fields: Sequence[str | None]) -> str:
+    """A line of CSV without its end; None is an empty field."""
     line = io.StringIO()
     csv.writer(line, quoting=csv.QUOTE_MINIMAL, lineterminator="").writerow(fields)
     return line.getvalue()

@@ -64,16 +64,13 @@ class Lineage:
         """Ends the run of each table in these entries; begins one first where there is none."""
         if self._client is None:
             return
-        by_table: dict[str, list[Entry]] = {}
-        for entry in entries:
-            if entry.table in self._tables:
-                by_table.setdefault(entry.table, []).append(entry)
-        for table, table_entries in by_table.items():
+        for table in dict.fromkeys(entry.table for entry in entries if entry.table in self._tables):
+            of_table = [entry for entry in entries if entry.table == table]
             if table not in self._begun:
-                self._begin(table, min(entry.started_at for entry in table_entries))
-            failures = [entry for entry in table_entries if entry.status == "failed"]
+                self._begin(table, min(entry.started_at for entry in of_table))
+            failures = [entry for entry in of_table if entry.status == "failed"]
             message = "; ".join(f"{each.layer}: {each.message}" for each in failures)
-            last = max(entry.ended_at for entry in table_entries)
+            last = max(entry.ended_at for entry in of_table)
             self._end(table, "FAIL" if failures else "COMPLETE", last, message or None)
 
     def _make_client(self) -> "OpenLineageClient | None":

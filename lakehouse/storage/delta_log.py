@@ -106,15 +106,14 @@ def read_column_values(table: TableLog) -> dict[str, ColumnValues] | None:
         chunks = [chunk for file in table.files for chunk in _read_chunks(file)]
     except (OSError, ValueError):
         return None
-    plain = {inside: n for n, inside in table.physical.items() if table.columns[n] not in NESTED}
-    columns = dict.fromkeys(plain.values(), ColumnValues(0))
+    names = {inside: n for n, inside in table.physical.items() if table.columns[n] not in NESTED}
+    columns = dict.fromkeys(names, ColumnValues(0))
     for inside, values in chunks:
-        name = plain.get(inside)
-        if name is not None and values is None:
-            columns.pop(name, None)
-        elif name in columns and values is not None:
-            columns[name] = _merge_values(columns[name], values)
-    return columns
+        if inside in columns and values is not None:
+            columns[inside] = _merge_values(columns[inside], values)
+        else:
+            columns.pop(inside, None)
+    return {names[inside]: values for inside, values in columns.items()}
 
 
 def read_values(table: TableLog, columns: Sequence[str]) -> list[tuple[Any, ...]] | None:
@@ -197,9 +196,10 @@ def _read_parquet(file: Place, columns: Sequence[str]) -> "pa.Table":
 
 
 def _build_table(folder: Place, version: int, actions: Sequence[Action]) -> TableLog:
-    newest = [action["metaData"]["schemaString"] for action in actions if "metaData" in action]
-    protocols = [action["protocol"] for action in actions if "protocol" in action]
-    fields = json.loads(newest[-1])["fields"] if newest else []
+    metadata = _find_newest(actions, "metaData")
+    fields = json.loads(metadata["schemaString"])["fields"] if metadata is not None else []
+    protocol = _find_newest(actions, "protocol") or {}
+    features = frozenset(protocol.get("readerFeatures") or ())
     files = _list_files(actions)
     stats = [_read_stats(file) for file in files]
     is_counted = all("numRecords" in each for each in stats)
@@ -209,8 +209,11 @@ def _build_table(folder: Place, version: int, actions: Sequence[Action]) -> Tabl
     places = [folder / unquote(file["path"]) for file in files]
     clustered = _clustered_columns(actions, {inside: name for name, inside in physical.items()})
     vectors = [file.get("deletionVector") for file in files]
-    features = frozenset(protocols[-1].get("readerFeatures") or ()) if protocols else frozenset()
     return TableLog(version, rows, columns, physical, places, stats, clustered, features, vectors)
+
+
+def _find_newest(actions: Sequence[Action], kind: str) -> Action | None:
+    return next((action[kind] for action in reversed(actions) if kind in action), None)
 
 
 def _read_stats(file: Action) -> Action:

@@ -35,7 +35,6 @@ def newest_batches(
     batches = {table: _read_logged_batch(target, layer, table) for table in there}
     parts = [_build_query(target, layer, table) for table in there if batches[table] is None]
     queries = [" UNION ALL ".join(parts[at::AT_ONCE]) for at in range(min(AT_ONCE, len(parts)))]
-
     try:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             answers = pool.map(lambda query: spark.sql(query).collect(), queries)

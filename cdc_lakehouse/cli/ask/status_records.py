@@ -23,8 +23,8 @@ def ask_status(lake: AskedLake, tables: list[Table], everything: list[Table]) ->
     from gold.status.trouble import PipelineStatus
     from gold.status.unread import unread_of, waiting_deletes
 
-    asked = [of(lake, tables) for of in (unreadable_files, waiting_deletes)]
-    warnings = [warnings_of(lake.target, tables), *asked]
+    unreadable, waiting = unreadable_files(lake, tables), waiting_deletes(lake, tables)
+    warnings = [warnings_of(lake.target, tables), unreadable, waiting]
     feeds = {t.table: {feed_name(t, source) for source in t.feeds} for t in tables}
     read = set[str]().union(*feeds.values())
     unread = [each for each in unread_of(lake, everything) if each.feed in read]

@@ -192,10 +192,12 @@ def acknowledge(
     Name them by --table, --reason, --file, --key or --since. A rebuild and a replay keep what was
     acknowledged; `list --all` shows it.
     """
-    if undo == (because is not None):
-        expected = "--undo alone" if undo else "a reason, such as 'test data of October'"
-        action = "leave the reason out" if undo else "say why"
+    if undo and because is not None:
+        expected, action = "--undo alone", "leave the reason out"
         raise ConfigurationError("command line", "WHY", because or "nothing", expected, action)
+    if because is None and not undo:
+        expected = "a reason, such as 'test data of October'"
+        raise ConfigurationError("command line", "WHY", "nothing", expected, "say why")
     if not (chosen.only or reason or key or since or file):
         expected, action = "--table, --reason, --file, --key or --since", "say which are meant"
         raise ConfigurationError("command line", "dead-letters", "no choice", expected, action)

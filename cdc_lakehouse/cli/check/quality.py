@@ -103,15 +103,11 @@ def check_all(
             tell(table.table)
             by_table[table.table] = _check_table(spark, target, table, folder, run)
     results = [result for of_table in by_table.values() for result in of_table or []]
-    if as_json:
-        show_records([result.model_dump() for result in results], as_json)
-        return results
-    rows = [_build_row(result) for result in results]
-    if not any(row["observed"] for row in rows):
-        rows = [{name: row[name] for name in row if name != "observed"} for row in rows]
+    rows = [result.model_dump() for result in results] if as_json else _build_rows(results)
     show_records(rows, as_json)
-    docs = [f"Data Docs: {folder}/docs/index.html"] if results else []
-    print("\n".join([*_list_unchecked(tables, by_table), *_describe_changes(changes), *docs]))
+    if not as_json:
+        docs = [f"Data Docs: {folder}/docs/index.html"] if results else []
+        print("\n".join([*_list_unchecked(tables, by_table), *_describe_changes(changes), *docs]))
     return results
 
 
@@ -132,6 +128,14 @@ def _check_table(
     results: list[Result] = check_expectations(table, rows, folder, run)
     append_results(spark, target, table, results, run.id, run.checked)
     return results
+
+
+def _build_rows(results: "Sequence[Result]") -> list[dict[str, object]]:
+    """What the grid shows; the column `observed` only if it has a value."""
+    rows = [_build_row(result) for result in results]
+    if any(row["observed"] for row in rows):
+        return rows
+    return [{name: row[name] for name in row if name != "observed"} for row in rows]
 
 
 def _build_row(result: "Result") -> dict[str, object]:

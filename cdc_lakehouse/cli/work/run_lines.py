@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cdc_lakehouse.terminal.verbosity import Level, current_level, is_json
@@ -102,7 +102,7 @@ def _build_table_lines(
     table: str, entries: "Sequence[Entry]", room: int, width: int | None
 ) -> list[str]:
     seconds = f"{sum(entry.duration_ms for entry in entries) / 1000:.1f} s"
-    parts = _list_parts(entries) or ["nothing new"]
+    parts = [*_list_parts(entries)] or ["nothing new"]
     name = f"{table if len(table) <= room else table[: room - 1] + '…':<{room}}"
     lines = [name]
     for part in [*parts, seconds]:
@@ -112,22 +112,20 @@ def _build_table_lines(
     return lines
 
 
-def _list_parts(entries: "Sequence[Entry]") -> list[str]:
+def _list_parts(entries: "Sequence[Entry]") -> "Iterator[str]":
     """What became of a table: layers that failed, its records, and these by outcome."""
     failed = [entry.layer for entry in entries if entry.status == "failed"]
+    if failed:
+        yield f"FAILED in {', '.join(failed)}"
     by_layer = {entry.layer: entry.counts.get("records", 0) for entry in entries}
     records = by_layer.get("silver", by_layer.get("bronze", 0))
+    if records:
+        yield render_count(records, "record")
+    for word, count in _count_outcomes(entries).items():
+        yield f"{count:,} {ONE.get(word, word) if count == 1 else word}"
     # A published table is written anew if its columns or types have changed.
-    rewritten = any(entry.counts.get("rewritten") for entry in entries if entry.layer == "gold")
-    return [
-        *([f"FAILED in {', '.join(failed)}"] if failed else []),
-        *([render_count(records, "record")] if records else []),
-        *(
-            f"{count:,} {ONE.get(word, word) if count == 1 else word}"
-            for word, count in _count_outcomes(entries).items()
-        ),
-        *(["published anew, in another form"] if rewritten else []),
-    ]
+    if any(entry.counts.get("rewritten") for entry in entries if entry.layer == "gold"):
+        yield "published anew, in another form"
 
 
 def _count_outcomes(entries: "Iterable[Entry]") -> Mapping[str, int]:
