@@ -284,7 +284,8 @@ def _check_declared(names: Sequence[str], feed: Feed, others: Sequence[str]) -> 
     declared = {name.lower(): name for name in (*feed.keys, *feed.columns)}
     present = {name.lower() for name in (*names, *others)}
     missing = [name for lower, name in declared.items() if lower not in present]
-    lost = [name for name in missing if name in feed.keys]
+    keys = {key.lower() for key in feed.keys}
+    lost = [name for name in missing if name.lower() in keys]
     undeclared = {name.lower() for name in names if name[:1] != "_"} - declared.keys()
     if feed.format == "snapshot" and undeclared:
         lost = lost or missing

@@ -195,7 +195,7 @@ def acknowledge(
     if undo and because is not None:
         expected, action = "--undo alone", "leave the reason out"
         raise ConfigurationError("command line", "WHY", because or "nothing", expected, action)
-    if because is None and not undo:
+    if not undo and not (because or "").strip():
         expected = "a reason, such as 'test data of October'"
         raise ConfigurationError("command line", "WHY", "nothing", expected, "say why")
     if not (chosen.only or reason or key or since or file):
