@@ -48,6 +48,7 @@ ACCOUNT_NOTES: Mapping[str, str] = {
     "incomplete": "Changes that do not carry every column.",
     "key_changes": "Key changes with an unavailable value; the row of the old key has it.",
     "ties": "Changes at the place of another change of their key; the later arrival won.",
+    "snapshots": "Full snapshots that took the place of older rows: rows that they lack are gone.",
     "replayed": "Dead letters that a replay resolved.",
     "rebuilt": "Records that a rebuild applied.",
     "erased": "Records that `erase` removed.",

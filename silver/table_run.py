@@ -95,6 +95,9 @@ def _merge_batch(run: Run, batch: Batch) -> TableResult:
     if batch.cutoff_is_new or before.applied_at is None:
         recorded = recorded.with_replaced()
     outcomes = reconciliation.count_outcomes(table.name, summary, counts, before)
+    ended = batch.table_changes.ended - before.whole.ended
+    if before.batch and ended > 0:
+        outcomes["snapshots"] = ended
     if table.config.max_staleness is not None:
         outcomes["bytes"] = size_of(table)
     state = recorded.replace(

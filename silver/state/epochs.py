@@ -178,6 +178,11 @@ class TableChanges(NamedTuple):
         """The table's full snapshots in order."""
         return number_epochs(self.snapshot_progress)
 
+    @property
+    def ended(self) -> int:
+        """How many full snapshots have ended."""
+        return sum(epoch.complete for epoch in self.epochs)
+
     def cutoffs(self, apply_truncates: bool) -> list[Cutoff]:
         """The cut-offs of complete full snapshots, and truncate points; oldest first."""
         of_snapshots = [Cutoff(e.cutoff, e.started, e.streamed) for e in self.epochs if e.complete]

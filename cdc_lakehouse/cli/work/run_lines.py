@@ -20,6 +20,7 @@ WORDS = {
     "late": "late",
     "delete_unknown": "deletes of unknown keys",
     "truncate": "truncates",
+    "snapshots": "full snapshots",
     "dead_letter": "dead letters",
 }
 CHANGES = {
@@ -32,6 +33,7 @@ ONE = {
     "dead letters": "dead letter",
     "deletes of unknown keys": "delete of an unknown key",
     "truncates": "truncate",
+    "full snapshots": "full snapshot",
 }
 """The singular of the nouns in WORDS."""
 ORDER = ("inserted", "updated", "deleted", "late", "dead letters")
@@ -130,10 +132,10 @@ def _list_parts(entries: "Sequence[Entry]") -> "Iterator[str]":
 
 def _count_outcomes(entries: "Iterable[Entry]") -> Mapping[str, int]:
     """Silver's records by outcome, in words for a person; counts of other things are left out."""
-    from silver.contract import ACCOUNT_NOTES, EXTRACT_NOTES
+    from silver.contract import ACCOUNT_NOTES
 
     outcomes: Counter[str] = Counter()
-    left_out = {"records", *ACCOUNT_NOTES} - {*EXTRACT_NOTES}
+    left_out = {"records", *ACCOUNT_NOTES} - WORDS.keys()
     for entry in entries:
         for name, count in entry.counts.items() if entry.layer == "silver" else ():
             if count > 0 and name not in left_out:

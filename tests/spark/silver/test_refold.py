@@ -74,8 +74,9 @@ def test_a_last_row_that_is_a_dead_letter_ends_its_snapshot_if_any_row_of_it_is_
     taken = [record(11, "r", "a", "first_in_data_collection"), last]
     taken[0]["value"]["after"]["id"] = first
     lake.arrive(spark, target, config, taken, batch=2, whole=True)
-    lake.settle(spark, target, [config])
+    done = lake.settle(spark, target, [config])
     assert [row["text"] for row in lake.rows(spark, target, "t")] == [left]
+    assert done[0].counts.get("snapshots") == (1 if left == "a" else None)
 
 
 MOVED = [

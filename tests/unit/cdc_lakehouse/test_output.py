@@ -243,6 +243,12 @@ def test_keys_that_a_delta_file_does_not_carry_are_not_called_deleted() -> None:
     assert line == "a  3 records  1 inserted  2 deleted  4 not supplied  0.0 s"
 
 
+def test_a_full_snapshot_of_debezium_that_took_the_place_of_older_rows_is_named() -> None:
+    counts = {"records": 3, "inserted": 3, "snapshots": 1, "key_changes": 1}
+    (line,) = run_lines([entry("silver", "a", counts=counts)], 80)
+    assert line == "a  3 records  3 inserted  1 full snapshot  0.0 s"
+
+
 def test_a_rebuild_says_in_words_what_became_of_rows_and_records() -> None:
     counts = {"records": 29, "dead_letter:bad_sequence": 14, "I": 6, "U": 1, "D": 1, "N": 7}
     (line,) = run_lines([entry("silver", "t", counts=counts | {"without_change": 1})], None)

@@ -1,6 +1,12 @@
 from silver.decode.debezium.events.source_log import Restart
 from silver.fold.order_key import make_order
-from silver.state.epochs import Epoch, SnapshotProgress, describe_restart, number_epochs
+from silver.state.epochs import (
+    Epoch,
+    SnapshotProgress,
+    TableChanges,
+    describe_restart,
+    number_epochs,
+)
 
 
 def test_snapshots_are_numbered_by_their_first_position_in_the_feed() -> None:
@@ -34,6 +40,8 @@ def test_the_cutoff_of_an_epoch_sorts_before_its_rows_and_after_the_epoch_before
 def test_dead_letters_end_a_snapshot_but_begin_none() -> None:
     dead = SnapshotProgress("s:9", "", None, True, 4)
     assert number_epochs([dead]) == []
+    assert TableChanges([dead], []).ended == 0
+    assert TableChanges([dead, SnapshotProgress("s:9", "", "2", False, 5)], []).ended == 1
     known = [Epoch("s:9", 1, 4, {"": "2"}, True)]
     assert number_epochs([dead, SnapshotProgress("s:9", "", "2", False, 5)]) == known
     assert number_epochs([dead.joined(SnapshotProgress("s:9", "", "2", False, 5))]) == known
