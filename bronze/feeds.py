@@ -112,7 +112,9 @@ def _build_feed(feed: str, uses: Sequence[_Use]) -> Feed:
     }
     tables: dict[str, tuple[str, ...]] = {}
     for use in uses:
-        tables[use.table] = tables.get(use.table, ()) + topics_of_source(use.source)
+        topics = topics_of_source(use.source)
+        known = tables.get(use.table, topics)
+        tables[use.table] = tuple(dict.fromkeys(known + topics)) if known and topics else ()
     return Feed(
         name=feed,
         tables=tables,

@@ -26,6 +26,14 @@ def test_tables_that_take_their_topics_from_one_folder_share_its_feed() -> None:
     assert (feed.name, feed.tables) == ("feed_shop", {"a": ("s.a",), "b": ("s.b",)})
 
 
+def test_a_table_that_takes_all_topics_of_a_feed_and_one_of_them_takes_all() -> None:
+    one, every = {"path": "shop", "topic": "s.a"}, {"path": "shop"}
+    other = {"path": "shop", "topic": "s.b"}
+    for sources in ((one, every), (every, one), (one, other, every), (one, every, other)):
+        assert [feed.tables for feed in list_feeds([table("a", *sources)])] == [{"a": ()}]
+    assert list_feeds([table("a", one, other)])[0].tables == {"a": ("s.a", "s.b")}
+
+
 def test_folders_that_differ_only_in_lost_letters_have_feeds_of_their_own() -> None:
     dotted, dashed = (table("t", {"path": path, "topic": "x"}) for path in ("a.b", "a-b"))
     assert len(set(names(dotted, dashed))) == 2
