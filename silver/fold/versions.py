@@ -43,12 +43,13 @@ class _HeldRow:
     """A row that is held until the changes after it are known.
 
     `is_first` says that no change stands between it and the newest delete or cut-off before it;
-    `rewritten` that its values may differ from those of the stored row.
+    `rewritten` that its values may differ from those of the stored row. `time` is the newest time
+    up to its change, whose own time may be earlier.
     """
 
     __slots__ = (
         "content", "digest", "from_order", "from_time", "is_first", "life", "new", "next_order",
-        "order", "rewritten", "source", "stored", "time", "upsert",
+        "order", "own_time", "rewritten", "source", "stored", "time", "upsert",
     )  # fmt: skip
 
     def __init__(self, changes: Changes, at: int, stored: VersionFacts | None) -> None:
@@ -57,6 +58,7 @@ class _HeldRow:
         self.content, self.life = NO_VALUES, b""
         self.is_first = self.rewritten = False
         self.from_time: int | None = None
+        self.own_time = changes.time[at]
         self.time: int | None = None
         self.from_order: bytes | None = None
         self.next_order: bytes | None = None
@@ -190,9 +192,13 @@ class HistoryFold(KeyFold):
         return stored.time, row.upsert or bool(stored.kept)
 
     def _enter_life(self, row: _HeldRow, time: int | None) -> None:
-        """Places the row after the newest delete or cut-off, and in time."""
-        if self._time is None or (time is not None and time > self._time):
-            self._time = time
+        """Places the row after the newest delete or cut-off, and in time.
+
+        It begins no earlier than the cut-off that ends the version before it.
+        """
+        ending = None if self._version is None else self._find_ending(self._version, row)
+        times = (self._time, time, None if ending is None else ending.time)
+        self._time = max((each for each in times if each is not None), default=None)
         row.life, row.time, row.is_first = self._life, self._time, not self._life_has_rows
         self._life_has_rows = True
         self._next_may_differ |= row.stored is not None and row.stored.life != row.life
@@ -313,5 +319,5 @@ class HistoryFold(KeyFold):
         end = None if following is None else bisect_left(self._cutoffs, following.order)
         passed = self._rules.cutoffs[begin:end]
         if following is not None and following.upsert:
-            passed = tuple(c for c in passed if not c.spares(following.order, following.time))
+            passed = tuple(c for c in passed if not c.spares(following.order, following.own_time))
         return passed[0] if passed else None

@@ -160,6 +160,33 @@ def test_a_row_that_is_back_at_the_time_of_the_truncate_goes_on() -> None:
     assert key.versions == [(1, None, "x", "y")]
 
 
+@pytest.mark.parametrize("batches", [[(1, 6, 8)], [(1,), (6, 8)], [(1, 8), (6,)], [(8,), (1, 6)]])
+def test_a_version_begins_no_earlier_than_the_cut_off_that_ended_the_one_before(
+    batches: list[tuple[int, ...]],
+) -> None:
+    changes = {
+        1: up(1, None, 0, a="x", b="y"),
+        6: up(6, None, 1, a="x", b="y"),
+        8: up(8, None, 2, a="z", b="y"),
+    }
+    key = after(*([changes[n] for n in batch] for batch in batches), cutoffs=(cutoff(4, time=10),))
+    assert key.versions == [(0, 10, "x", "y"), (10, 10, "x", "y"), (10, None, "z", "y")]
+
+
+def test_a_late_cut_off_moves_the_versions_after_it_in_time() -> None:
+    key = after([at(1, a="x", b="y"), at(6, a="x", b="y")])
+    key.rules = FoldRules(COLUMNS, tracked=COLUMNS, cutoffs=(cutoff(4, time=9),))
+    assert key.take() == {}
+    assert key.versions == [(1, 9, "x", "y"), (9, None, "x", "y")]
+
+
+def test_a_cut_off_that_ends_no_version_moves_none_in_time() -> None:
+    key = after([at(6, a="x", b="y")], cutoffs=(cutoff(4, time=9),))
+    assert key.versions == [(6, None, "x", "y")]
+    key = after([at(1, a="x", b="y"), end(2), at(6, a="x", b="y")], cutoffs=(cutoff(4, time=9),))
+    assert key.versions == [(1, 2, "x", "y"), (6, None, "x", "y")]
+
+
 def test_a_late_cut_off_ends_a_version_and_forgets_what_came_before_it() -> None:
     key = after([at(1, a="x", b="y"), at(6, a="x")])
     key.rules = FoldRules(COLUMNS, tracked=COLUMNS, cutoffs=(cutoff(4),))
