@@ -50,10 +50,12 @@ from silver.decode.values.encodings import (
     row_block_fields,
 )
 from silver.decode.values.json_values import json_text
-from silver.decode.values.numbers import Converter
+from silver.decode.values.numbers import Converter, round_to_single
 
 _MOST_PLANS = 1_024
 _UNITS: Mapping[str, Unit] = {"ts_ms": "ms", "ts_us": "us", "ts_ns": "ns"}
+_GROWN = (T.FloatType(), T.DoubleType())
+"""The types of a field and of its column that has grown."""
 
 Values = list[object]
 Misfits = dict[int, object]
@@ -293,6 +295,8 @@ class RowReader:
             convert = avro_converter_of(encoding, column.type)
         else:
             convert = converter_of(encoding, column.type, self._sourced)
+        if not column.declared and (encoding.type, column.type) == _GROWN:
+            convert, bulk = round_to_single(convert), None
         declared = layout.table.columns.get(column.name)
         if declared is not None:
             convert = handle_infinity(convert, declared.infinity)

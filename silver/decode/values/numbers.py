@@ -250,6 +250,21 @@ def _floating_converter(data_type: T.DataType) -> Converter:
     return convert
 
 
+def round_to_single(convert: Converter) -> Converter:
+    """For floats in a column that has grown to double: they are as those that were stored before.
+
+    The JSON number 0.1 is 0.10000000149011612 as a float, whenever its column became a double.
+    """
+
+    def rounded(value: object) -> object:
+        try:
+            return struct.unpack("<f", struct.pack("<f", convert(value)))[0]
+        except OverflowError:
+            raise Misfit(value) from None
+
+    return rounded
+
+
 _NUMBERS: tuple[tuple[type[T.DataType], Callable[[T.DataType], Converter]], ...] = (
     (T.IntegralType, _whole_converter),
     (T.DecimalType, _decimal_converter),

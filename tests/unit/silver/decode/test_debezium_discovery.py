@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import struct
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -63,6 +64,21 @@ def test_a_learned_column_widens_unless_told_not_to() -> None:
 
     assert types(table(columns={}), blocks({"n": "int64"}), learned)["n"] == "bigint"
     assert types(kept, blocks({"n": "int64"}), learned)["n"] == "int"
+
+
+def test_a_float_is_the_same_before_and_after_its_column_has_grown_to_double() -> None:
+    of, value = table(columns={}), event("c", after={"id": 1, "n": 0.1})
+    single, double = (
+        wrapped(value, field("id", "int32"), field("n", type)) for type in ("float", "double")
+    )
+    too_large = wrapped(event("c", after={"id": 1, "n": 1e39}), field("n", "float"))
+
+    found = decoded(of, plain(single, double, too_large))
+    told = decoded(table(columns={"id": "int", "n": "double"}), plain(single))
+
+    assert [row["n"] for row in found][:2] == [struct.unpack("<f", struct.pack("<f", 0.1))[0], 0.1]
+    assert [row["_reason"] for row in found] == [None, None, "incompatible_schema"]
+    assert [row["n"] for row in told] == [0.1]
 
 
 def test_a_version_of_another_kind_keeps_the_first_type_and_its_values_do_not_fit() -> None:
