@@ -113,8 +113,8 @@ def _build_feed(feed: str, uses: Sequence[_Use]) -> Feed:
     tables: dict[str, tuple[str, ...]] = {}
     for use in uses:
         topics = topics_of_source(use.source)
-        known = tables.get(use.table, topics)
-        tables[use.table] = tuple(dict.fromkeys(known + topics)) if known and topics else ()
+        before = tables.get(use.table, topics)
+        tables[use.table] = tuple(dict.fromkeys(before + topics)) if before and topics else ()
     return Feed(
         name=feed,
         tables=tables,

@@ -2,16 +2,15 @@
 
 Results are microseconds since 1970 for timestamps, and days since 1970 for dates.
 
-A date's text is `[+-]YYYY-[M]M-[D]D` with a year of 4 to 7 digits; a time of day behind ` ` or `T`
-is cut off. A timestamp's text is a date with a year of 4 to 6 digits, then maybe ` ` or `T` and a
-time of day: `[h]h`, `[h]h:[m]m` or `[h]h:[m]m:[s]s`, maybe with a fraction, then maybe a zone.
-Digits of a second beyond the sixth are cut off. A zone is `Z`, an offset such as `+01:00`, `+0100`
-or `+1`, one behind `UTC`, `GMT` or `UT`, or a region such as `Europe/Paris`; without one the time
-is in UTC. White space around all of it does not count.
+A date's text is `[+-]YYYY-[M]M-[D]D`; a time of day behind ` ` or `T` is cut off. A timestamp's
+text is a date, then maybe ` ` or `T` and a time of day: `[h]h`, `[h]h:[m]m` or `[h]h:[m]m:[s]s`,
+maybe with a fraction, then maybe a zone. Digits of a second beyond the sixth are cut off. A zone is
+`Z`, an offset such as `+01:00`, `+0100` or `+1`, one behind `UTC`, `GMT` or `UT`, or a region such
+as `Europe/Paris`; without one the time is in UTC. White space around all of it does not count.
 
-Debezium's values lie in the years 1 to 9999, which Spark and Python share. What lies outside is
-`Beyond`, as PostgreSQL's `infinity` and `-infinity` are in all their encodings, MySQL's
-`0000-00-00`, and the ends of 64 bits in nanoseconds, which stand for all that 64 bits cannot hold.
+Values lie in the years 1 to 9999, which Spark and Python share. What lies outside is `Beyond`, as
+PostgreSQL's `infinity` and `-infinity` are in all their encodings, MySQL's `0000-00-00`, and the
+ends of 64 bits in nanoseconds, which stand for all that 64 bits cannot hold.
 """
 
 import re
@@ -43,7 +42,6 @@ _DAYS_OF_400_YEARS = 146_097
 DAY_MICROS = 86_400_000_000
 _MICROSECOND = timedelta(microseconds=1)
 _LARGEST_OFFSET = 18 * 3_600
-_LONGEST_YEAR_OF_A_TIMESTAMP = 6
 _ISO_LENGTHS = (19, 23, 26)
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 DAYS = (_FIRST_DAY, _LAST_DAY)
@@ -94,18 +92,16 @@ def timestamp_of(text: str, zoned: bool = True) -> int:
     """A timestamp's text as microseconds since 1970; without `zoned` its zone is ignored.
 
     Raises:
-        Misfit: the text is no timestamp.
+        Misfit: the text is no timestamp, or `Beyond`.
     """
     parsed = _parse_iso_utc(text)
     if parsed is not None:
         return parsed
     days, time = _parse_date(text)
-    if len(text.strip(BLANKS).partition("-")[0]) > _LONGEST_YEAR_OF_A_TIMESTAMP + 1:
-        raise Misfit(text)
     micros, zone = (0, "") if time is None else _parse_time(time)
     local = days * DAY_MICROS + micros
     offset = _find_offset(zone, local) if zone else 0
-    return _check_range(local - offset if zoned else local, -(1 << 63), (1 << 63) - 1)
+    return _check_years(local - offset if zoned else local, MICROS)
 
 
 @lru_cache(maxsize=8_192)
@@ -113,12 +109,12 @@ def date_of(text: str) -> int:
     """A date's text as days since 1970.
 
     Raises:
-        Misfit: the text is no date.
+        Misfit: the text is no date, or `Beyond`.
     """
     days, time = _parse_date(text)
     if time is not None:
         _parse_time(time)
-    return days
+    return _check_years(days, DAYS)
 
 
 def date_value(value: object) -> int:
@@ -127,7 +123,7 @@ def date_value(value: object) -> int:
         return _check_days(value)
     text = text_of(value)
     if _DATE.match(text):
-        return _check_years(date_of(text.rstrip("Z")), DAYS)
+        return date_of(text.rstrip("Z"))
     if _TICKS.fullmatch(text):
         return _check_days(int(text))
     raise _build_misfit(text)
@@ -146,7 +142,7 @@ def timestamp_value(value: object, unit: Unit, zoned: bool) -> int:
         return _convert_ticks(value, unit)
     text = text_of(value)
     if text[4:5] == "-" and _DATE.match(text):
-        return _check_years(timestamp_of(text, zoned), MICROS)
+        return timestamp_of(text, zoned)
     if _TICKS.fullmatch(text):
         return _convert_ticks(int(text), unit)
     raise _build_misfit(text)
@@ -197,7 +193,7 @@ def _parse_date(text: str) -> tuple[int, str | None]:
         days = date(2000 + rest, int(match[2]), int(match[3])).toordinal() - _DAY_OF_1970
     except ValueError:
         raise _build_misfit(text.strip(BLANKS)) from None
-    return _check_range(days + (cycles - 5) * _DAYS_OF_400_YEARS, -(1 << 31), _MOST_DAYS), match[4]
+    return days + (cycles - 5) * _DAYS_OF_400_YEARS, match[4]
 
 
 def _parse_time(text: str) -> tuple[int, str]:

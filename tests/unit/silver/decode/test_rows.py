@@ -308,13 +308,16 @@ def test_no_digit_is_lost_in_a_double_that_nobody_declared(number: str) -> None:
     ("infinity", "expected"),
     [({}, None), ({"infinity": None}, None), ({"infinity": "clamp"}, 253402300799999999)],
 )
-def test_infinity_is_what_its_column_declares(
-    infinity: dict[str, object], expected: int | None
+@pytest.mark.parametrize(
+    "moment", ["infinity", "10000-01-01T00:00:00Z", "9999-12-31T23:59:59-01:00"]
+)
+def test_a_moment_after_the_year_9999_is_what_its_column_declares(
+    infinity: dict[str, object], expected: int | None, moment: str
 ) -> None:
     columns = {"id": "int", "t": {"type": "timestamp"} | infinity}
     of = table("rows", ["id"], sequence_by="id", columns=columns)
 
-    found = decoded(of, [{"id": 1, "t": "infinity"}])
+    found = decoded(of, [{"id": 1, "t": moment}])
 
     assert found.values("t") == [expected]
     assert found.told("reason") == [None if infinity else "bad_value"]
