@@ -89,11 +89,8 @@ class Reference:
     def versions(self) -> list[tuple[Any, ...]]:
         """Beginning, end and values of each version; times never run back."""
         counting = [(a, a.change.order) for a in self.ordered if not self.is_tied(a)]
-        times = {
-            o: max(a.change.time or 0 for a in self.ordered if a.change.order <= o)
-            for _, o in counting
-        }
-        cuts = [c for c in self.cutoffs if not self._spared(c, counting, times)]
+        cuts = [c for c in self.cutoffs if not self._spared(c, counting)]
+        times = self._times(counting, cuts)
         breaks = [c.order for c in cuts] + [a.change.order for a in self.ordered if not a.upsert]
         lines: list[dict[str, Any]] = []
         for each, place in counting:
@@ -109,15 +106,26 @@ class Reference:
         ends = sorted([*times.items(), *((c.order, (c.time or 0) // SECOND) for c in cuts)])
         return [(v["from"], _end(v, ends), v["row"]["a"], v["row"]["b"]) for v in lines]
 
+    def _times(self, counting: list[tuple[Arrived, bytes]], cuts: list[Cutoff]) -> dict[bytes, int]:
+        """The newest time up to each change, and to the cut-off that ended the version before."""
+        times: dict[bytes, int] = {}
+        newest, before = 0, None
+        for each, place in counting:
+            passed = [a.change.time or 0 for a in self.ordered if a.change.order <= place]
+            if before is not None and before.upsert:
+                ending = [c for c in cuts if before.change.order < c.order < place]
+                passed += [(c.time or 0) // SECOND for c in ending[:1]]
+            newest, before = max(newest, *passed), each
+            times[place] = newest
+        return times
+
     @staticmethod
-    def _spared(
-        cut: Cutoff, counting: list[tuple[Arrived, bytes]], times: dict[bytes, int]
-    ) -> bool:
+    def _spared(cut: Cutoff, counting: list[tuple[Arrived, bytes]]) -> bool:
         """Whether the next change is an upsert of the snapshot that begins there, or at once."""
         after = [(a, place) for a, place in counting if place > cut.order]
         if not after or not after[0][0].upsert:
             return False
-        return after[0][1] < cut.until or times[after[0][1]] * SECOND == cut.time
+        return after[0][1] < cut.until or (after[0][0].change.time or 0) * SECOND == cut.time
 
     def woven(self, own: Arrived) -> str:
         """The outcome of a change of a history."""
@@ -207,7 +215,7 @@ def ties(known: dict[Any, Arrived]) -> int:
 def deliveries(random: Random) -> tuple[tuple[Cutoff, ...], list[list[Change]]]:
     """Cut-offs, and changes of one key with many ties in batches, some of them again."""
     chosen = sorted(random.sample([3, 7], random.choice([0, 0, 1, 2])))
-    ends = [(None, None), (None, 5), (1, None)]
+    ends = [(None, None), (None, 5), (1, None), (4, None)]
     cutoffs = tuple(
         cutoff(n, later and n + later, until and n + until - 3)
         for n, (later, until) in ((n, random.choice(ends)) for n in chosen)
@@ -219,11 +227,13 @@ def deliveries(random: Random) -> tuple[tuple[Cutoff, ...], list[list[Change]]]:
 
 
 def _change(random: Random) -> Change:
+    """A change whose time may run ahead of its place, or behind."""
     sequence = 2 * random.randint(1, 5)
+    time = max(1, sequence + random.choice([0, 0, 0, 3, -3]))
     if random.random() < 0.25:
-        return Change(sequence, None, None, sequence)
+        return Change(sequence, None, None, time)
     carried = random.sample(COLUMNS, random.randint(1, 2))
-    return Change(sequence, {c: random.choice("xy") for c in sorted(carried)}, None, sequence)
+    return Change(sequence, {c: random.choice("xy") for c in sorted(carried)}, None, time)
 
 
 def _cut(random: Random, changes: list[Change]) -> Iterator[list[Change]]:
