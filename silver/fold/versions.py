@@ -196,10 +196,10 @@ class HistoryFold(KeyFold):
 
         It begins no earlier than the cut-off that ends the version before it.
         """
+        self._time = _find_newest(self._time, time)
         ending = None if self._version is None else self._find_ending(self._version, row)
-        times = (self._time, time, None if ending is None else ending.time)
-        self._time = max((each for each in times if each is not None), default=None)
-        row.life, row.time, row.is_first = self._life, self._time, not self._life_has_rows
+        row.time = _find_newest(self._time, None if ending is None else ending.time)
+        row.life, row.is_first = self._life, not self._life_has_rows
         self._life_has_rows = True
         self._next_may_differ |= row.stored is not None and row.stored.life != row.life
 
@@ -218,7 +218,7 @@ class HistoryFold(KeyFold):
 
     def _take_row(self, row: _HeldRow) -> None:
         """Takes the last row at a sequence into a version, as the next change is known."""
-        before = self._version
+        before, self._time = self._version, row.time
         if not row.upsert:
             if before is not None:
                 self._end_version(before, row)
@@ -238,6 +238,7 @@ class HistoryFold(KeyFold):
 
     def _emit_lost_tie(self, row: _HeldRow) -> None:
         """Emits a row after which another one came at its sequence."""
+        row.time = self._time
         if not row.upsert:
             self._emit_delete(row)
             return
@@ -321,3 +322,8 @@ class HistoryFold(KeyFold):
         if following is not None and following.upsert:
             passed = tuple(c for c in passed if not c.spares(following.order, following.own_time))
         return passed[0] if passed else None
+
+
+def _find_newest(time: int | None, other: int | None) -> int | None:
+    """The later of two times, of which either may be unknown."""
+    return other if time is None or (other is not None and other > time) else time
