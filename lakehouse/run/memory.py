@@ -21,6 +21,9 @@ Topics = Mapping[str | None, int]
 # A continuous run defers a merge at least this long if readers see the pending changes anyway.
 LULL_SECONDS = 600.0
 
+# A continuous run joins the small files of a table after so many rounds that wrote to it.
+ROUNDS = 50
+
 # Up to this many records, compiling a query takes longer than it saves.
 FEW = 5_000
 
@@ -57,6 +60,7 @@ class Memory:
         shown: the tables of which this run has decoded a batch.
         failing: layers and tables whose last work failed; None if the ledger has them.
         configured: all configured tables, if the run knows them.
+        rounds: by layer and table how many rounds wrote to it since its small files were joined.
         brief: a session for little work (`lakehouse.spark.session.interpreting_session`).
     """
 
@@ -74,6 +78,7 @@ class Memory:
         self.shown: set[str] = set()
         self.failing: set[tuple[str, str]] | None = None
         self.configured: Sequence[Table] | None = None
+        self.rounds: dict[tuple[str, str], int] = {}
         self.brief: SparkSession | None = None
 
     def note_size(self, table: str, is_large: bool) -> None:
@@ -89,6 +94,16 @@ class Memory:
         """Adds the numbers of records that bronze read."""
         for entry in entries:
             self.came[entry.table] = self.came.get(entry.table, 0) + entry.counts.get("records", 0)
+
+    def note_rounds(self, layer: str, tables: Iterable[str]) -> list[str]:
+        """Counts a round that wrote to tables; returns those whose small files are to be joined."""
+        due = []
+        for table in tables:
+            number = self.rounds.get((layer, table), 0) + 1
+            self.rounds[layer, table] = number % ROUNDS
+            if number == ROUNDS:
+                due.append(table)
+        return due
 
     def session_for(self, spark: "SparkSession", table: str) -> "SparkSession":
         """The session for the new records of a table: `brief` if they are known to be few.

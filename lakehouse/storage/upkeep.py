@@ -19,7 +19,6 @@ from lakehouse.places.place import to_place
 from lakehouse.storage.delta_log import forget_old_log
 from lakehouse.storage.names import folder_of, literal, render_clustering, render_properties
 from lakehouse.storage.statements import apply_settings
-from lakehouse.storage.writing import AUTO_COMPACT, COMPACTED
 
 MOST_VECTORS = 50
 """A table with more files with a deletion vector than this is compacted."""
@@ -33,6 +32,10 @@ SORTED_FROM = 2 * 1024 * 1024 * 1024
 SMALLEST, FILES = 16 * 1024 * 1024, 64
 """Least size and number of files of a clustered table: a filter that matches one file reads so much
 less. A table smaller than two such files is not clustered."""
+_JOINING = {
+    "spark.databricks.delta.optimize.minFileSize": str(SMALLEST),
+    "spark.databricks.delta.optimize.maxDeletedRowsRatio": "1.0",
+}
 MUCH_NEW = 0.2
 """A table is clustered again if this share of it was written since the last time."""
 STATISTICS = "delta.dataSkippingStatsColumns"
@@ -146,18 +149,6 @@ def plan_layout(table: str, facts: FileFacts, wanted: Layout) -> Iterator[Step]:
     if clusters and clusters != before:
         reason = f"cluster_by is {', '.join(clusters)}"
         yield Step("settle", cluster_sql(table, clusters), reason)
-    if bool(clusters) != bool(before):
-        kept_by = "maintain" if clusters else "the commits"
-        text = set_sql(table, compaction_property(clusters))
-        yield Step("settle", text, f"small files are joined by {kept_by}")
-
-
-def compaction_property(clusters: Sequence[str]) -> dict[str, str]:
-    """The property by which commits join small files, but not in a table clustered by columns.
-
-    There Delta would order most of the table anew each time, and into larger files than `maintain`.
-    """
-    return {AUTO_COMPACT: "false"} if clusters else dict(COMPACTED)
 
 
 def set_sql(table: str, given: Mapping[str, str]) -> str:
@@ -274,6 +265,16 @@ def plan_vacuum(table: str, files: int, hours: int) -> Step | None:
     many = "1000 or more" if files >= COMMITS else str(files)
     reason = f"{many} files that no version of the last {hours} hours needs"
     return Step("vacuum", f"VACUUM {table} RETAIN {hours} HOURS", reason)
+
+
+def join_small_files(spark: SparkSession, table: str) -> None:
+    """Joins the files that are smaller than `SMALLEST`; deletion vectors of larger ones stay.
+
+    Delta's auto compaction is not used: at the first commit of every process it joins all files
+    below 64 MiB.
+    """
+    with apply_settings(spark, _JOINING):
+        spark.sql(f"OPTIMIZE {table}").collect()
 
 
 def carry_out(spark: SparkSession, step: Step) -> None:

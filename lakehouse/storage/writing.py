@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 Options = Mapping[str, str]
 Declared = Sequence[tuple[str, str, str]]
 NO_OPTIONS: Options = MappingProxyType({})
-AUTO_COMPACT = "delta.autoOptimize.autoCompact"
-COMPACTED: Options = MappingProxyType({AUTO_COMPACT: "true"})
-"""When commits have left fifty small files, Delta joins them: right after the fiftieth commit."""
 PATIENCE_SECONDS = 2.0
 """A log without a commit for longer than this is that of a killed creation."""
 
@@ -111,11 +108,10 @@ class DeclaredTable(NamedTuple):
     def create_sql(self, target: Target) -> str:
         """CREATE TABLE with a comment on the table and on each column."""
         columns = (f"{quote(c)} {kind} COMMENT {literal(text)}" for c, kind, text in self.columns)
-        properties = {**COMPACTED, **self.properties}
         return (
             f"CREATE TABLE IF NOT EXISTS {table_name(target, self.layer, self.name)}"
             f" ({', '.join(columns)}) USING delta COMMENT {literal(self.comment)}"
-            f" TBLPROPERTIES {render_properties(properties)}"
+            + (f" TBLPROPERTIES {render_properties(self.properties)}" if self.properties else "")
         )
 
     def ensure(self, spark: "SparkSession", target: Target) -> None:

@@ -20,14 +20,8 @@ from lakehouse.config.table import Table
 from lakehouse.storage import names
 from lakehouse.storage.lake import LakeTable
 from lakehouse.storage.upkeep import STATISTICS as STATISTICS_OF
-from lakehouse.storage.upkeep import cluster_sql, compaction_property, set_sql
-from lakehouse.storage.writing import (
-    COMPACTED,
-    append_rows,
-    create_table,
-    hold_table_lock,
-    replace_rows,
-)
+from lakehouse.storage.upkeep import cluster_sql, set_sql
+from lakehouse.storage.writing import append_rows, create_table, hold_table_lock, replace_rows
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LayerColumn
 from silver.decode.types import can_widen
 
@@ -48,11 +42,7 @@ TRANSACTION_COLUMNS = (
     LayerColumn("feed", "string", "bronze table that brought the END"),
     LayerColumn("feed_batch", "bigint", "ingest batch there"),
 )
-PROPERTIES = {
-    "delta.columnMapping.mode": "name",
-    "delta.enableTypeWidening": "true",
-    **COMPACTED,
-}
+PROPERTIES = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
 OF_UPDATED_TABLES = {"delta.enableDeletionVectors": "true"}
 UPDATED = (CURRENT_COLUMNS, HISTORY_COLUMNS, DIGEST_COLUMNS)
 _SINCE = "since batch "
@@ -89,12 +79,11 @@ def create_sql(
     of: Table | None = None,
 ) -> str:
     """The CREATE TABLE text of a silver table."""
-    clusters = clustered_by(fields, of)
-    statistics = _statistics_property(fields, layer, of)
-    properties = properties_of(layer) | statistics | compaction_property(clusters)
+    properties = properties_of(layer) | _statistics_property(fields, layer, of)
+    clusters = names.render_clustering(clustered_by(fields, of))
     return (
         f"CREATE TABLE IF NOT EXISTS {name} ({columns_sql(fields, layer)}) USING delta"
-        f"{names.render_clustering(clusters)} TBLPROPERTIES {names.render_properties(properties)}"
+        f"{clusters} TBLPROPERTIES {names.render_properties(properties)}"
     )
 
 

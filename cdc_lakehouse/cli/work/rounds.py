@@ -2,7 +2,7 @@
 
 import functools
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MOST_TRIES = 4
 RECORDED_HERE = ("bronze", "gold")
+EVERY = "*"
 
 
 class Round(NamedTuple):
@@ -74,7 +75,48 @@ def do_layer(
         entries = check_gaps(given.spark, given.target, tables, entries)
     if layer in RECORDED_HERE:
         _write_entries(given, layer, to_keep(given, entries, memory), memory)
+    if memory.among is not None:
+        due = memory.note_rounds(layer, _list_written(entries))
+        if due:
+            _join_small_files(given, tables, layer, due)
     return entries
+
+
+def _list_written(entries: "Iterable[Entry]") -> list[str]:
+    """The tables with news, and `*` if there are any: then the ledger was written too."""
+    written = [entry.table for entry in entries if entry.status == "ok" and has_news(entry)]
+    return [*written, EVERY] if written else []
+
+
+def _join_small_files(
+    given: Round, tables: Sequence[Table], layer: Layer, due: Sequence[str]
+) -> None:
+    """Joins the small files of a layer's tables, and of the ledger; a failure is only said.
+
+    Files of tables with `cluster_by` wait for `maintain`, as Delta would order them all anew.
+    """
+    from bronze.storage import list_feed_tables
+    from cdc_lakehouse.terminal.console import say
+    from lakehouse.run import ledger
+    from lakehouse.spark.spark_failures import TABLE_FAILURES
+    from lakehouse.storage.names import table_name
+    from lakehouse.storage.upkeep import join_small_files
+    from lakehouse.storage.writing import hold_table_lock
+    from silver.maintenance.upkeep import of_table
+
+    spark, target = given.spark, given.target
+    mine = [table for table in tables if table.table in due]
+    names = list_feed_tables(spark, target, mine) if layer == "bronze" else []
+    for table in mine if layer == "silver" else ():
+        names += [n for n, of in of_table(spark, target, table).items() if not of.cluster_by]
+    try:
+        for name in names:
+            join_small_files(spark, name)
+        if layer == "silver" and EVERY in due:
+            with hold_table_lock(target, "silver", ledger.TABLE):
+                join_small_files(spark, table_name(target, "silver", ledger.TABLE))
+    except TABLE_FAILURES as failure:
+        say(f"small files are left as they are: {describe_failure(failure)}")
 
 
 def try_conflicts_again(

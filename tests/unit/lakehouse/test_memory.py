@@ -62,3 +62,14 @@ def test_the_first_work_after_a_failure_is_kept_and_no_other_idle_work() -> None
     assert kept(failed) == [failed] == kept(failed)
     assert kept(idle) == [idle]
     assert run.failing == {("gold", "t")}
+
+
+def test_every_fiftieth_round_that_wrote_to_a_table_joins_its_small_files() -> None:
+    memory = Memory(2)
+    due = [memory.note_rounds("silver", ["a", "b"] if n % 2 else ["a"]) for n in range(1, 101)]
+    assert {n: names for n, names in enumerate(due, 1) if names} == {
+        50: ["a"],
+        99: ["b"],
+        100: ["a"],
+    }
+    assert memory.note_rounds("bronze", ["a"]) == []

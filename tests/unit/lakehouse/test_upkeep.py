@@ -125,16 +125,8 @@ def test_settings_change_in_an_order_that_delta_takes() -> None:
         "ALTER TABLE t CLUSTER BY (`day`)",
     ]
     assert [*upkeep.plan_layout("t", clustered(0), BY_DAY)] == []
-
-
-def test_commits_join_the_small_files_of_a_table_that_is_not_clustered() -> None:
-    now = facts(1, 1)._replace(layout=BY_DAY._replace(cluster_by=[]))
-    first, last = [step.sql for step in upkeep.plan_layout("t", now, BY_DAY)]
-    assert first == "ALTER TABLE t CLUSTER BY (`day`)"
-    assert last == "ALTER TABLE t SET TBLPROPERTIES ('delta.autoOptimize.autoCompact' = 'false')"
-    first, last = [step.sql for step in upkeep.plan_layout("t", clustered(0), Layout())]
-    assert first == "ALTER TABLE t CLUSTER BY NONE"
-    assert last == "ALTER TABLE t SET TBLPROPERTIES ('delta.autoOptimize.autoCompact' = 'true')"
+    none = [step.sql for step in upkeep.plan_layout("t", clustered(0), Layout())]
+    assert none == ["ALTER TABLE t CLUSTER BY NONE"]
 
 
 def test_deletion_vectors_are_summed_over_the_commits_since_the_table_was_replaced() -> None:

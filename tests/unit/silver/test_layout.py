@@ -89,7 +89,4 @@ def test_a_table_is_created_clustered_by_the_columns_that_are_there() -> None:
     table = of(columns={"day": "date", "at": "timestamp"}, cluster_by=["at", "day"])
     text = create_sql("t1", [StructField("day", DateType())], CURRENT_COLUMNS, table)
     assert " USING delta CLUSTER BY (`day`) TBLPROPERTIES (" in text
-    assert "'delta.autoOptimize.autoCompact' = 'false'" in text
-    plain = create_sql("t1", [StructField("day", DateType())], CURRENT_COLUMNS)
-    assert "CLUSTER" not in plain
-    assert "'delta.autoOptimize.autoCompact' = 'true'" in plain
+    assert "CLUSTER" not in create_sql("t1", [StructField("day", DateType())], CURRENT_COLUMNS)
