@@ -113,6 +113,18 @@ def test_faults_of_the_history_are_found(spark: SparkSession, target: Target) ->
     }
 
 
+def test_a_key_that_only_a_truncate_removed_breaks_no_law_where_deletes_are_flagged(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    target, given = target_at(tmp_path), table(1).model_dump(exclude_unset=True)
+    more = {"on_delete": "flag", "apply_as_truncates": "op = 'T'"}
+    flagged = Table.model_validate(given | more)
+    changes: list[Line] = [*CHANGES, {"v": 10, "op": "T"}, {"id": 6, "v": 11, "op": "I"}]
+    lake.arrive(spark, target, flagged, changes)
+    lake.settle(spark, target, [flagged])
+    assert [law.law for law in verify(spark, target, flagged, {}) if not law.holds] == []
+
+
 def test_a_record_twice_in_place_of_another_is_found(spark: SparkSession) -> None:
     raw = local_rows(
         spark, [{"_batch": 1, "_arrival": a} for a in "ab"], "_batch int, _arrival string"
