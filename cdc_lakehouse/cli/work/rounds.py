@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MOST_TRIES = 4
 RECORDED_HERE = ("bronze", "gold")
 EVERY = "*"
+"""In place of a table: what all tables share, such as the ledger."""
 
 
 class Round(NamedTuple):
@@ -106,10 +107,10 @@ def _join_small_files(
 
     spark, target = given.spark, given.target
     mine = [table for table in tables if table.table in due]
-    names = list_feed_tables(spark, target, mine) if layer == "bronze" else []
-    for table in mine if layer == "silver" else ():
-        names += [n for n, of in of_table(spark, target, table).items() if not of.cluster_by]
     try:
+        names = list_feed_tables(spark, target, mine) if layer == "bronze" else []
+        for table in mine if layer == "silver" else ():
+            names += [n for n, of in of_table(spark, target, table).items() if not of.cluster_by]
         for name in names:
             join_small_files(spark, name)
         if layer == "silver" and EVERY in due:
