@@ -95,9 +95,7 @@ def _merge_batch(run: Run, batch: Batch) -> TableResult:
     if batch.cutoff_is_new or before.applied_at is None:
         recorded = recorded.with_replaced()
     outcomes = reconciliation.count_outcomes(table.name, summary, counts, before)
-    ended = batch.table_changes.ended - before.whole.ended
-    if before.batch and ended > 0:
-        outcomes["snapshots"] = ended
+    outcomes |= _count_snapshots(batch)
     if table.config.max_staleness is not None:
         outcomes["bytes"] = size_of(table)
     state = recorded.replace(
@@ -117,6 +115,12 @@ def _merge_batch(run: Run, batch: Batch) -> TableResult:
         highest=None if batch.recomputes else before.find_highest_after(summary),
     )
     return TableResult(state, outcomes)
+
+
+def _count_snapshots(batch: Batch) -> dict[str, int]:
+    """The note of how many full snapshots have ended that took the place of older rows."""
+    ended = batch.table_changes.ended - batch.before.whole.ended
+    return {"snapshots": ended} if batch.before.batch and ended > 0 else {}
 
 
 def write_batch(batch: Batch) -> Counts:

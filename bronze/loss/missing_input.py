@@ -72,7 +72,7 @@ def _find_warning(target: Target, source: Source, log: BronzeLog | None) -> str 
 
 
 def _look_into_folder(landing: Place, path: str, source: Source, came_before: bool) -> str | None:
-    """What is wrong with a landing folder, or with its newest snapshot; None if it had files."""
+    """What is wrong with a landing folder, or with its newest snapshot; None if nothing is."""
     folder = landing / path
     if not folder.is_dir():
         return f"the landing folder {folder} does not exist; do: {_where_to_look(landing, path)}"
