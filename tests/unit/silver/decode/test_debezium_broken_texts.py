@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from silver.decode.columns import known_columns
 from silver.decode.debezium.decoder import DebeziumDecoder
 from silver.decode.wrapped import value_inside
-from tests.helpers.debezium_records import decoded_with, discovered, event, plain, table, wrapped
+from tests.helpers.debezium_records import event, plain, table, wrapped
 
 ODD = '{}[]",:\\0nx \t'
 TEXTS = ["a", 'b}"{', "x\\y", "[1]", '{"k": 1}', "},{"]
@@ -111,14 +111,3 @@ def is_json(text: str) -> bool:
         return isinstance(json.loads(text, strict=False), dict) or not text.strip()
     except ValueError:
         return not text.strip()
-
-
-def test_half_a_surrogate_pair_in_a_whole_record_is_a_dead_letter_and_shows_no_column() -> None:
-    value = event("c", after={"id": 1, "name": "\ud800"})
-    (record,) = plain(value_inside(json.dumps({"topic": "t", "value": value}).encode()))
-
-    columns, shapes = discovered(table(), [record])
-
-    assert (columns.names, shapes) == (["id", "name"], [])
-    (change,) = decoded_with(table(), columns, [record])
-    assert change["_reason"] == "not_json"

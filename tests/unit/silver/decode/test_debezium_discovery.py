@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import struct
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -13,7 +12,7 @@ from pyspark.sql import types as T
 from lakehouse.config.table import Table
 from silver.decode import columns as columns_module
 from silver.decode.change import Record
-from silver.decode.columns import Columns, DecodedColumn, Shape, known_columns
+from silver.decode.columns import DecodedColumn, Shape, known_columns
 from silver.decode.debezium.discovery import DebeziumDiscovery
 from tests.helpers.debezium_records import (
     Types,
@@ -64,21 +63,6 @@ def test_a_learned_column_widens_unless_told_not_to() -> None:
 
     assert types(table(columns={}), blocks({"n": "int64"}), learned)["n"] == "bigint"
     assert types(kept, blocks({"n": "int64"}), learned)["n"] == "int"
-
-
-def test_a_float_is_the_same_before_and_after_its_column_has_grown_to_double() -> None:
-    of, value = table(columns={}), event("c", after={"id": 1, "n": 0.1})
-    single, double = (
-        wrapped(value, field("id", "int32"), field("n", type)) for type in ("float", "double")
-    )
-    too_large = wrapped(event("c", after={"id": 1, "n": 1e39}), field("n", "float"))
-
-    found = decoded(of, plain(single, double, too_large))
-    told = decoded(table(columns={"id": "int", "n": "double"}), plain(single))
-
-    assert [row["n"] for row in found][:2] == [struct.unpack("<f", struct.pack("<f", 0.1))[0], 0.1]
-    assert [row["_reason"] for row in found] == [None, None, "incompatible_schema"]
-    assert [row["n"] for row in told] == [0.1]
 
 
 def test_a_version_of_another_kind_keeps_the_first_type_and_its_values_do_not_fit() -> None:
@@ -177,21 +161,6 @@ def test_fields_that_a_declared_struct_has_not_are_left_out_and_known() -> None:
     assert discovered(of, rows(row))[0].left_out == ("place.zip",)
 
 
-def test_a_field_that_a_struct_has_not_makes_a_record_mismatched_until_it_is_known() -> None:
-    of = table(columns={"id": "bigint", "place": "struct<city: string>"})
-    first = rows({"id": 1, "place": {"city": "Ulm"}})
-    second = rows({"id": 1, "place": {"city": "Ulm", "zip": "89073"}})
-    known = replace(discovered(of, first)[0], settled=False)
-    told = replace(discovered(of, second)[0], settled=False)
-
-    assert [decoded_with(of, known, some)[0]["_mismatched"] for some in (first, second)] == [
-        False,
-        True,
-    ]
-    assert not decoded_with(of, told, second)[0]["_mismatched"]
-    assert not decoded_with(of, replace(known, settled=True), second)[0]["_mismatched"]
-
-
 def test_a_key_that_no_row_shows_is_found_in_record_keys_and_old_rows() -> None:
     of = table(keys=("a", "b"), columns={})
     gone = event("d", before={"B": "x", "other": ""})
@@ -224,37 +193,6 @@ def test_known_columns_come_in_order_keys_first_and_new_ones_by_name() -> None:
     assert [c.declared for c in columns.columns] == [False, False, True, False, False]
     assert [c.provisional for c in columns.columns] == [False, False, False, True, True]
     assert columns.settled
-
-
-def test_fields_that_differ_in_case_only_are_one_column_called_as_the_first() -> None:
-    given = [{"id": 1, "a": "x"}, {"id": 2, "A": "y"}, {"id": 3, "a": None}]
-    columns, shapes = discovered(table(columns={}), rows(*given))
-
-    assert columns.names == ["id", "a"]
-    assert [shape.fields for shape in shapes] == [{"id": None, "a": None}] * 2
-    assert [row["a"] for row in decoded(table(columns={}), rows(*given))] == ["x", "y", None]
-
-
-@pytest.mark.parametrize(
-    ("row", "options", "unfit"),
-    [
-        ({"id": 1, "a": 1, "A": 1}, {}, True),
-        ({"id": 1, "": 1}, {}, True),
-        ({"id": 1, "_a": 1, "_A": 1}, {}, False),
-        ({"id": 1, "a": 1, "A": 1}, {"schema_changes": {"add_column": "ignore"}}, False),
-        ({"id": 1, "": 1}, {"schema_changes": {"add_column": "ignore"}}, False),
-        ({"id": 1, "ID": 1}, {"schema_changes": {"add_column": "ignore"}}, True),
-        ({"id": 1, "a": 1, "A": 1}, {"column_list": ["id"]}, False),
-    ],
-)
-def test_a_record_of_two_fields_for_one_column_is_unfit(
-    row: dict[str, Any], options: dict[str, Any], unfit: bool
-) -> None:
-    [found] = decoded(table(columns={}, **options), rows(row))
-
-    assert found["_reason"] == ("incompatible_schema" if unfit else None)
-    if unfit:
-        assert "differs from another's in case only" in found["_message"]
 
 
 def test_new_columns_are_so_many_as_there_is_room_for_and_the_first_to_come(
@@ -291,126 +229,8 @@ def test_of_a_full_table_no_record_is_mismatched(monkeypatch: pytest.MonkeyPatch
 
 ROW = {"id": 1, "name": "a"}
 PLAIN, BLOCKS = event("c", after=ROW), wrapped(event("c", after=ROW), "id", "name")
-GONE = [event("d", before={"id": 5}), event("d", before={"id": 6, "name": ""})]
 MORE, NULL = event("c", after=ROW | {"more": 1}), event("c", after=ROW | {"more": None})
-SMALL_BLOCK = wrapped(PLAIN, "id", "name", type="int32")
-ROWLESS: list[Any] = [
-    None,
-    "null",
-    "",
-    "no JSON",
-    event("t"),
-    event("m"),
-    {"ts_ms": 1},
-    {"op": "?"},
-]
-SHUFFLED = event("u", after={"name": "b", "id": 2})
-LIKE: list[Any] = [PLAIN, SHUFFLED, *GONE, *ROWLESS, event("c", after=ROW | {"name": None})]
-KEYLESS: dict[str, Any] = {"keys": (), "columns": {}}
 IGNORES: dict[str, Any] = {"schema_changes": {"add_column": "ignore"}}
-
-
-def after(first: list[Any], then: list[Any], of: Table) -> list[bool]:
-    """Whether records show other columns than the records before them."""
-    columns, shapes = discovered(of, plain(*first))
-    learned = {column.name: column.type for column in columns.columns}
-    announced = shapes[-1].fields if shapes else None
-    known = replace(known_columns(of, learned), announced=announced)
-    return [row["_mismatched"] for row in decoded_with(of, known, plain(*then))]
-
-
-@pytest.mark.parametrize(
-    ("first", "then", "options"),
-    [
-        pytest.param([PLAIN], LIKE, {}, id="all kinds"),
-        pytest.param([PLAIN], LIKE, {"columns": {}}, id="learned"),
-        pytest.param([PLAIN], [event("c", after=ROW | {"id": "x"})], {}, id="a misfit"),
-        pytest.param([PLAIN], [event("c", after={"ID": 2, "NAME": "b"})], {}, id="another case"),
-        pytest.param([PLAIN], [event("u", after={})], {"keys": ()}, id="an empty row"),
-        pytest.param([PLAIN], [PLAIN, *ROWLESS, GONE[1]], KEYLESS, id="keyless"),
-        pytest.param([event("c", after=ROW | {"_x": 1})], [PLAIN], IGNORES, id="a layer's name"),
-        pytest.param([MORE], [PLAIN], IGNORES | {"column_list": ["id"]}, id="left out"),
-        pytest.param([BLOCKS], [BLOCKS, *ROWLESS], {}, id="blocks"),
-        pytest.param([BLOCKS], [BLOCKS, *ROWLESS], {"columns": {}}, id="learned from blocks"),
-        pytest.param([BLOCKS], [PLAIN], {}, id="a plain one of the same fields"),
-        pytest.param([BLOCKS], [event("d", before={"id": 5})], {}, id="a plain delete"),
-        pytest.param([PLAIN], [BLOCKS], {"columns": {}}, id="a block of the same types"),
-        pytest.param(ROWLESS, [PLAIN], {}, id="no shape before"),
-        pytest.param([NULL], [NULL], {}, id="a field of nulls"),
-    ],
-)  # fmt: skip
-def test_records_like_those_before_them(
-    first: list[Any], then: list[Any], options: dict[str, Any]
-) -> None:
-    assert set(after(first, then, table(**options))) == {False}
-
-
-@pytest.mark.parametrize(
-    ("first", "then", "options"),
-    [
-        pytest.param([PLAIN], MORE, {}, id="a new column"),
-        pytest.param([PLAIN], NULL, {}, id="a new field of nulls"),
-        pytest.param([PLAIN], event("c", after={"id": 2}), {}, id="a dropped column"),
-        pytest.param([BLOCKS], wrapped(PLAIN, "id", "name", "x"), {}, id="a new block"),
-        pytest.param([BLOCKS], wrapped(GONE[0], "id", "name", "x"), {}, id="its delete"),
-        pytest.param([BLOCKS], wrapped(PLAIN, "id"), {}, id="a smaller block"),
-        pytest.param([SMALL_BLOCK], BLOCKS, {"columns": {}}, id="a wider type"),
-        pytest.param([BLOCKS], SMALL_BLOCK, {}, id="a declared column's type"),
-        pytest.param([PLAIN], event("d", before=ROW | {"x": 1}), KEYLESS, id="an old row's"),
-        pytest.param([PLAIN], MORE, IGNORES, id="an ignored column"),
-    ],
-)  # fmt: skip
-def test_records_that_differ_from_those_before_them(
-    first: list[Any], then: Any, options: dict[str, Any]
-) -> None:
-    assert after(first, [PLAIN, then], table(**options))[1]
-
-
-def test_without_announced_columns_only_what_is_new_is_mismatched() -> None:
-    known = known_columns(table(), {})
-    lines = [event("c", after={"id": 1}), event("c", after=ROW | {"more": None})]
-    lines.append(event("c", after=ROW | {"more": 1}))
-
-    found = decoded_with(table(), known, plain(*lines))
-
-    assert [row["_mismatched"] for row in found] == [False, False, True]
-    assert [row["_operation"] for row in found] == ["upsert"] * 3
-
-
-@pytest.mark.parametrize(
-    ("value", "provisional", "mismatched"),
-    [("x", True, True), ("x", False, False), (2, True, False)],
-)
-def test_a_value_that_a_provisional_column_cannot_hold_is_mismatched(
-    value: object, provisional: bool, mismatched: bool
-) -> None:
-    columns = Columns(
-        (DecodedColumn("id", LONG), DecodedColumn("name", LONG, provisional=provisional))
-    )
-
-    [found] = decoded_with(table(columns={}), columns, rows({"id": 1, "name": value}))
-
-    assert found["_mismatched"] is mismatched
-    assert found["_reason"] == ("incompatible_schema" if value == "x" else None)
-
-
-def test_a_block_that_tells_another_type_of_a_provisional_column_is_mismatched() -> None:
-    columns = Columns((DecodedColumn("id", LONG), DecodedColumn("name", LONG, provisional=True)))
-    records = plain(wrapped(event("c", after={"id": 1, "name": None}), "id", "name"))
-
-    [found] = decoded_with(table(columns={}), columns, records)
-
-    assert found["_mismatched"]
-
-
-def test_no_record_is_mismatched_settled_columns() -> None:
-    settled = replace(known_columns(table(), {}), settled=True, announced={"id": None})
-    lines = [PLAIN, event("c", after=ROW | {"more": 1}), wrapped(PLAIN, "id", "name", "x")]
-
-    found = decoded_with(table(), settled, plain(*lines))
-
-    assert [row["_mismatched"] for row in found] == [False] * 3
-    assert [row["_reason"] for row in found] == [None, "incompatible_schema", None]
 
 
 def test_shapes_come_in_order_of_arrival_with_the_place_of_their_first_record() -> None:

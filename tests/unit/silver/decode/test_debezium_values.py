@@ -24,7 +24,7 @@ from silver.decode.values.encodings import (
 )
 from silver.decode.values.json_values import parse_json
 from silver.decode.values.times import date_text, timestamp_text
-from tests.helpers.debezium_records import decoded, event, plain, table, wrapped
+from tests.helpers.debezium_records import decoded, event, plain, table
 
 CONNECT, TIME, DATA = (
     "org.apache.kafka.connect.data.",
@@ -597,21 +597,6 @@ def test_declared_bytes_are_read_by_the_binary_handling_mode(mode: str, kind: st
     assert in_mode(text, T.StringType(), given) == text
 
 
-def test_hex_digits_are_not_taken_for_base64_where_nothing_tells() -> None:
-    digits = event("c", after={"id": 1, "v": "00ff10ab"})
-    of = {"id": "bigint", "v": "binary"}
-
-    [guess] = decoded(table(columns=of), plain(digits))
-    [told] = decoded(table(columns=of, source={"binary_handling_mode": "hex"}), plain(digits))
-    block = wrapped(digits, "id", {"field": "v", "type": "bytes"})
-    [sure] = decoded(table(columns=of), plain(block))
-
-    assert guess["_reason"] == "bad_value"
-    assert "source.binary_handling_mode" in guess["_message"]
-    assert (told["v"], told["_reason"]) == (b"\x00\xff\x10\xab", None)
-    assert sure["v"] == base64.b64decode("00ff10ab")
-
-
 @pytest.mark.parametrize(
     "text", [b"", b"5", b"{", b'{"fields":5}', b'{"fields":[{"field":"after"}]}', b"[" * 5000]
 )
@@ -637,29 +622,6 @@ def test_the_placeholder_has_a_form_for_text_bytes_arrays_and_maps() -> None:
 
 def test_octets_above_127_count_as_signed() -> None:
     assert Placeholders("hex:ff01").match([-1, 1])
-
-
-def test_a_row_with_infinity_is_a_dead_letter_unless_its_columns_say_otherwise() -> None:
-    after = {"id": 1, "d": -2147472693, "t": "-infinity"}
-    records = plain(event("c", after=after))
-
-    def row(infinity: object, **more: object) -> dict[str, Any]:
-        types = {"d": "date", "t": "timestamp"}
-        columns = {n: {"type": type} | more for n, type in types.items()}
-        if infinity != "none":
-            columns = {n: column | {"infinity": infinity} for n, column in columns.items()}
-        return decoded(table(columns={"id": "bigint"} | columns), records)[0]
-
-    refused = row("none")
-    assert (refused["_operation"], refused["_reason"]) == (None, "bad_value")
-    for said in ("column d: found '-2147472693'", "`infinity: null`", "`infinity: clamp`"):
-        assert said in refused["_message"]
-    clamped = row("clamp")
-    assert (clamped["_operation"], str(clamped["d"])) == ("upsert", "9999-12-31")
-    assert str(clamped["t"])[:19] == "0001-01-01 00:00:00"
-    for null in (None, "null"):
-        assert (row(null)["_operation"], row(null)["d"], row(null)["t"]) == ("upsert", None, None)
-    assert row(None, nullable=False)["_reason"] == "bad_value"
 
 
 OUTSIDE: dict[str, tuple[str, object, str, str]] = {
@@ -708,14 +670,3 @@ def test_the_ends_of_what_a_type_holds_are_values(type: str, value: str, expecte
         table(columns={"id": "bigint", "v": type}), plain(event("c", after={"id": 1, "v": value}))
     )
     assert (found["_reason"], str(found["v"])) == (None, expected)
-
-
-@pytest.mark.parametrize("ticks", [2**63 - 1, -(2**63)])
-def test_the_ends_of_nanoseconds_stand_for_what_they_do_not_hold(ticks: int) -> None:
-    field = {"field": "v", "type": "int64", "name": "io.debezium.time.NanoTimestamp"}
-    line = wrapped(event("c", after={"id": 1, "v": ticks}), "id", field)
-
-    [found] = decoded(table(columns={"id": "bigint", "v": "timestamp_ntz"}), plain(line))
-
-    assert found["_reason"] == "bad_value"
-    assert "`infinity: null`" in found["_message"]

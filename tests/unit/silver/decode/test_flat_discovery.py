@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from lakehouse.config.table import Table
 from silver.decode import columns as columns_module
 from silver.decode.columns import Columns, Shape, known_columns
-from silver.decode.expressions.names import FAULT, MEMBER
+from silver.decode.expressions.names import FAULT
 from tests.helpers.builders import table
 from tests.helpers.flat_records import Line, decoded, decoder, discovery, record
 
@@ -57,14 +57,6 @@ def test_discoveries_of_parts_settle_to_the_columns_of_the_whole() -> None:
         assert parts[0].settle() == whole
 
 
-def test_a_batch_that_was_looked_at_as_a_whole_has_no_mismatched_rows() -> None:
-    lines: list[Line] = [{"id": 1, "at": 1, "b": 1}, {"id": 2, "at": 2, "": 1, "c": 1.5}]
-    found = decoded(ROWS, lines)
-    assert found.columns.settled
-    assert found.told("mismatched") == [False] * 2
-    assert found.told("reason") == [None, "incompatible_schema"]
-
-
 UNLIKE: list[tuple[str, dict[str, Any], bool, str | None]] = [
     ("a new column", {"b": 1}, True, None),
     ("a new column that is null", {"b": None}, False, None),
@@ -106,39 +98,6 @@ def test_new_columns_that_the_table_ignores_make_no_row_mismatched_once_they_are
         assert (change.mismatched, change.reason) == (mismatched, None)
 
 
-@pytest.mark.parametrize(
-    ("shown", "value", "mismatched"),
-    [
-        ([1], 2, False),
-        ([1], 1.5, True),
-        ([1], "x", True),
-        (["x"], "y", False),
-        (["x"], 1, True),
-        ([1.5], 2, False),
-        ([[1]], ["x"], True),
-        ([True], "maybe", True),
-    ],
-)
-def test_a_value_that_a_provisional_column_cannot_hold_makes_its_row_mismatched(
-    shown: list[Any], value: Any, mismatched: bool
-) -> None:
-    sample: list[Line] = [{"id": 1, "at": 1, "b": one} for one in shown]
-    seen = discovery(ROWS, known(ROWS))
-    for number, line in enumerate(sample):
-        seen.look(record(line, number), f"file:{number}")
-    columns, _ = seen.settle(whole=False)
-    assert not columns.settled
-    change = decoder(ROWS, columns).decode(record({"id": 2, "at": 2, "b": value}))
-    assert (change.mismatched, change.reason) == (mismatched, None)
-
-
-def test_a_key_without_a_type_that_is_no_text_makes_its_row_mismatched() -> None:
-    config = table("ydb", ["id"])
-    for key, mismatched in ((1, True), ("x", False)):
-        change = decoder(config, known(config)).decode(record({"key": [key], "erase": {}}))
-        assert change.mismatched is mismatched
-
-
 def test_the_shapes_tell_where_each_new_column_shows_first() -> None:
     lines: list[Line] = [{"id": 1, "a": 1}, {"id": 2, "c": 1}, {"id": 3, "b": "x", "c": 2}]
     announced = {"id": "bigint", "a": "int"}
@@ -176,26 +135,6 @@ def test_new_columns_beyond_the_room_are_those_that_came_last(
     assert reasons == [None, "incompatible_schema", None, "incompatible_schema", None]
 
 
-@pytest.mark.parametrize("cut", ["one", "each"])
-def test_names_that_differ_in_case_are_one_column_spelled_as_the_first(cut: str) -> None:
-    lines: list[Line] = [
-        {"id": 1, "at": 1, "b": "first"},
-        {"id": 2, "at": 2, "B": "second"},
-        {"id": 3, "at": 3, "b": "third", "B": "fourth"},
-    ]
-    batches = [lines] if cut == "one" else [[line] for line in lines]
-    learned: dict[str, T.DataType] = {}
-    reasons, values = [], []
-    for batch in batches:
-        found = decoded(ROWS, batch, learned=learned)
-        reasons += found.told("reason")
-        values += found.values("b")
-        learned = {c.name: c.type for c in found.columns.columns if not c.name.startswith("_")}
-    assert sorted(learned) == ["at", "b", "id"]
-    assert values[:2] == ["first", "second"]
-    assert reasons == [None, None, "incompatible_schema"]
-
-
 def test_rubbish_of_many_names_does_not_fill_the_memory() -> None:
     seen: Any = discovery(ROWS, known(ROWS))
     for number in range(40):
@@ -205,14 +144,6 @@ def test_rubbish_of_many_names_does_not_fill_the_memory() -> None:
     columns, _ = seen.settle()
     assert len(columns.columns) == 2_000 + 1
     assert {name.partition(".")[0] for name in columns.names if "." in name} == {"0", "1"}
-
-
-def test_members_are_found_under_names_of_their_own() -> None:
-    config = table("bigquery", ["ID"], sequence_by="_at", source={"time_column": "_time"})
-    lines: list[Line] = [{"ID": 1, "_CHANGE_TYPE": "UPSERT", "_at": 5, "_time": "2024-01-01"}]
-    found = decoded(config, lines)
-    assert found.columns.names == ["ID", f"{MEMBER}_at", f"{MEMBER}_time"]
-    assert found.values(f"{MEMBER}_at", f"{MEMBER}_time") == [(5, "2024-01-01")]
 
 
 def test_fields_that_are_left_out_because_of_their_names_are_known() -> None:
