@@ -7,9 +7,9 @@ is done here too; retries, timeouts and parallel tasks are not: one task runs af
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from tests.bundle.graph import Task, order
-from tests.bundle.reading import Bundle, Value, resolved
-from tests.bundle.references import PARAMETER
+from tests.bundle.lint.graph import Task, order
+from tests.bundle.lint.reading import Bundle, Value, resolved
+from tests.bundle.lint.references import PARAMETER
 
 Program = Callable[[list[str]], int]
 DONE, FAILED, EXCLUDED = "done", "failed", "excluded"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bundle.reading import read, resolved
+from tests.bundle.lint.reading import read, resolved
 
 PARTS = ("bronze", "cdc_lakehouse", "conf", "gold", "lakehouse", "silver")
 BUILDER = f"{sys.executable} -m build --wheel --no-isolation"

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from lakehouse.config.loading import load_tables
 from lakehouse.config.target import Target
 from tests.bundle.conftest import ended
-from tests.bundle.reading import Bundle, read
+from tests.bundle.lint.reading import Bundle, read
 from tests.bundle.runner import Program, Step, run
 from tests.helpers import lake
 from tests.helpers.captures import check, lines

@@ -7,9 +7,9 @@ import pytest
 from cdc_lakehouse.project.rendering import MODES, ProjectAnswers, render_project
 from cdc_lakehouse.project.upgrade import FileChange, apply_change
 from docs.generate_bundle import repository_files
-from tests.bundle.lint import lint
-from tests.bundle.models import check_models
-from tests.bundle.reading import read, targets
+from tests.bundle.lint.check import lint
+from tests.bundle.lint.models import check_models
+from tests.bundle.lint.reading import read, targets
 from tests.helpers.wheel import PROJECT
 
 

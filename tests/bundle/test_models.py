@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bundle.models import check_resource
-from tests.bundle.reading import read, targets
+from tests.bundle.lint.models import check_resource
+from tests.bundle.lint.reading import read, targets
 from tests.helpers.wheel import PROJECT
 
 RESOURCES = [

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.bundle import quartz
+from tests.bundle.lint import quartz
 
 
 @pytest.mark.parametrize(

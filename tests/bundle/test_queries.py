@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from gold.status import pipeline
 from tests.bundle.conftest import PROJECT
-from tests.bundle.reading import read, resolved
+from tests.bundle.lint.reading import read, resolved
 
 STATUS = """`table` string, rows bigint, watermark timestamp, lag_seconds bigint,
   max_staleness_seconds bigint, stale boolean, pending_changes bigint, waiting_transactions bigint,

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bundle.reading import Bundle, read
+from tests.bundle.lint.reading import Bundle, read
 from tests.bundle.runner import Step, run
 
 MAIN = ["bronze", "silver", "gold"]

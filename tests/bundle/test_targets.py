@@ -5,7 +5,7 @@ import yaml
 
 from lakehouse.config.target import Target
 from tests.bundle.conftest import PROJECT
-from tests.bundle.reading import read, resolved, targets
+from tests.bundle.lint.reading import read, resolved, targets
 
 
 @pytest.mark.parametrize("name", targets(PROJECT))

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.bundle.conftest import PROJECT, ended
-from tests.bundle.reading import read
+from tests.bundle.lint.reading import read
 from tests.bundle.runner import Program, run
 
 ENTRY_POINTS = ("bronze", "gold", "lakehouse", "silver")

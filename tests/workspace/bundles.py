@@ -8,10 +8,10 @@ from tempfile import mkdtemp
 
 import yaml
 
-from tests.bundle.finding import Finding
-from tests.bundle.lint import lint
-from tests.bundle.models import check_models
-from tests.bundle.reading import Bundle, read, resolved
+from tests.bundle.lint.check import lint
+from tests.bundle.lint.finding import Finding
+from tests.bundle.lint.models import check_models
+from tests.bundle.lint.reading import Bundle, read, resolved
 from tests.bundle.runner import FAILED, run
 from tests.helpers.wheel import build_wheel, install_wheel
 from tests.workspace.compute import started

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from tests.bundle.reading import Bundle, resolved
+from tests.bundle.lint.reading import Bundle, resolved
 
 DBFS = "dbfs:"
 VOLUMES = PurePosixPath("/Volumes")

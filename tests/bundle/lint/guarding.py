@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterator
 
-from tests.bundle.finding import Finding, Rule
-from tests.bundle.reading import Bundle, resolved
+from tests.bundle.lint.finding import Finding, Rule
+from tests.bundle.lint.reading import Bundle, resolved
 
 DATA = ("schemas", "volumes")
 GRANTED = {

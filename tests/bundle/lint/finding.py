@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tests.bundle.reading import Bundle
+from tests.bundle.lint.reading import Bundle
 
 
 class Finding(NamedTuple):

@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from tests.bundle.finding import Finding, Rule
-from tests.bundle.reading import LOADER, Bundle
+from tests.bundle.lint.finding import Finding, Rule
+from tests.bundle.lint.reading import LOADER, Bundle
 
 WORKFLOWS = ".github/workflows"
 PLAN, DEPLOY = "databricks bundle plan", "databricks bundle deploy"

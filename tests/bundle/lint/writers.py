@@ -5,9 +5,9 @@ from graphlib import CycleError
 from itertools import combinations
 from typing import Any
 
-from tests.bundle.finding import Finding, Rule
-from tests.bundle.graph import before, dependencies
-from tests.bundle.reading import Bundle, resolved
+from tests.bundle.lint.finding import Finding, Rule
+from tests.bundle.lint.graph import before, dependencies
+from tests.bundle.lint.reading import Bundle, resolved
 
 EVERY_TABLE = "*"
 LAYERS = {

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bundle.finding import Finding, Rule
-from tests.bundle.reading import REFERENCE, Bundle, resolved, texts
+from tests.bundle.lint.finding import Finding, Rule
+from tests.bundle.lint.reading import REFERENCE, Bundle, resolved, texts
 
 FIRST_CLI = (1, 3, 0)
 """The first version that deploys without Terraform by default."""

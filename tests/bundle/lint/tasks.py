@@ -8,9 +8,9 @@ from graphlib import CycleError
 from pathlib import Path
 from typing import Any
 
-from tests.bundle.finding import Finding, Rule
-from tests.bundle.graph import dependencies, order
-from tests.bundle.reading import Bundle, resolved
+from tests.bundle.lint.finding import Finding, Rule
+from tests.bundle.lint.graph import dependencies, order
+from tests.bundle.lint.reading import Bundle, resolved
 from tests.helpers.wheel import PROJECT
 
 if sys.version_info >= (3, 11):

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 from zoneinfo import available_timezones
 
-from tests.bundle import quartz
-from tests.bundle.finding import Finding, Rule
-from tests.bundle.reading import Bundle, resolved
+from tests.bundle.lint import quartz
+from tests.bundle.lint.finding import Finding, Rule
+from tests.bundle.lint.reading import Bundle, resolved
 
 TIME_ZONES = available_timezones()
 ENVIRONMENT_VERSIONS = {"1", "2", "3", "4", "5"}

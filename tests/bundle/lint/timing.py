@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from tests.bundle import quartz
-from tests.bundle.finding import Finding, Rule
-from tests.bundle.graph import Task, dependencies
-from tests.bundle.reading import Bundle, resolved
-from tests.bundle.writers import command
+from tests.bundle.lint import quartz
+from tests.bundle.lint.finding import Finding, Rule
+from tests.bundle.lint.graph import Task, dependencies
+from tests.bundle.lint.reading import Bundle, resolved
+from tests.bundle.lint.writers import command
 
 FINAL = {"quality", "job"}
 """Commands that are not tried again: the next run goes on, or would find the same."""

@@ -3,7 +3,7 @@
 from itertools import chain
 from pathlib import Path
 
-from tests.bundle import (
+from tests.bundle.lint import (
     deploying,
     files,
     guarding,
@@ -14,8 +14,8 @@ from tests.bundle import (
     workflows,
     writers,
 )
-from tests.bundle.finding import Finding
-from tests.bundle.reading import read, targets
+from tests.bundle.lint.finding import Finding
+from tests.bundle.lint.reading import read, targets
 
 RULES = (
     *deploying.RULES,

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tests.bundle.finding import Finding, Rule
-from tests.bundle.reading import REFERENCE, Bundle, resolved, texts
+from tests.bundle.lint.finding import Finding, Rule
+from tests.bundle.lint.reading import REFERENCE, Bundle, resolved, texts
 
 PARAMETER = re.compile(r"\{\{\s*job\.parameters\.([^}\s]+)\s*\}\}")
 DYNAMIC = re.compile(r"\{\{.*?\}\}")

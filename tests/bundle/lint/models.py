@@ -10,8 +10,8 @@ from databricks.bundles.schemas import Schema
 from databricks.bundles.sql_warehouses import SqlWarehouse
 from databricks.bundles.volumes import Volume
 
-from tests.bundle.finding import Finding
-from tests.bundle.reading import REFERENCE, Bundle, resolved, texts
+from tests.bundle.lint.finding import Finding
+from tests.bundle.lint.reading import REFERENCE, Bundle, resolved, texts
 
 MODELS: dict[str, Any] = {
     "alerts": Alert,

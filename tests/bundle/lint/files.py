@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.bundle.finding import Finding, Rule
-from tests.bundle.reading import Bundle, texts
+from tests.bundle.lint.finding import Finding, Rule
+from tests.bundle.lint.reading import Bundle, texts
 
 KINDS = {
     "alerts": "alert",
