@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
-from lakehouse.config.table import Source, Table
+from lakehouse.config.source import Source
+from lakehouse.config.table import Table
 from lakehouse.words import parse_columns
 
 COLUMNS = parse_columns("""

@@ -8,7 +8,9 @@ from bronze.contract import feed_name, topics_of_source, transaction_feed
 from lakehouse.config.column_types import read_type
 from lakehouse.config.csv_options import Csv
 from lakehouse.config.formats import Format
-from lakehouse.config.table import FileFormat, Kafka, SchemaRegistry, Source, Strict, Table
+from lakehouse.config.source import FileFormat, Kafka, SchemaRegistry, Source
+from lakehouse.config.strict import Strict
+from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 
 TRANSACTIONS = "(transactions)"

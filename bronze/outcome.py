@@ -7,7 +7,8 @@ from pydantic import Field
 
 from bronze.contract import feed_name, transaction_feed
 from bronze.feeds import Feed
-from lakehouse.config.table import Strict, Table
+from lakehouse.config.strict import Strict
+from lakehouse.config.table import Table
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.run.unread import counts_of

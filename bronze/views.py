@@ -5,7 +5,8 @@ from collections.abc import Collection, Sequence
 from pyspark.sql import SparkSession
 
 from bronze.contract import COLUMNS, feed_name, topics_of_source
-from lakehouse.config.table import Source, Table
+from lakehouse.config.source import Source
+from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.spark.failures import describe_failure, join_failures

@@ -27,7 +27,7 @@ from gold.quality import results
 from gold.status import pipeline, reads
 from gold.views import extract_views, selects
 from lakehouse import errors
-from lakehouse.config import source_rules, table, table_rules, target
+from lakehouse.config import source, table, table_rules, target
 from lakehouse.config.columns import Column
 from lakehouse.config.csv_options import Csv
 from lakehouse.run import gaps, ledger
@@ -74,12 +74,11 @@ def _table_page() -> Iterator[str]:
         "```yaml\ntable: orders\n"
         "source: {format: debezium, path: shop, topic: shop.shop.orders}\nkeys: [id]\n```"
     )
-    yield from _model("Keys of a table", table.Table, table_rules.FORMATS_OF_OPTION)
-    kinds = dict.fromkeys(source_rules.ONLY_FOLDERS, "files")
-    kinds |= dict.fromkeys(source_rules.ONLY_KAFKA, "Kafka")
-    yield from _model("source", table.Source, source_rules.FORMATS_OF_OPTION, kinds)
-    yield from _model("source.kafka", table.Kafka)
-    yield from _model("source.schema_registry", table.SchemaRegistry)
+    only = {key: _codes(names) for key, names in table_rules.FORMATS_OF_OPTION.items()}
+    yield from _model("Keys of a table", table.Table, only)
+    yield from _model("source", source.Source, _list_sources(), source.GROUPS)
+    yield from _model("source.kafka", source.Kafka)
+    yield from _model("source.schema_registry", source.SchemaRegistry)
     yield from _model("source.csv", Csv)
     yield from _model("columns", Column)
     yield from _model("sequence_groups", table.SequenceGroup)
@@ -100,26 +99,36 @@ def _target_page() -> Iterator[str]:
     yield from _model("clean_landing", target.CleanLanding)
 
 
+def _list_sources() -> Mapping[str, str]:
+    """The formats, and the kind of source, with which alone an option of a source works."""
+    kinds = dict.fromkeys(source.ONLY_FOLDERS, "files") | dict.fromkeys(source.ONLY_KAFKA, "Kafka")
+    options = [key for group in source.GROUPS for key in group.model_fields]
+    formats = {key: _codes(source.find_formats(key)) for key in options}
+    return {key: ", ".join(filter(None, (formats.get(key), kinds.get(key)))) for key in options} | {
+        key: kinds[key] for key in kinds if key not in formats
+    }
+
+
 def _model(
     title: str,
     model: type[BaseModel],
-    formats: Mapping[str, Sequence[str]] | None = None,
-    kinds: Mapping[str, str] | None = None,
+    only: Mapping[str, str] | None = None,
+    groups: Sequence[type[BaseModel]] = (),
 ) -> Iterator[str]:
-    """The fields of a model; `formats` and `kinds` say with which sources alone a key works."""
-    schema = model.model_json_schema(mode="validation")
+    """The fields of a model and of its groups; `only` says with what alone a key works."""
     rows = []
-    for name, field in model.model_fields.items():
-        key = field.alias or name
-        shown = ["required"] if field.is_required() else [_default(field.default) or "none"]
-        words = [_codes((formats or {}).get(name, ())), (kinds or {}).get(name, "")]
-        only = [", ".join(filter(None, words))] if formats else []
-        example, page = KEYS[model.__name__][key]
-        text = f"{field.description or ''}\nExample: `{example}`. See {_link(page)}."
-        rows.append([f"`{key}`", _type(schema["properties"][key]), *shown, *only, text])
+    for each in (model, *groups):
+        schema = each.model_json_schema(mode="validation")
+        for name, field in each.model_fields.items():
+            key = field.alias or name
+            shown = ["required"] if field.is_required() else [_default(field.default) or "none"]
+            fitting = [only.get(name, "")] if only else []
+            example, page = KEYS[model.__name__][key]
+            text = f"{field.description or ''}\nExample: `{example}`. See {_link(page)}."
+            rows.append([f"`{key}`", _type(schema["properties"][key]), *shown, *fitting, text])
     yield f"## {title}"
     yield inspect.cleandoc(model.__doc__ or "").partition("\n")[0]
-    yield _grid(("key", "type", "default", *(["only with"] if formats else []), "meaning"), rows)
+    yield _grid(("key", "type", "default", *(["only with"] if only else []), "meaning"), rows)
 
 
 def _link(page: str) -> str:

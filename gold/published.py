@@ -21,7 +21,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from gold.views.selects import select_shown
-from lakehouse.config.table import Strict, Table
+from lakehouse.config.strict import Strict
+from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.places.place import to_place
 from lakehouse.run import ledger

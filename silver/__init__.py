@@ -8,7 +8,6 @@ and records the counts.
 A further source is a `Decoder` and a `Discovery` in `silver.decode`, an entry in
 `silver.decode.formats.PROTOCOLS`, a name in `lakehouse.config.formats.FORMATS`, and one test
 file. The decoder takes one record of bronze and returns one change or dead letter, in plain Python;
-it never looks at a target. Options that only some formats know name these formats
-(`FORMATS_OF_OPTION` in `lakehouse.config.table_rules` and `source_rules`); for all others they are
-errors.
+it never looks at a target. Options that only some formats know stand in `lakehouse.config.source`
+and `FORMATS_OF_OPTION` of `lakehouse.config.table_rules`; for all others they are errors.
 """

@@ -24,7 +24,8 @@ from bronze.files.file_kinds import encoding_by_mark
 from bronze.files.json_files import split_records
 from lakehouse.config.csv_options import SEPARATORS, Csv
 from lakehouse.config.formats import is_whole, value_of
-from lakehouse.config.table import Source, Table
+from lakehouse.config.source import Source
+from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.places.place import Place, list_below, open_file, parts_below, to_place
 from lakehouse.places.settings import is_reached

@@ -23,7 +23,8 @@ from bronze.kafka.avro_schemas import headers_json, keep_schemas
 from bronze.kafka.topics import Connection, TopicBounds, connection_of, topics_of
 from bronze.loss.holes import tables_of_topic
 from bronze.storage import News, append_here, append_spread, to_hexadecimal
-from lakehouse.config.table import Kafka, Table
+from lakehouse.config.source import Kafka
+from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.gaps import Gap, add_gaps
 from lakehouse.spark.local_rows import as_text

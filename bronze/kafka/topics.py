@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bronze.feeds import Feed
 from bronze.kafka.brokers import unreachable_brokers
-from lakehouse.config.table import Kafka
+from lakehouse.config.source import Kafka
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, LakehouseError
 from lakehouse.places.place import remove_tree, to_place

@@ -14,7 +14,8 @@ from functools import cached_property
 
 from bronze.contract import feed_name
 from bronze.files.file_kinds import encoding_by_mark
-from lakehouse.config.table import Source, Table
+from lakehouse.config.source import Source
+from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.places.place import Place, list_below, list_folder, open_file, parts_below, to_place
 from lakehouse.places.settings import is_reached

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
 from lakehouse.config.csv_options import SEPARATORS
 from lakehouse.config.formats import Format, is_whole, value_of
-from lakehouse.config.table import FileFormat
+from lakehouse.config.source import FileFormat
 from lakehouse.errors import ConfigurationError
 from silver.decode.values.json_values import NumberText
 from silver.decode.wrapped import other_form

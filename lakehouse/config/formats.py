@@ -1,12 +1,9 @@
 """The formats of sources by their names in YAML, and the shape of their records."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Literal, TypeAlias
 
-from pydantic import AfterValidator, WithJsonSchema
-from pydantic_core import PydanticKnownError
-
-FORMATS = ("debezium", "ydb", "bigquery", "rows", "snapshot")
+Format: TypeAlias = Literal["debezium", "ydb", "bigquery", "rows", "snapshot"]
 
 CHANGE_MEMBERS = ("op", "update", "erase", "__op", "__deleted")
 """An object with one of these members is a change itself, not a whole record around one."""
@@ -49,16 +46,3 @@ def value_of(record: Mapping[str, object]) -> object:
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIME = "_change_type", "_commit_version", "_commit_timestamp"
 """The columns that Delta's change feed adds: kind, version and time of the change."""
-
-
-def _check_format(name: str) -> str:
-    if name not in FORMATS:
-        *others, last = (f"'{each}'" for each in FORMATS)
-        expected = f"{', '.join(others)} or {last}"
-        raise PydanticKnownError("literal_error", {"expected": expected})
-    return name
-
-
-Format = Annotated[
-    str, AfterValidator(_check_format), WithJsonSchema({"type": "string", "enum": [*FORMATS]})
-]

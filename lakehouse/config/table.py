@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from lakehouse.config.columns import ColumnOrType
-from lakehouse.config.csv_options import Csv
 from lakehouse.config.formats import Format
+from lakehouse.config.source import AnySource, Source
+from lakehouse.config.strict import Strict
 from lakehouse.durations import to_seconds
-
-FileFormat = Literal["json", "csv", "parquet"]
 
 EXPECTATION_TYPE = "^expect_[a-z0-9_]+$"
 IDENTIFIER = "^[A-Za-z][A-Za-z0-9_]*$"
@@ -23,138 +22,6 @@ def _check_duration(text: str | int) -> str | int:
 
 
 Duration = Annotated[str | int, AfterValidator(_check_duration)]
-
-
-class Strict(BaseModel):
-    """A frozen model that refuses unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Kafka(Strict):
-    """A Kafka topic (or a comma separated list of topics) to read from."""
-
-    topic: str = Field(description="The topic, or several with commas between them.")
-    bootstrap_servers: str = Field(description="The brokers, as `host:port,host:port`.")
-    starting_offsets: str = Field(
-        default="earliest",
-        description="Where the first run begins: `earliest`, `latest`, or Kafka's JSON of offsets.",
-    )
-    security: dict[str, str] = Field(
-        default_factory=dict,
-        description="Options of Kafka's client. A secret is written `env:NAME`, or"
-        " `secret:SCOPE/KEY` on Databricks.",
-    )
-
-
-class SchemaRegistry(Strict):
-    """The registry that has the schemas of Avro records."""
-
-    url: str = Field(description="The registry's address, `http://…` or `https://…`.")
-    auth: str | None = Field(
-        default=None,
-        description="`env:NAME`, or `secret:SCOPE/KEY` on Databricks: the name of the secret that"
-        " holds `user:password` or a token.",
-    )
-
-
-class Source(Strict):
-    """One feed of a table."""
-
-    format: Format = Field(description="The protocol of the records.")
-    path: str | None = Field(
-        default=None, description="The folder of dropped files, below the target's landing root."
-    )
-    topic: str | None = Field(
-        default=None,
-        description="Read only the records of this topic, where a folder or a list of Kafka topics"
-        " has several.",
-    )
-    transaction_topic: str | None = Field(
-        default=None,
-        description="The topic of the transactions' ENDs. Default: Debezium's own, the topic prefix"
-        " and `transaction`.",
-    )
-    kafka: Kafka | None = Field(default=None, description="Kafka topics in place of `path`.")
-    delta: str | None = Field(
-        default=None,
-        description="With format `rows`, in place of `path`: another Delta table, by its name or"
-        " its folder. Its change feed is read, or its appends where it has none.",
-    )
-    file_format: FileFormat = Field(default="json", description="The format of the dropped files.")
-    csv: Csv = Field(default=Csv(), description="How CSV files are written.")
-    mode: Literal["full", "delta"] | None = Field(
-        default=None,
-        description="Required with format `snapshot`. `full`: a key that the file lacks is deleted."
-        " `delta`: the file deletes nothing.",
-    )
-    envelope: Literal["auto", "full", "flattened"] = Field(
-        default="auto",
-        description="`flattened`: the events are what Debezium's ExtractNewRecordState leaves."
-        " `auto`: the records decide.",
-    )
-    value_format: Literal["json", "avro"] = Field(
-        default="json", description="How keys and values of a Kafka topic are encoded."
-    )
-    schema_registry: SchemaRegistry | None = Field(
-        default=None, description="Required with `value_format: avro`."
-    )
-    feed_mode: (
-        Literal["updates", "new_image", "old_image", "new_and_old_images", "keys_only"] | None
-    ) = Field(
-        default=None, description="The mode of the changefeed. Default: what the records show."
-    )
-    once: bool = Field(
-        default=False,
-        description="Read the files that lie there when the first one does, and no later ones.",
-    )
-    max_files_per_trigger: int | None = Field(
-        default=None,
-        gt=0,
-        description="Most files in one ingest batch. Without any limit: 1000 files.",
-    )
-    max_bytes_per_trigger: int | None = Field(
-        default=None, gt=0, description="About how many bytes of files one ingest batch takes."
-    )
-    max_offsets_per_trigger: int | None = Field(
-        default=None, gt=0, description="Most Kafka records in one ingest batch."
-    )
-    decimal_handling_mode: Literal["precise", "string", "double"] = Field(
-        default="precise",
-        description="The connector's option, for records without a schema block. Not declared: the"
-        " values of the records decide.",
-    )
-    time_precision_mode: Literal[
-        "adaptive",
-        "adaptive_time_microseconds",
-        "connect",
-        "isostring",
-        "microseconds",
-        "nanoseconds",
-    ] = Field(
-        default="adaptive",
-        description="The connector's option, for records without a schema block.",
-    )
-    binary_handling_mode: Literal["bytes", "base64", "base64-url-safe", "hex"] = Field(
-        default="bytes", description="The connector's option, for records without a schema block."
-    )
-    unavailable_value: str = Field(
-        default="__debezium_unavailable_value",
-        description="The text (or `hex:` and bytes) that stands for a value which the connector"
-        " does not have.",
-    )
-    start_sequence: str | list[int] | None = Field(
-        default=None,
-        description="Leave out records before this place, `[step, txId]`, that is before an initial"
-        " copy.",
-    )
-    time_column: str | None = Field(
-        default=None, description="The column with the time of the change at the source."
-    )
-    on_data_loss: Literal["fail", "continue"] = Field(
-        default="fail",
-        description="Whether a run fails when the source no longer has records that were not read.",
-    )
 
 
 class SequenceGroup(Strict):
@@ -207,8 +74,10 @@ class Table(Strict):
         pattern=IDENTIFIER, description="The table's name in bronze, silver and gold."
     )
     comment: str | None = Field(default=None, description="The comment of `gold.T`.")
-    source: Source | None = Field(default=None, description="Where the table's records come from.")
-    sources: list[Source] = Field(
+    source: AnySource | None = Field(
+        default=None, description="Where the table's records come from."
+    )
+    sources: list[AnySource] = Field(
         default_factory=list, description="Several feeds into one table, in place of `source`."
     )
     keys: list[str] = Field(

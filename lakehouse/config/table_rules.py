@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lakehouse.config.column_types import EXPECTED, has_bounds, is_nested, is_type, meant_type
 from lakehouse.config.columns import ROUTED
 from lakehouse.config.formats import Format
-from lakehouse.config.source_rules import REMOVE, check_options, source_contradictions
+from lakehouse.config.source import REMOVE, find_source_problems
 from lakehouse.config.table import Table
 from lakehouse.errors import Problem
 
@@ -36,9 +36,9 @@ NEVER_TOGETHER = (
 
 def find_contradictions(table: Table) -> Iterator[Problem]:
     """All problems of a table beyond the types of its keys."""
-    yield from source_contradictions(table)
+    yield from _check_sources(table)
     if table.feeds:
-        yield from check_options(table, FORMATS_OF_OPTION)
+        yield from _check_options(table)
         yield from _check_schema_changes(table)
         yield from _check_order(table)
         yield from _check_keys(table)
@@ -57,6 +57,43 @@ def find_contradictions(table: Table) -> Iterator[Problem]:
     yield from _check_renamed(table)
     for column in table.columns:
         yield from _check_column(table, column)
+
+
+def _check_sources(table: Table) -> Iterator[Problem]:
+    """Problems of each source, and of sources that contradict each other."""
+    if bool(table.source) == bool(table.sources):
+        actual = "source and sources" if table.source else "neither source nor sources"
+        yield Problem("source", actual, "exactly one of source and sources", "keep one of them")
+    formats = {feed.format for feed in table.feeds}
+    if len(formats) > 1:
+        actual, expected = f"formats {' and '.join(sorted(formats))}", "one format in all sources"
+        yield Problem("sources", actual, expected, "make a table of each, and join them in a view")
+    elif len(table.feeds) > 1 and "snapshot" in formats:
+        actual = f"{len(table.feeds)} sources, with format snapshot"
+        expected = "snapshot files as the only source: full ones say what is not there"
+        yield Problem("sources", actual, expected, "make it a table of its own")
+    registries = {feed.schema_registry.url for feed in table.feeds if feed.schema_registry}
+    if len(registries) > 1:
+        actual, action = " and ".join(sorted(registries)), "make a table of each and join in a view"
+        yield Problem("sources", actual, "one registry, whose ids name one schema", action)
+    modes = {f"feed_mode {f.feed_mode or 'undeclared'}" for f in table.feeds if f.format == "ydb"}
+    if len(modes) > 1:
+        actual, expected = " and ".join(sorted(modes)), "the same feed_mode in all sources"
+        yield Problem("sources", actual, expected, "declare it in all or in none")
+    for index, feed in enumerate(table.feeds):
+        key = "source" if table.source else f"sources[{index}]"
+        yield from find_source_problems(key, feed, bool(table.columns))
+        if feed.transaction_topic and table.consistency_group is None:
+            actual = "transaction_topic without consistency_group"
+            yield Problem(f"{key}.transaction_topic", actual, "both, or neither of them", REMOVE)
+
+
+def _check_options(table: Table) -> Iterator[Problem]:
+    """Problems of options that are given though the table's format does not have them."""
+    for option, formats in FORMATS_OF_OPTION.items():
+        if option in table.model_fields_set and table.format not in formats:
+            actual = f"{option} with format {table.format}"
+            yield Problem(option, actual, f"{option} only with {' or '.join(formats)}", REMOVE)
 
 
 def _check_schema_changes(table: Table) -> Iterator[Problem]:

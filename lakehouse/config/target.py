@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from lakehouse.config.table import Duration, Strict
+from lakehouse.config.strict import Strict
+from lakehouse.config.table import Duration
 from lakehouse.errors import Problem
 
 Layer = Literal["bronze", "silver", "gold"]

@@ -9,7 +9,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from lakehouse.config import target as targets
-from lakehouse.config.table import EXPECTATION_TYPE, IDENTIFIER, FileFormat, Table
+from lakehouse.config.formats import Format
+from lakehouse.config.source import REMOVE, FileFormat, find_formats
+from lakehouse.config.table import EXPECTATION_TYPE, IDENTIFIER, Table
 from lakehouse.config.table_rules import find_contradictions
 from lakehouse.config.target import MEMORY, WEBHOOK, Target
 from lakehouse.errors import ConfigurationError, ManyConfigurationErrors, Problem
@@ -97,7 +99,7 @@ def _to_problems(
 ) -> list[Problem]:
     """One problem per place: branches of a union become alternatives."""
     merged: dict[str, Problem] = {}
-    for error in errors:
+    for error in map(_name_choice, errors):
         place = _document_place(document, error["loc"], error["type"])
         key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
         describe = _KINDS.get(error["type"], _wrong_value)
@@ -107,6 +109,20 @@ def _to_problems(
             problem = previous._replace(expected=f"{previous.expected}, or {problem.expected}")
         merged[problem.key] = problem
     return list(merged.values())
+
+
+def _name_choice(error: ErrorDetails) -> ErrorDetails:
+    """An error of the key that chooses a union's branch, as an error of a plain key."""
+    if not error["type"].startswith("union_tag_"):
+        return error
+    named = error["ctx"]["discriminator"].strip("'")
+    chosen = error.copy()
+    chosen["loc"], chosen["type"] = (*error["loc"], named), "missing"
+    if error["type"] == "union_tag_invalid":
+        most, _, last = error["ctx"]["expected_tags"].rpartition(", ")
+        chosen["type"], chosen["input"] = "literal_error", error["input"][named]
+        chosen["ctx"] = {"expected": f"{most} or {last}"}
+    return chosen
 
 
 def _document_place(document: object, location: Place, kind: str) -> Place:
@@ -125,11 +141,18 @@ def _document_place(document: object, location: Place, kind: str) -> Place:
 
 
 def _missing_key(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
-    return "nothing", f"the key {place[-1]}", f"add {place[-1]}"
+    key = str(place[-1])
+    choices = list_keys(model, error["loc"][:-1]).get(key, {}).get("enum", ())
+    values = f": {' or '.join(choices)}" if choices else ""
+    return "nothing", f"the key {key}", f"add {key}{values}"
 
 
 def _unknown_key(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
-    keys, written = keys_at(model.model_json_schema(), place[:-1]), str(place[-1])
+    keys, written = list_keys(model, error["loc"][:-1]), str(place[-1])
+    elsewhere = find_formats(written) if place[0] in ("source", "sources") else []
+    if elsewhere and error["loc"][-2] in get_args(Format):
+        actual = f"{written} with format {error['loc'][-2]}"
+        return actual, f"{written} only with {' or '.join(elsewhere)}", REMOVE
     other = _KEYS_OF_OTHERS.get(written.lower())
     meant = other if other in keys else find_nearest(written, keys)
     action = f"did you mean {meant}?" if meant else "remove it"
@@ -206,6 +229,7 @@ _NEEDLESS = {
 _KINDS: dict[str, Describe] = {
     "dict_type": _no_mapping,
     "model_type": _no_mapping,
+    "model_attributes_type": _no_mapping,
     "string_type": _no_text,
     "string_pattern_mismatch": _wrong_text,
     "list_type": _no_list,
@@ -221,21 +245,29 @@ def table_schema() -> str:
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
-def keys_at(schema: Schema, place: Place) -> list[str]:
-    """The keys that the schema allows in the mapping at a place; empty if there is no mapping."""
-    here = [schema]
-    for part in place:
+def list_keys(model: type[BaseModel], location: Place) -> Schema:
+    """The schema of each key that a model allows at a location of pydantic."""
+    root = model.model_json_schema()
+    here = [root]
+    for part in location:
         below = [_schema_below(branch, part) for branch in here]
-        here = [branch for inner in below if inner for branch in _list_branches(schema, inner)]
-    return [key for branch in here for key in branch.get("properties", {})]
+        inside = [branch for inner in below if inner for branch in _list_branches(root, inner)]
+        chosen = [branch for branch in here if _is_branch(branch, part)]
+        here = inside or chosen or here
+    return {key: each for branch in here for key, each in branch.get("properties", {}).items()}
 
 
 def _list_branches(root: Schema, schema: Schema) -> list[Schema]:
     """The schema itself, or the alternatives of a union, with references followed."""
     name = str(schema.get("$ref", "")).rpartition("/")[2]
     schema = root["$defs"][name] if name else schema
-    alternatives = schema.get("anyOf") or ()
+    alternatives = schema.get("anyOf") or schema.get("oneOf") or ()
     return [b for each in alternatives for b in _list_branches(root, each)] or [schema]
+
+
+def _is_branch(schema: Schema, tag: str | int) -> bool:
+    """Whether a schema is the branch of a union that a tag chooses, such as a format."""
+    return any(key.get("const") == tag for key in schema.get("properties", {}).values())
 
 
 def _schema_below(schema: Schema, part: str | int) -> Schema | None:

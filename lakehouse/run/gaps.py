@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Literal
 
-from lakehouse.config.table import Strict, Table
+from lakehouse.config.strict import Strict
+from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import writing

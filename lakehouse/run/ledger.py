@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from lakehouse.config.table import Strict
+from lakehouse.config.strict import Strict
 from lakehouse.config.target import Layer, Target
 from lakehouse.run.memory import Memory
 from lakehouse.spark.failures import FailureText

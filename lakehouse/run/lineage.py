@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from lakehouse.config.table import Source, Table
+from lakehouse.config.source import Source
+from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.remedies import install_extra
 from lakehouse.run.ledger import Entry

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakehouse.config.table import Strict
+from lakehouse.config.strict import Strict
 from lakehouse.config.target import Target
 from lakehouse.errors import ServerUnreachable
 from lakehouse.storage.locks import process_start

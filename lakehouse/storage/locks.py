@@ -23,7 +23,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from lakehouse.config.table import Strict
+from lakehouse.config.strict import Strict
 from lakehouse.config.target import Target
 from lakehouse.places.lock_files import LockFile, lock_file
 from lakehouse.places.settings import is_object_url

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 
-from lakehouse.config.table import Strict, Table
+from lakehouse.config.strict import Strict
+from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Target
 from lakehouse.places.place import Place, ask_each, list_folder, to_place, write_whole
 from lakehouse.storage.landing import list_files

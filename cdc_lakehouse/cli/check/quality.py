@@ -20,7 +20,8 @@ from cdc_lakehouse.cli.front import (
 )
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.loading import read_yaml, select_tables
-from lakehouse.config.table import Expectation, Strict, Table
+from lakehouse.config.strict import Strict
+from lakehouse.config.table import Expectation, Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import Check, refuse_lines, unpack_model
 from lakehouse.errors import ConfigurationError, ExpectationsFailed

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from pyspark.sql import types as T
 
-from lakehouse.config.table import Source
+from lakehouse.config.source import Source
 from silver.decode.avro.schemas import connect_block, is_avro
 from silver.decode.types import CONNECT_TYPES
 from silver.decode.values.json_values import NotJson, parse_json

@@ -6,7 +6,8 @@ from pyspark.sql import Row, SparkSession
 from bronze.contract import COLUMNS
 from bronze.feeds import list_feeds
 from bronze.kafka.ingest import build_rows
-from lakehouse.config.table import Kafka, Table
+from lakehouse.config.source import Kafka
+from lakehouse.config.table import Table
 
 KAFKA = Kafka(topic="a,b", bootstrap_servers="k:9092")
 SCHEMA = (

@@ -14,7 +14,8 @@ from bronze.kafka.ingest import (
     plan_feed,
 )
 from bronze.kafka.topics import Answers, Bounds, KafkaFailed, connection_of
-from lakehouse.config.table import Kafka, Table
+from lakehouse.config.source import Kafka
+from lakehouse.config.table import Table
 from lakehouse.run.gaps import Gap
 
 KAFKA = Kafka(topic="a, b", bootstrap_servers="k:9092")

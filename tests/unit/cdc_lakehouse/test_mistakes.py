@@ -74,7 +74,7 @@ MISTAKES = {
         ORDERS + "max_staleness: ten minutes\n", '"ten minutes"', "'10 minutes'"
     ),
     "a snapshot file of unknown kind": written(
-        ORDERS.replace("debezium", "snapshot"), "source.mode", "say what a snapshot file holds"
+        ORDERS.replace("debezium", "snapshot"), "source.mode", "add mode: full or delta"
     ),
     "a password in the file": written(
         "table: orders\nsource: {format: debezium, kafka: {topic: t, bootstrap_servers: 'b:9092',"
@@ -115,7 +115,9 @@ MISTAKES = {
         more=ORDERS.replace("orders", "orders_history"),
     ),
     "the key of another program": written(
-        ORDERS.replace("shop}", "shop, csv: {separator: ';'}}"), "separator", "did you mean sep?"
+        ORDERS.replace("debezium", "rows").replace("shop}", "shop, csv: {separator: ';'}}"),
+        "separator",
+        "did you mean sep?",
     ),
     "a kind of file as the format": written(
         ORDERS.replace("debezium", "csv"), '"csv"', "write format: rows and file_format: csv"

@@ -1,9 +1,10 @@
+import json
 from pathlib import Path
 
 import pytest
 
 from lakehouse.config.loading import load_tables, load_target
-from lakehouse.config.unpacking import unpack_table
+from lakehouse.config.unpacking import table_schema, unpack_table
 from lakehouse.errors import ConfigurationError, ManyConfigurationErrors
 
 GOOD = "table: {name}\nsource: {{format: debezium, path: shop}}\nkeys: [id]\n"
@@ -94,6 +95,46 @@ def test_a_wrong_choice_gets_the_nearest_one() -> None:
     source = {"format": "debezim", "path": "p"}
     [(key, text)] = problems_of({"table": "t", "keys": ["id"], "source": source})
     assert (key, "did you mean debezium?" in text) == ("source.format", True)
+
+
+@pytest.mark.parametrize(
+    ("source", "key", "words"),
+    [
+        ({"path": "p"}, "source.format", "add format"),
+        ("shop", "source", "a mapping"),
+        ({"format": None, "path": "p"}, "source.format", "'rows' or 'snapshot'"),
+        ({"format": "csv", "path": "p"}, "source.format", "write format: rows and file_format"),
+        ({"format": "snapshot", "path": "p"}, "source.mode", "add mode: full or delta"),
+        ({"format": "rows", "path": "p", "mode": "full"}, "source.mode", "mode only with snapshot"),
+        ({"format": "ydb", "path": "p", "mode": "full"}, "source.mode", "would have no effect"),
+        ({"format": "snapshot", "path": "p", "mode": "fall"}, "source.mode", "did you mean full?"),
+        (
+            {"format": "rows", "kafka": {"tpic": "t", "topic": "t", "bootstrap_servers": "h:1"}},
+            "source.kafka.tpic",
+            "did you mean topic?",
+        ),
+    ],
+)
+def test_a_source_is_checked_by_its_format(source: object, key: str, words: str) -> None:
+    [(found, text)] = problems_of({"table": "t", "keys": ["id"], "source": source})
+    assert (found, words in text) == (key, True), text
+
+
+def test_an_editor_offers_what_the_format_of_a_source_takes() -> None:
+    schema = json.loads(table_schema())
+    offered = {name: set(keys["properties"]) for name, keys in schema["$defs"].items()}
+    assert {"feed_mode", "kafka"} <= offered["YdbSource"]
+    assert not {"csv", "mode", "envelope", "delta"} & offered["YdbSource"]
+    assert schema["$defs"]["SnapshotSource"]["required"] == ["mode", "format"]
+    by_format = schema["properties"]["source"]["anyOf"][0]["discriminator"]["mapping"]
+    assert by_format["rows"] == "#/$defs/RowsSource"
+
+
+def test_an_option_that_a_format_does_not_take_has_its_default() -> None:
+    document = {"table": "t", "keys": ["id"], "source": {"format": "ydb", "path": "p"}}
+    feed = unpack_table(document, "t.yml").feeds[0]
+    assert (feed.delta, feed.csv.header, feed.value_format) == (None, True, "json")
+    assert not hasattr(feed, "no_option")
 
 
 def test_the_branches_of_a_union_are_one_problem() -> None:

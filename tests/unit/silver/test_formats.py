@@ -1,6 +1,8 @@
+from typing import get_args
+
 import pytest
 
-from lakehouse.config.formats import FORMATS
+from lakehouse.config.formats import Format
 from lakehouse.config.table import Table
 from lakehouse.config.unpacking import unpack_table
 from lakehouse.errors import ManyConfigurationErrors
@@ -17,7 +19,7 @@ def document(format: str) -> dict[str, object]:
     return given | ({"sequence_by": "n"} if format == "rows" else {})
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", get_args(Format))
 def test_every_format_has_its_decoder(format: str) -> None:
     assert Table.model_validate(document(format)).format in PROTOCOLS
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from lakehouse.config.table import Source
+from lakehouse.config.source import DebeziumSource
 from silver.decode.debezium.events.placeholders import Placeholders
 from silver.decode.types import Misfit, parse_type
 from silver.decode.values.converters import converter_of, handle_infinity, refuse
@@ -37,8 +37,8 @@ WHOLE_NUMBERS = [
 ]
 
 
-def source(**modes: str) -> Source:
-    return Source.model_validate({"format": "debezium", "path": "p", **modes})
+def source(**modes: str) -> DebeziumSource:
+    return DebeziumSource.model_validate({"format": "debezium", "path": "p", **modes})
 
 
 def encoding(kind: Kind, type: str, scale: int = 0, unit: Unit = "us") -> Encoding:
