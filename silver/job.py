@@ -1,9 +1,13 @@
 """Silver's job: ends rebuilds that were killed while they swapped, then runs every table."""
 
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+
 from pyspark.sql import SparkSession
 
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Memory
 from lakehouse.storage.lake import Lake
@@ -24,10 +28,32 @@ def apply(
 
     One ledger entry each, and a failure stops no other. `memory` is the run's, where it has one.
     """
-    run = Run(run_id, progress, memory or Memory())
-    for table in swap.end_all(spark, target, tables):
-        run.memory.tables.pop(table, None)
-    return run_tables(run, Lake(spark, target), tables)
+    run, began = Run(run_id, progress, memory or Memory()), datetime.now(timezone.utc)
+    ended = swap.end_all(spark, target, tables)
+    for name in ended:
+        run.memory.tables.pop(name, None)
+    messages = _find_half_swapped(tables, ended)
+    failed = [
+        ledger.make_entry(run_id, "silver", name, began, text) for name, text in messages.items()
+    ]
+    ledger.append_entries(spark, target, failed)
+    whole = [table for table in tables if table.table not in messages]
+    return [*failed, *run_tables(run, Lake(spark, target), whole)]
+
+
+def _find_half_swapped(tables: Sequence[Table], ended: Mapping[str, str | None]) -> dict[str, str]:
+    """Why tables cannot be applied: their swap failed, or that of a member of their group."""
+    messages = {name: message for name, message in ended.items() if message is not None}
+    groups = {t.consistency_group: t.table for t in tables if t.table in messages}
+    groups.pop(None, None)
+    found = dict[str, str]()
+    for table in tables:
+        other = groups.get(table.consistency_group)
+        if table.table in messages:
+            found[table.table] = messages[table.table]
+        elif other is not None:
+            found[table.table] = f"{other}, which is in the same group, failed: {messages[other]}"
+    return found
 
 
 def apply_all(

@@ -8,7 +8,7 @@ A file that its owner has not changed becomes the new one; one that both changed
 import json
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
@@ -17,6 +17,7 @@ from cdc_lakehouse.project.rendering import ProjectAnswers, is_example
 from lakehouse.errors import ConfigurationError
 
 RECORD = Path(".lakehouse", "generated.json")
+_MARK = "<<<<<<< yours"
 Effect = Literal["added", "updated", "merged", "conflict", "removed", "kept"]
 
 
@@ -77,6 +78,12 @@ def find_changes(folder: Path, base: Mapping[str, str], new: Mapping[str, str]) 
     mine = {path: (folder / path).read_text("utf-8") for path in paths if (folder / path).is_file()}
     changes = (_find_change(path, mine.get(path), base.get(path), new.get(path)) for path in paths)
     return [change for change in changes if change is not None]
+
+
+def find_conflicts(folder: Path, paths: Iterable[str]) -> list[str]:
+    """The files in which an earlier upgrade has left both sides of a conflict."""
+    files = ((path, folder / path) for path in sorted(paths))
+    return [path for path, file in files if file.is_file() and _MARK in file.read_text("utf-8")]
 
 
 def apply_change(folder: Path, change: FileChange) -> None:

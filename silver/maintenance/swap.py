@@ -5,7 +5,7 @@ history and the versions that views are pinned to, and is the same on every targ
 folders or tables would be none of that, at the price of one copy of the result. Before the swap
 gold's views of the table are pinned to the version of now, after it they are published anew at
 once, so a reader of gold sees all old or all new. Every step can be repeated: a swap that was
-killed is ended by the next command that applies changes.
+killed is ended by the next command that applies changes. A swap that fails, fails its own table.
 
 A rebuild has silver tables of its own (`lakehouse.config.target.Aside`), a ledger among them. There
 stand marks that tell how far the rebuild has come, so one that was killed is found by its tables.
@@ -24,10 +24,14 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Aside, Target
 from lakehouse.places.place import remove_tree, to_place
 from lakehouse.run import ledger
+from lakehouse.spark.failures import describe_failure
+from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage import names
+from lakehouse.storage.upkeep import STATISTICS
 from silver.groups import group_repairs
 from silver.run import SilverTable
 from silver.state.table_state import TableState, read_state, read_states
+from silver.storage import layout
 
 BUILDING, SWAPPING, DONE = 1, 2, 3
 STEP = "rebuild_step"
@@ -36,7 +40,9 @@ OWN = ("", *SUFFIXES)
 """The suffixes of a table's silver tables; most tables have few of them."""
 _CLUSTERED_BY = "clusteringColumns"
 """A read-only property of Delta."""
-_OWN_PROPERTIES = ("delta.columnMapping.maxColumnId", "delta.feature.", "delta.min", "option.")
+_KEPT_PROPERTIES = {*layout.PROPERTIES, *layout.OF_UPDATED_TABLES, STATISTICS}
+"""The properties that a swap sets: those that silver gives its tables. Delta and catalogs write
+others, such as the names of columns for row tracking, which no statement may set."""
 
 
 class Rebuild(NamedTuple):
@@ -100,13 +106,19 @@ def swap_tables(
     drop_rebuild(spark, beside)
 
 
-def end_all(spark: SparkSession, target: Target, tables: Sequence[Table]) -> list[str]:
-    """Completes the swaps that were killed; returns their tables."""
+def end_all(spark: SparkSession, target: Target, tables: Sequence[Table]) -> dict[str, str | None]:
+    """Completes the swaps that were killed: by table, why it failed, or None."""
     begun = [rebuild for rebuild in list_unfinished(spark, target) if rebuild.step == SWAPPING]
     configured = {table.table: table for table in tables}
+    ended: dict[str, str | None] = {}
     for rebuild in begun:
-        swap_tables(spark, target, rebuild, configured.get(rebuild.table))
-    return [rebuild.table for rebuild in begun]
+        ended[rebuild.table] = None
+        try:
+            swap_tables(spark, target, rebuild, configured.get(rebuild.table))
+        except TABLE_FAILURES as failure:
+            found = f"its rebuild could not be put in place: {describe_failure(failure)}"
+            ended[rebuild.table] = f"{found}; do: lakehouse rebuild {rebuild.table}"
+    return ended
 
 
 def drop_rebuild(spark: SparkSession, beside: Aside) -> None:
@@ -125,8 +137,7 @@ def drop_rebuild(spark: SparkSession, beside: Aside) -> None:
 def replace_sql(live: str, built: str, properties: Mapping[str, str]) -> str:
     """The statement that replaces a table by another: its rows, columns, properties, clustering."""
     clusters = [name for (name,) in json.loads(properties.get(_CLUSTERED_BY, "[]"))]
-    left_out = (*_OWN_PROPERTIES, _CLUSTERED_BY)
-    kept = {k: v for k, v in properties.items() if not k.startswith(left_out)}
+    kept = {name: value for name, value in properties.items() if name in _KEPT_PROPERTIES}
     set_as = f" TBLPROPERTIES {names.render_properties(kept)}" if kept else ""
     return (
         f"CREATE OR REPLACE TABLE {live} USING delta{names.render_clustering(clusters)}{set_as}"

@@ -374,7 +374,9 @@ def test_a_project_of_ones_own_has_no_findings(own: Path) -> None:
         (CHECK, "github-oidc", "pat", "stored_secret"),
         (CHECK, ", id-token: write", "", "stored_secret"),
         (CHECK, "setup-cli@v1.13.0", "setup-cli@main", "unpinned_action"),
-        (CHECK, "BUNDLE_VAR_readers", "BUNDLE_VAR_reader", "unnamed_answer"),
+        (CHECK, "  BUNDLE_VAR_readers: ${{ vars.READERS }}\n", "", "unnamed_answer"),
+        (CHECK, "vars.CHECK_CLIENT_ID", "vars.DATABRICKS_CLIENT_ID", "powerful_check"),
+        (CHECK, "BUNDLE_VAR_notify; do", "; do", "unset_variable"),
     ],
 )
 def test_a_fault_planted_in_a_project_is_found(
@@ -395,6 +397,12 @@ def test_a_writer_beside_the_one_that_never_stops_is_found(tmp_path: Path) -> No
         changed = text.replace("    default: PAUSED", "    default: UNPAUSED")
         apply_change(tmp_path, FileChange(path, "added", None, changed))
     assert {finding.rule for finding in lint(tmp_path)} == {"concurrent_writers"}
+
+
+def test_a_workflow_that_starts_a_writer_beside_it_is_found(tmp_path: Path) -> None:
+    make_project(tmp_path, CHOICES["continuous"])
+    plant(tmp_path / DEPLOY, "test -f resources/cdc_continuous.job.yml || ", "")
+    assert {finding.rule for finding in lint(tmp_path)} == {"second_writer"}
 
 
 def test_the_repositorys_bundle_is_made_from_the_projects_template(project: Path) -> None:

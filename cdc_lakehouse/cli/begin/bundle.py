@@ -17,6 +17,7 @@ from cdc_lakehouse.project.upgrade import (
     ProjectRecord,
     apply_change,
     find_changes,
+    find_conflicts,
     read_record,
     write_record,
 )
@@ -71,8 +72,8 @@ def upgrade(
     """Update the files of `init --bundle`; your changes stay.
 
     Where a change of yours and one of this version meet, the file has both, between <<<<<<< and
-    >>>>>>>, and the exit code is 1. With --mode or --wheel-volume: as if the project had been
-    made with them.
+    >>>>>>>, and the exit code is 1 until you have chosen. With --mode or --wheel-volume: as if the
+    project had been made with them.
     """
     folder = chosen.conf.absolute().parent
     record = read_record(folder)
@@ -80,6 +81,8 @@ def upgrade(
     if wheel_volume is not None:
         answers = answers._replace(wheel_volume=_check_volume(wheel_volume))
     texts = render_project(answers)
+    if unsettled := find_conflicts(folder, texts):
+        raise UpgradeConflict(unsettled)
     changes = find_changes(folder, record.files, texts)
     for change in changes:
         print(f"{change.effect:<8} {change.path}")
@@ -98,7 +101,7 @@ def upgrade(
         if change.effect == "kept":
             print(f"{change.path} differs from this version's and was left as it is")
     conflicts = [change.path for change in changes if change.effect == "conflict"]
-    if conflicts and not dry_run:
+    if conflicts:
         raise UpgradeConflict(conflicts)
 
 

@@ -90,9 +90,11 @@ def rebuild_table(
     run_id = uuid.uuid4().hex
     with show_progress("looking at earlier rebuilds"):
         ended = swap.end_all(spark, target, configured)
+        if ended.get(table.table) is not None:
+            rebuild.abandon_rebuilds(spark, target, table)
         begun = rebuild.begin_rebuild(spark, target, table, run_id)
-    for name in ended:
-        tell(f"{name}: ended a swap that was killed")
+    for name, failure in ended.items():
+        tell(f"{name}: {failure or 'ended a swap that was killed'}")
     tell(f"{table.table}: building rebuild {begun.id} beside the live table")
     with show_progress("building") as note:
         entry = rebuild.build_tables(spark, target, table, begun, run_id, note)

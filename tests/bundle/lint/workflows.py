@@ -11,6 +11,9 @@ from tests.bundle.lint.reading import LOADER, Bundle
 
 WORKFLOWS = ".github/workflows"
 PLAN, DEPLOY = "databricks bundle plan", "databricks bundle deploy"
+RUN = "databricks bundle run cdc "
+ON = True
+"""The key `on`, which YAML reads as a truth value."""
 PINNED = re.compile(r"[\w./-]+@v\d+\.\d+\.\d+")
 SIGNED_IN = {"DATABRICKS_AUTH_TYPE": "github-oidc"}
 
@@ -53,6 +56,40 @@ def unnamed_answer(bundle: Bundle) -> Iterator[Finding]:
             yield Finding("unnamed_answer", name, f"no BUNDLE_VAR_{missing}")
 
 
+def second_writer(bundle: Bundle) -> Iterator[Finding]:
+    """No workflow starts `cdc` beside a job that writes all the time."""
+    if not any("continuous" in job for job in bundle.jobs.values()):
+        return
+    for name, workflow in _workflows(bundle):
+        for text in _commands(workflow):
+            if RUN in text and not text.startswith("test -f resources/cdc_continuous.job.yml ||"):
+                yield Finding("second_writer", name, text)
+
+
+def powerful_check(bundle: Bundle) -> Iterator[Finding]:
+    """A pull request, which anybody with a branch can open, does not sign in as who deploys."""
+    signs_in = {name: w["env"].get("DATABRICKS_CLIENT_ID") for name, w in _workflows(bundle)}
+    deploying = {signs_in[name] for name, w in _workflows(bundle) if "push" in w[ON]}
+    for name, workflow in _workflows(bundle):
+        if "pull_request" in workflow[ON] and signs_in[name] in deploying:
+            yield Finding("powerful_check", name, "the principal that deploys")
+
+
+def unset_variable(bundle: Bundle) -> Iterator[Finding]:
+    """What a workflow takes from the repository's variables is named where it is not set."""
+    for name, workflow in _workflows(bundle):
+        taken = {key for key, value in workflow["env"].items() if "${{ vars." in value}
+        said = re.findall(r"\w+", " ".join(_commands(workflow)))
+        for missing in sorted(taken - {*said}):
+            yield Finding("unset_variable", name, missing)
+
+
+def _commands(workflow: dict[str, Any]) -> list[str]:
+    """The commands of all steps of a workflow."""
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    return [step["run"] for step in steps if "run" in step]
+
+
 def _workflows(bundle: Bundle) -> Iterator[tuple[str, dict[str, Any]]]:
     """Those that call Databricks' CLI."""
     for file in sorted((bundle.folder / WORKFLOWS).glob("*.yml")):
@@ -61,4 +98,12 @@ def _workflows(bundle: Bundle) -> Iterator[tuple[str, dict[str, Any]]]:
             yield file.name, yaml.load(text, LOADER)
 
 
-RULES: tuple[Rule, ...] = (unplanned_deploy, stored_secret, unpinned_action, unnamed_answer)
+RULES: tuple[Rule, ...] = (
+    unplanned_deploy,
+    stored_secret,
+    unpinned_action,
+    unnamed_answer,
+    second_writer,
+    powerful_check,
+    unset_variable,
+)

@@ -13,6 +13,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.storage import names
+from silver import job as silver
 from silver import table_run
 from silver.audit.verify import verify
 from silver.changelog.dead_letter_list import Wanted, dead_letters
@@ -146,3 +147,51 @@ def test_readers_see_the_old_state_until_a_killed_swap_is_ended(
     assert shown(spark, target, "t_history") == ["1 v1", "1 v3", "2 v2", "2 v4"]
     assert rows(spark, target, "t")[0].keys() == {"id", "v", "seq"}
     assert swap.list_unfinished(spark, target) == []
+
+
+def test_what_delta_writes_into_its_properties_is_not_set_by_a_swap(
+    spark: SparkSession, target: Target
+) -> None:
+    arrive(spark, target, ITEMS, [change(1, 1)], 1)
+    assert published(spark, target, ITEMS) == ["1 v1"]
+    tracking = "spark.databricks.delta.properties.defaults.enableRowTracking"
+    spark.conf.set(tracking, "true")
+    try:
+        rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
+    finally:
+        spark.conf.unset(tracking)
+    assert shown(spark, target) == ["1 v1"]
+
+
+def test_a_swap_that_fails_fails_its_own_table_alone_and_a_rebuild_mends_it(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Table.model_validate(
+        ITEMS.model_dump(exclude_unset=True)
+        | {"table": "o", "source": {"format": "rows", "path": "o"}}
+    )
+    for table in (ITEMS, other):
+        arrive(spark, target, table, [change(1, 1)], 1)
+    silver.apply_all(spark, target, [ITEMS, other], "run", quiet)
+
+    def fail(*_: object) -> None:
+        raise ValueError("a property that cannot be set")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(swap, "_replace_own", fail)
+        with pytest.raises(ValueError, match="cannot be set"):
+            rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
+        arrive(spark, target, other, [change(2, 2)], 2)
+        entries = silver.apply_all(spark, target, [ITEMS, other], "run", quiet)
+        assert {entry.table: entry.status for entry in entries} == {"t": "failed", "o": "ok"}
+        (message,) = [entry.message or "" for entry in entries if entry.table == "t"]
+        assert "a property that cannot be set" in message
+        assert message.endswith("do: lakehouse rebuild t")
+        assert spark.table(names.table_name(target, "silver", "o")).count() == 2
+        with pytest.raises(ValueError, match="cannot be set"):
+            rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
+
+    rebuild_table(spark, target, ITEMS, quiet, [ITEMS])
+    assert shown(spark, target) == ["1 v1"]
+    entries = silver.apply_all(spark, target, [ITEMS, other], "run", quiet)
+    assert {entry.status for entry in entries} == {"ok"}

@@ -177,13 +177,22 @@ def test_lines_that_both_changed_are_marked_and_told(
     record = read_record(project)
     old = record.files["databricks.yml"].replace("0 0/30 * * * ?", "0 0 * * * ?")
     write_record(project, ProjectRecord(record.answers, {**record.files, "databricks.yml": old}))
-    (project / "databricks.yml").write_text(old.replace("0 0 * * * ?", "0 0/7 * * * ?"))
+    mine = old.replace("0 0 * * * ?", "0 0/7 * * * ?")
+    (project / "databricks.yml").write_text(mine)
+    assert lakehouse("upgrade", "--dry-run", "--conf", "shop/conf") == 1
+    assert (project / "databricks.yml").read_text() == mine
+    capsys.readouterr()
     assert lakehouse("upgrade", "--conf", "shop/conf") == 1
     told = capsys.readouterr()
     assert "conflict databricks.yml" in told.out
     assert "choose between the two" in told.err
     text = (project / "databricks.yml").read_text()
     assert "<<<<<<< yours" in text and "0 0/7 * * * ?" in text and "0 0/30 * * * ?" in text
+
+    assert lakehouse("upgrade", "--conf", "shop/conf") == 1
+    assert "choose between the two" in capsys.readouterr().err
+    (project / "databricks.yml").write_text(mine)
+    assert lakehouse("upgrade", "--conf", "shop/conf") == 0
 
 
 def test_without_git_a_file_that_both_changed_is_left_and_told(
