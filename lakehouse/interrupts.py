@@ -1,4 +1,8 @@
-"""Handles Ctrl-C at any moment: a short message, and no traceback of the interrupted work."""
+"""Handles Ctrl-C at any moment: a short message, and no traceback of the interrupted work.
+
+One handler serves the whole process. Before work begins Ctrl-C ends the process at once, while it
+goes on it raises KeyboardInterrupt, and afterwards it ends the process silently.
+"""
 
 import logging
 import os
@@ -7,14 +11,25 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from types import FrameType
 
 from lakehouse.errors import Interrupted
 
 PAUSE_SECONDS = 0.05
 
-_pressed = threading.Event()
-_cancel: list[Callable[[], object]] = []
+
+@dataclass
+class _Work:
+    """The work of this process, as far as Ctrl-C asks."""
+
+    has_begun: bool = False
+    exit_code: int | None = None
+    cancel: Callable[[], object] = bool
+    pressed: threading.Event = field(default_factory=threading.Event)
+
+
+_WORK = _Work()
 
 
 def leave_at_once() -> None:
@@ -24,14 +39,13 @@ def leave_at_once() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         with suppress(ValueError):
-            signal.signal(signal.SIGINT, _exit_at_once)
+            signal.signal(signal.SIGINT, _handle_interrupt)
             sys.unraisablehook = _press_again
 
 
 def raise_again() -> None:
-    """Lets Ctrl-C raise KeyboardInterrupt again after `leave_at_once`."""
-    if signal.getsignal(signal.SIGINT) is _exit_at_once:
-        signal.signal(signal.SIGINT, _raise_interrupt)
+    """Lets Ctrl-C raise KeyboardInterrupt after `leave_at_once`."""
+    _WORK.has_begun = True
 
 
 def cancel_beside(cancel: Callable[[], object]) -> None:
@@ -40,14 +54,14 @@ def cancel_beside(cancel: Callable[[], object]) -> None:
     Spark's own handler calls Java from within the interrupted code, which may be another call of
     Java: that ends in tracebacks. A thread has its own connection to Java.
     """
-    _cancel[:] = [cancel]
+    _WORK.has_begun, _WORK.cancel = True, cancel
     with suppress(ValueError):
-        signal.signal(signal.SIGINT, _raise_interrupt)
+        signal.signal(signal.SIGINT, _handle_interrupt)
 
 
 def was_pressed() -> bool:
     """Whether Ctrl-C was pressed, even if another failure hides the interrupt."""
-    return _pressed.is_set()
+    return _WORK.pressed.is_set()
 
 
 def stop_if_pressed() -> None:
@@ -62,7 +76,7 @@ def stop_if_pressed() -> None:
 
 def go_on() -> None:
     """Resets the state after Ctrl-C was handled, before other work."""
-    _pressed.clear()
+    _WORK.pressed.clear()
     logging.disable(logging.NOTSET)
 
 
@@ -79,23 +93,31 @@ def exit_silently() -> Iterator[None]:
         code = left.code if isinstance(left.code, int) else bool(left.code)
         raise
     finally:
+        _WORK.exit_code = code
         with suppress(OSError, ValueError):
             sys.stdout.flush()
-            signal.signal(signal.SIGINT, lambda _, __: os._exit(code))
+            signal.signal(signal.SIGINT, _handle_interrupt)
 
 
-def _raise_interrupt(_: int, __: FrameType | None) -> None:
-    """Raises KeyboardInterrupt without further logging: py4j would log its interrupted call."""
-    _pressed.set()
+def _handle_interrupt(_: int, __: FrameType | None) -> None:
+    """Exits without an exception before work, as an import might turn one into another failure.
+
+    While work goes on nothing more is logged: py4j would log its interrupted call.
+    """
+    if _WORK.exit_code is not None:
+        os._exit(_WORK.exit_code)
+    if not _WORK.has_begun:
+        os.write(2, f"error: {Interrupted(None)}\n".encode())
+        os._exit(Interrupted.exit_code)
+    _WORK.pressed.set()
     logging.disable()
-    for cancel in _cancel:
-        threading.Thread(target=_call_quietly, args=[cancel], daemon=True).start()
+    threading.Thread(target=_cancel_quietly, daemon=True).start()
     raise KeyboardInterrupt
 
 
-def _call_quietly(cancel: Callable[[], object]) -> None:
+def _cancel_quietly() -> None:
     with suppress(BaseException):
-        cancel()
+        _WORK.cancel()
 
 
 def _press_again(unraisable: "sys.UnraisableHookArgs") -> None:
@@ -106,9 +128,3 @@ def _press_again(unraisable: "sys.UnraisableHookArgs") -> None:
     again = threading.Timer(PAUSE_SECONDS, os.kill, [os.getpid(), signal.SIGINT])
     again.daemon = True
     again.start()
-
-
-def _exit_at_once(_: int, __: FrameType | None) -> None:
-    """Exits without an exception, which an import in progress might turn into another one."""
-    os.write(2, f"error: {Interrupted(None)}\n".encode())
-    os._exit(Interrupted.exit_code)

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, NoReturn, ParamSp
 
 import typer
 
-from cdc_lakehouse.cli.help import CommandsByTask, render_examples
+from cdc_lakehouse.cli.help import find_task, join_lines, render_examples
 from cdc_lakehouse.cli.options import Chosen, load_chosen, with_common_options
 from cdc_lakehouse.terminal.verbosity import set_level
 from lakehouse.config.loading import select_tables
@@ -36,7 +37,7 @@ def make_application(help_text: str, completion: bool = False) -> typer.Typer:
     return typer.Typer(
         help=help_text,
         add_completion=completion,
-        rich_markup_mode=None,
+        rich_markup_mode="rich",
         pretty_exceptions_enable=False,
         no_args_is_help=True,
     )
@@ -55,7 +56,7 @@ def show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(cls=CommandsByTask, epilog="COMMAND --help shows a command's options and examples.")
+@app.callback(epilog="COMMAND --help shows a command's options and examples.")
 def set_common_options(
     version: Annotated[
         bool,
@@ -71,7 +72,9 @@ def set_common_options(
 def add_group(name: str, help_text: str) -> typer.Typer:
     """A command of `lakehouse` that has commands of its own."""
     commands = make_application(help_text)
-    app.add_typer(commands, name=name, epilog=render_examples(name))
+    app.add_typer(
+        commands, name=name, epilog=render_examples(name), rich_help_panel=find_task(name)
+    )
     return commands
 
 
@@ -84,9 +87,12 @@ def command(
     """
 
     def register(function: Callable[Concatenate[Chosen, Given], None]) -> Callable[..., None]:
-        return of.command(name, epilog=render_examples(name))(
-            handle_interrupt(with_common_options(function))
-        )
+        return of.command(
+            name,
+            help=join_lines(inspect.getdoc(function) or ""),
+            epilog=render_examples(name),
+            rich_help_panel=find_task(name),
+        )(handle_interrupt(with_common_options(function)))
 
     return register
 
@@ -233,25 +239,14 @@ def _run_application(application: typer.Typer, given: Sequence[str], name: str) 
         print("nothing more was done", file=sys.stderr)
         sys.exit(1)
     except USAGE_ERROR as wrong:
-        message, of = wrong.format_message(), wrong.ctx or _find_context(application, given, name)
-        if message == of.get_help():
-            wrong.show()
+        if not wrong.format_message():  # no command was given: the help has been shown
             sys.exit(ConfigurationError.exit_code)
-        raise _usage_error(message, of.command_path, of.get_usage()) from None
+        words = itertools.takewhile(lambda word: not word.startswith("-"), given)
+        of = wrong.ctx.command_path if wrong.ctx else " ".join([name, *words])
+        usage = wrong.ctx.get_usage() if wrong.ctx else f"{of} [OPTIONS]"
+        raise _usage_error(wrong.format_message(), of, usage) from None
     if code:
         sys.exit(code)
-
-
-def _find_context(application: typer.Typer, given: Sequence[str], name: str) -> typer.Context:
-    """The context of the command on the command line, where Typer's error does not have it."""
-    command: Any = typer.main.get_command(application)
-    context: typer.Context = command.context_class(command, info_name=name)
-    for word in given:
-        inner = getattr(context.command, "commands", {}).get(word)
-        if inner is None:
-            break
-        context = inner.context_class(inner, info_name=word, parent=context)
-    return context
 
 
 def _usage_error(message: str, command: str, usage: str) -> ConfigurationError:

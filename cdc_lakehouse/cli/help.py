@@ -1,10 +1,6 @@
 """What `--help` adds to a command's own text: its task group, and examples to type."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Protocol
-
-from typer.core import TyperGroup
 
 TASKS: Mapping[str, Sequence[str]] = {
     "Begin": ("demo", "init", "upgrade", "validate", "plan"),
@@ -97,32 +93,16 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
 }
 
 
-class Formatter(Protocol):
-    """What a command writes its help with."""
-
-    def section(self, name: str) -> AbstractContextManager[None]:
-        """A part of the help under a heading."""
-
-    def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Names with what is said of each."""
-
-
-class CommandsByTask(TyperGroup):
-    """A group whose help lists its commands under the tasks that they serve."""
-
-    def format_commands(self, ctx: object, formatter: Formatter) -> None:
-        """Writes one section per task, and one for commands of no task."""
-        named = [name for names in TASKS.values() for name in names]
-        others = [name for name in self.commands if name not in named]
-        for task, names in (*TASKS.items(), ("Other", others)):
-            there = [name for name in names if name in self.commands]
-            rows = [(name, self.commands[name].get_short_help_str(100)) for name in there]
-            if rows:
-                with formatter.section(task):
-                    formatter.write_dl(rows)
+def find_task(name: str) -> str | None:
+    """The task that a command serves; None for a command of a group."""
+    return next((task for task, names in TASKS.items() if name in names), None)
 
 
 def render_examples(name: str) -> str | None:
     """The examples of a command as the end of its help, line by line; None without any."""
-    lines = [f"  {line}" for line in EXAMPLES.get(name, ())]
-    return "\n".join(["\b", "Examples:", *lines]) if lines else None
+    return "\n".join(["Examples:", *EXAMPLES[name]]) if name in EXAMPLES else None
+
+
+def join_lines(text: str) -> str:
+    """The text with each paragraph in one line, which `--help` breaks at the terminal's width."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))

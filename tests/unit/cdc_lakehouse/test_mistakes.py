@@ -298,7 +298,7 @@ def test_a_project_without_tables_says_how_to_write_them(
 def test_no_command_shows_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code([]) == 2
     told = capsys.readouterr()
-    assert "Begin:\n  demo " in told.out + told.err
+    assert "─ Begin ─" in told.out + told.err
 
 
 def test_there_are_at_least_thirty() -> None:
