@@ -20,7 +20,7 @@ PAUSE_SECONDS = 0.05
 
 
 @dataclass
-class _Work:
+class _InterruptedWork:
     """The work of this process, as far as Ctrl-C asks."""
 
     has_begun: bool = False
@@ -29,7 +29,7 @@ class _Work:
     pressed: threading.Event = field(default_factory=threading.Event)
 
 
-_WORK = _Work()
+_WORK = _InterruptedWork()
 
 
 def leave_at_once() -> None:
