@@ -2,13 +2,16 @@
 
     python -m benchmarks.decode [--against DIR] [--records N] [--rounds N] [FORMAT ...]
 
-Prints per format the best time of a record in microseconds, and Python calls of a record. Both
-checkouts decode the same bytes in processes of their own that take turns.
+Prints per format the best processor time of a record in microseconds, Python calls of a record,
+and how many times as long as msgspec takes to parse the same texts into dicts in that process.
+Both checkouts decode the same bytes in processes of their own that take turns. `in order` is the
+first snapshot of `benchmarks.events`, `disorder` a batch of its changes.
 """
 
 import argparse
 import base64
 import gc
+import importlib.util
 import io
 import json
 import os
@@ -23,6 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import fastavro
+import msgspec
 import pyarrow as pa
 
 from lakehouse.config.table import Table
@@ -112,11 +116,16 @@ def main() -> None:
                 best[place][name] = [min(pair) for pair in zip(held, found, strict=True)]
     for name in names:
         here, *others = [best[place][name] for place in places]
-        text = f"{name:18} {here[0]:7.2f} us {here[1]:7.1f} calls"
+        text = f"{name:18} {_shown(here)}"
         for other in others:
-            text += f"   against {other[0]:7.2f} us {other[1]:7.1f} calls"
-            text += f"   ratio {here[0] / other[0]:.2f}"
+            text += f"   against {_shown(other)}   ratio {here[0] / other[0]:.2f}"
         print(text)
+
+
+def _shown(found: list[float]) -> str:
+    taken, calls, parsed = found
+    text = f"{taken:7.2f} us {calls:7.1f} calls"
+    return f"{text} {taken / parsed:5.2f} times the parse" if parsed else text
 
 
 def _child(place: Path, records: int, names: list[str]) -> dict[str, list[float]]:
@@ -130,7 +139,7 @@ def _child(place: Path, records: int, names: list[str]) -> dict[str, list[float]
 
 
 def _measured(feed: Feed) -> list[float]:
-    """Microseconds and Python calls of a record, and microseconds to look at one."""
+    """Microseconds and Python calls of a record, and microseconds to parse one; 0 of Avro."""
     batches = _batches(feed)
     look = DiscoveryPlan(
         feed.table, replace(known_columns(feed.table, {}), schemas=feed.schemas or {})
@@ -146,7 +155,11 @@ def _measured(feed: Feed) -> list[float]:
         for part in decode_batches(plan, iter(batches))
     )
     assert failed == 0, f"{failed} dead letters"
-    return [taken * 1e6 / len(feed.raws), calls / first.num_rows]
+    count, parsed = len(feed.raws), 0.0
+    if feed.schemas is None:
+        parse = msgspec.json.Decoder().decode
+        parsed = min(_timed(lambda: [parse(raw) for raw in feed.raws]) for _ in range(3))
+    return [taken * 1e6 / count, calls / first.num_rows, parsed * 1e6 / count]
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -253,6 +266,30 @@ def _debezium(count: int) -> Feed:
     source = _kafka("debezium", decimal_handling_mode="precise")
     raws = [_text(event) for event in _events(count, _packed)]
     return Feed(_table(source), raws, _keys(count))
+
+
+def _made_events(count: int, is_snapshot: bool) -> Feed:
+    """Changes of `benchmarks.events`, of the file beside this one, as lines of a dropped file."""
+    spec = importlib.util.spec_from_file_location("events", Path(__file__).with_name("events.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    events: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(events)
+    work = events.Workload(rows=count, changes=count)
+    batches = events.batches(work)
+    changes = events.snapshot(work) if is_snapshot else [next(batches), next(batches)][1]
+    columns = {column.name: column.type for column in events.columns(work)}
+    texts = events.lines(work, changes).to_list()
+    source = {"format": "debezium", "path": "orders"}
+    return Feed(_table(source, columns=columns), [text.encode() for text in texts])
+
+
+def _in_order(count: int) -> Feed:
+    return _made_events(count, True)
+
+
+def _disorder(count: int) -> Feed:
+    return _made_events(count, False)
 
 
 def _with_blocks(count: int) -> Feed:
@@ -372,6 +409,8 @@ def _snapshot(count: int) -> Feed:
 
 FEEDS: dict[str, Callable[[int], Feed]] = {
     "debezium": _debezium,
+    "in order": _in_order,
+    "disorder": _disorder,
     "debezium blocks": _with_blocks,
     "flattened": _flattened,
     "avro": _avro,

@@ -119,13 +119,19 @@ def commit_micros(lsn: pl.Expr) -> pl.Expr:
     return FIRST_MOMENT + (lsn - FIRST_LSN) // LSN_STEP * 250
 
 
+def _last_commit() -> pl.Expr:
+    """The commit before a change, each of which is a transaction; a snapshot knows none."""
+    commit = pl.format('"{}"', pl.col("lsn") - LSN_STEP // 2)
+    return pl.when(pl.col("mark") == "false").then(commit).otherwise(pl.lit("null"))
+
+
 def _moment(micros: pl.Expr) -> pl.Expr:
     return pl.from_epoch(micros, time_unit="us").dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")
 
 
 def snapshot(work: Workload) -> pl.DataFrame:
     """The rows of the first snapshot as changes: `row`, `lsn`, `op`, `mark` (source.snapshot)."""
-    mark = np.full(work.rows, "true")
+    mark = np.full(work.rows, "true", dtype="U5")
     mark[0], mark[-1] = "first", "last"
     rows = pl.DataFrame({"row": np.arange(work.rows), "mark": mark})
     return rows.with_columns(lsn=pl.lit(FIRST_LSN, pl.Int64), op=pl.lit("r"))
@@ -221,11 +227,11 @@ def lines(work: Workload, changes: pl.DataFrame) -> pl.Series:
         "ts_ms": micros // 1000,
         "snapshot": pl.col("mark"),
         "db": pl.lit("shop"),
-        "sequence": pl.format('[null,"{}"]', pl.col("lsn")),
+        "sequence": pl.format('[{},"{}"]', _last_commit(), pl.col("lsn")),
         "ts_us": micros,
         "schema": pl.lit("public"),
         "table": pl.lit("orders"),
-        "txId": pl.col("lsn") // LSN_STEP // 3,
+        "txId": pl.col("lsn") // LSN_STEP,
         "lsn": pl.col("lsn"),
         "xmin": pl.lit(None, dtype=pl.Int64),
     }

@@ -145,14 +145,18 @@ def must_wait(plan: DiscoveryPlan, batches: Iterator[pa.RecordBatch]) -> bool:
 def _cut_slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Parts of the batches, each small enough to be held as Python objects."""
     for batch in batches:
-        start, room = 0, MOST_BYTES
+        start = 0
         if batch.num_rows > MOST_ROWS or batch.get_total_buffer_size() > MOST_BYTES:
             parts = [pc.fill_null(pc.binary_length(batch.column(n)), 0) for n in ("_raw", "_key")]
-            for at, size in enumerate(pc.add(*parts).to_pylist()):
-                if at > start and (size > room or at - start == MOST_ROWS):
-                    yield batch.slice(start, at - start)
-                    start, room = at, MOST_BYTES
-                room -= size
+            ends = np.cumsum(pc.add(*parts).to_numpy(zero_copy_only=False), dtype=np.int64)
+            while batch.num_rows - start > 1:
+                room = MOST_BYTES + (int(ends[start - 1]) if start else 0)
+                fitting = int(np.searchsorted(ends, room, side="right")) - start
+                size = min(max(fitting, 1), MOST_ROWS)
+                if size >= batch.num_rows - start:
+                    break
+                yield batch.slice(start, size)
+                start += size
         if start < batch.num_rows:
             yield batch.slice(start)
 
@@ -234,7 +238,8 @@ class _Work:
             given = _read_records(valued, self._plan)
             changes = [_decode_record(self._decode, record) for record in given]
             return self._output.batch(part, self._output.arrays(changes))
-        alone = sorted({*range(part.num_rows)}.difference(read.places))
+        is_whole = len(read.places) == part.num_rows
+        alone = [] if is_whole else sorted({*range(part.num_rows)}.difference(read.places))
         changes, done = [], 0
         follower = self._follower
         rest = valued.take(pa.array(alone, pa.int64())) if alone else valued.slice(0, 0)
@@ -271,7 +276,9 @@ class _Output:
         """The batch of the changes of `part`, in the same order; `columns` are their fields."""
         raw = part.column("_raw")
         reasons = columns[len(self.nothing) + list(CHANGE_FIELDS).index("_reason")]
-        if not self.plan.keeps_raw:
+        if not self.plan.keeps_raw and reasons.null_count == part.num_rows:
+            raw = pa.nulls(part.num_rows, raw.type)
+        elif not self.plan.keeps_raw:
             raw = pc.if_else(reasons.is_valid(), raw, pa.scalar(None, raw.type))
         carried = [part.column(name) for name in CARRIED]
         names = [*[field.name for field in self.fields], *CARRIED, "_raw", "_source_log"]

@@ -30,14 +30,18 @@ class RowShape:
     """The names of a row's fields, and the struct for rows that have exactly these.
 
     Fields in `doubles` are floats or texts, all others as they are parsed. With `tuples`, rows are
-    tuples of values in the order of the names, and no structs.
+    tuples of values in the order of the names, and no structs. A `loose` row may have more fields.
 
     Attributes:
         values_of: from a row to its values in the order of the names.
     """
 
     def __init__(
-        self, names: Sequence[str], doubles: Collection[str] = (), tuples: bool = False
+        self,
+        names: Sequence[str],
+        doubles: Collection[str] = (),
+        tuples: bool = False,
+        loose: bool = False,
     ) -> None:
         self.names = tuple(names)
         fields = [f"f{at}" for at in range(len(self.names))]
@@ -46,7 +50,7 @@ class RowShape:
             "Row",
             list(zip(fields, kinds, strict=True)),
             rename=dict(zip(fields, self.names, strict=True)),
-            forbid_unknown_fields=True,
+            forbid_unknown_fields=not loose,
             gc=False,
         )
         self.values_of: Callable[[Row], tuple[Any, ...]]
@@ -87,26 +91,30 @@ def parse_alike(
 
     Texts of another shape are left out, and those that may be nested too deeply.
     """
-    flat = [at for at in places if not _may_be_deep(texts[at])]
-    given = [text for at in flat if (text := texts[at]) is not None]
-    try:
-        return Parsed(flat, list(map(parse, given)))
-    except _PARSE_ERRORS:
-        pass
-    parsed = Parsed([], [])
-    for at, text in zip(flat, given, strict=True):
+    given = [text for at in places if (text := texts[at]) is not None]
+    if len(given) < len(places) or max(map(len, given), default=0) >= _SHORTEST_DEEP:
+        places = [at for at in places if not _may_be_deep(texts[at])]
+        given = [text for at in places if (text := texts[at]) is not None]
+    values: list[Any] = []
+    failed: list[int] = []
+    waiting = iter(given)
+    while len(values) + len(failed) < len(given):
         try:
-            parsed.values.append(parse(text))
+            values.extend(map(parse, waiting))  # keeps those before a text that does not parse
         except _PARSE_ERRORS:
-            continue
-        parsed.places.append(at)
-    return parsed
+            failed.append(len(values) + len(failed))
+    if failed:
+        gone = {*failed}
+        places = [at for nth, at in enumerate(places) if nth not in gone]
+    return Parsed(list(places), values)
 
 
 def find_utf8_places(raws: pa.Array, texts: Sequence[bytes | None]) -> list[int]:
     """The places of texts in UTF-8; `texts` are the values of the binary column `raws`."""
     try:
         raws.cast(pa.string())
+        if not raws.null_count:
+            return list(range(len(raws)))
         return [at for at, text in enumerate(texts) if text is not None]
     except pa.ArrowInvalid:
         return [at for at, text in enumerate(texts) if text is not None and _is_utf8(text)]

@@ -9,13 +9,19 @@ import numpy as np
 import pyarrow as pa
 
 from silver.decode.change import Record
-from silver.decode.shapes import find_utf8_places
+from silver.decode.shapes import RowShape, find_utf8_places
 
 MOST_SHAPES, FEWEST = 4, 16
 """So many shapes of a slice are read by columns, each of which has so many records at least."""
 _TRIED = 4
 
-_Shape = TypeVar("_Shape")
+
+class _OfRows(Protocol):
+    @property
+    def row(self) -> RowShape: ...
+
+
+_Shape = TypeVar("_Shape", bound=_OfRows)
 
 
 class Slice:
@@ -96,7 +102,7 @@ def read_shapes(
     shape_at: Callable[[int], _Shape | None],
     read: Callable[[_Shape, list[int]], ReadPart],
 ) -> ReadPart | None:
-    """Reads records shape by shape, each time those with the shape of the first that has any.
+    """Reads records shape by shape, each time those of the first ones' most usual shape.
 
     Args:
         places: the places of the records.
@@ -105,16 +111,15 @@ def read_shapes(
     """
     parts: list[ReadPart] = []
     while len(places) >= FEWEST and len(parts) < MOST_SHAPES:
-        shapes = ((nth, shape_at(at)) for nth, at in enumerate(places[:_TRIED]))
-        nth, shape = next((one for one in shapes if one[1] is not None), (0, None))
-        if shape is None:
+        shapes = [one for at in places[:_TRIED] if (one := shape_at(at)) is not None]
+        if not shapes:
             break
-        part = read(shape, places[nth:])
+        part = read(max(shapes, key=lambda one: (shapes.count(one), len(one.row.names))), places)
         parts.append(part)
-        if 4 * len(part.places) < len(places):
+        if len(part.places) == len(places) or 4 * len(part.places) < len(places):
             break
         taken = set(part.places)
-        places = [at for at in places[nth:] if at not in taken]
+        places = [at for at in places if at not in taken]
     return join_parts(parts) if parts else None
 
 

@@ -80,9 +80,13 @@ def disturbed(random: Random, given: dict[str, Any]) -> dict[str, Any]:
 def event(random: Random, at: int) -> dict[str, Any]:
     after = row(random, at)
     op = random.choice(["c", "c", "u", "d", "r"])
-    connector = random.choice(["postgresql"] * 9 + ["mysql"])
+    connector = random.choice(["postgresql"] * 8 + ["mysql", None, "vitess", "oracle"])
     source = {"connector": connector, "name": "s", "ts_ms": 1_000 + at, "db": "d", "table": "t"}
-    if connector == "mysql":
+    if connector in (None, "vitess"):
+        pass  # without a position
+    elif connector == "oracle":
+        source |= {"commit_scn": str(at // 3 * 3), "scn": random.choice([str(at), at, None])}
+    elif connector == "mysql":
         source |= {"file": "b.000001", "pos": at, "row": 0}
     else:
         source |= {"lsn": 100 + at, "sequence": f'["{99 + at}","{100 + at}"]', "txId": at // 2}

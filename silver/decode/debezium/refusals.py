@@ -1,7 +1,7 @@
 """Dead letters of Debezium records: what was found, and what was expected."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from pyspark.sql import types as T
@@ -25,7 +25,7 @@ from silver.decode.debezium.events.connectors import (
     has_position,
 )
 from silver.decode.debezium.events.documents import DocumentChange
-from silver.decode.debezium.events.envelope import Envelope, Row, SourceBlock
+from silver.decode.debezium.events.envelope import Envelope, Row, SourceBlock, SourceColumns
 from silver.decode.debezium.rows import Misfits, Reading, TableLayout
 from silver.decode.renames import column_names
 from silver.decode.types import Misfit
@@ -79,7 +79,7 @@ KEY_ALONE = (
 )
 TYPED_ROW = ".Value"
 _OF_ROWS = frozenset(("c", "u", "r", "d"))
-_TEXTS = {str, type(None)}
+_TEXTS, _NOTHING = {str, type(None)}, {type(None)}
 
 
 class Event(NamedTuple):
@@ -96,26 +96,31 @@ def reject(change: Change, reason: str, message: str) -> None:
     change.reason, change.message = reason, message
 
 
-def are_plain(
-    ops: Sequence[object], sources: Sequence[SourceBlock | None], flattened: bool
-) -> list[bool]:
+def are_plain(ops: Sequence[object], sources: SourceColumns, flattened: bool) -> list[bool]:
     """Which events are of a row, and of a connector without special rules.
 
     The names that distinguish one log from another are texts, if they are there.
     """
-    kinds = [None if source is None else _kind_of(source) for source in sources]
-    plain: dict[object, bool] = {None: flattened}
-    for kind in filter(None, {*kinds}):
-        connector, is_whole, *names = kind
-        fits = flattened or (is_whole and connector not in NEEDS_THOUGHT)
-        plain[kind] = fits and {*names} <= _TEXTS
-    pairs = zip(kinds, ops, strict=True)
-    return [plain[kind] and type(op) is str and op in _OF_ROWS for kind, op in pairs]
+    if {*map(type, ops)} == {str} and {*ops} <= _OF_ROWS:
+        of_rows = [True] * len(ops)
+    else:
+        of_rows = [type(op) is str and op in _OF_ROWS for op in ops]
+    names = sources.kinds("name") | sources.kinds("db")
+    is_usual = flattened or (
+        sources.kinds("connector") == {str}
+        and {*sources.of("connector")}.isdisjoint(NEEDS_THOUGHT)
+        and sources.kinds("value_capture_type") == _NOTHING
+    )
+    if is_usual and names <= _TEXTS:
+        return of_rows
+    plain = [flattened or _is_plain(block) for block in sources.blocks]
+    named = [{type(block.name), type(block.db)} <= _TEXTS for block in sources.blocks]
+    return [all(fits) for fits in zip(of_rows, plain, named, strict=True)]
 
 
-def _kind_of(source: SourceBlock) -> tuple[Any, ...]:
-    connector = source.connector if type(source.connector) is str else None
-    return connector, source.value_capture_type is None, type(source.name), type(source.db)
+def _is_plain(source: SourceBlock) -> bool:
+    is_named = type(source.connector) is str and source.connector not in NEEDS_THOUGHT
+    return is_named and source.value_capture_type is None
 
 
 def not_json(record: Record) -> Change:

@@ -108,6 +108,7 @@ class EventShape(NamedTuple):
 
     Attributes:
         row: the struct of their rows.
+        old: that of their old rows, which may have the fields of the keys alone.
         plan: what becomes of the rows' fields.
         keys: the fields of the keys, and their places in the row.
         prefix: what the texts of all such records begin with, which is not parsed.
@@ -116,21 +117,28 @@ class EventShape(NamedTuple):
     """
 
     row: RowShape
+    old: RowShape
     plan: RowPlan
     keys: Mapping[str, int]
     prefix: bytes = b""
     added: AddedMembers | None = None
     parse: Callable[[bytes], Any] = bytes
 
-    def keys_of(self, row: object) -> list[object]:
+    def keys_of(self, row: object) -> Sequence[object]:
         """The values of the keys in a row."""
         values = self.row.values_of(row)
         return [values[at] for at in self.keys.values()]
 
+    def old_keys_of(self, row: object) -> Sequence[object]:
+        """The values of the keys in an old row."""
+        return self.keys_of(row) if self.old is self.row else self.old.values_of(row)
+
     def deleted(self, row: object, keys: Sequence[object]) -> object:
-        """A row that has the keys alone, and what a transform added to this row."""
-        members = zip(self.row.names, self.row.values_of(row), strict=True)
-        values = [value if name.startswith(PREFIX) else None for name, value in members]
+        """A row that has the keys alone, and what a transform added to this old row."""
+        values: list[object] = [None] * len(self.row.names)
+        if self.added is not None:
+            members = zip(self.row.names, self.row.values_of(row), strict=True)
+            values = [value if name.startswith(PREFIX) else None for name, value in members]
         for at, key in zip(self.keys.values(), keys, strict=True):
             values[at] = key
         return self.row.make(values)
@@ -181,6 +189,10 @@ class TableLayout:
         """The column that a field is, if it is one."""
         place = self.places.get(field.lower())
         return None if place is None else self.columns[place]
+
+    def are_keys(self, fields: Sequence[str]) -> bool:
+        """Whether these fields are the keys, whatever other fields a row has."""
+        return not self.table.renamed and [*fields] == [self.columns[at].name for at in self.keys]
 
     def is_new(self, field: str) -> bool:
         """Whether a field has no column but could have one."""
@@ -341,12 +353,12 @@ def _origin_converter(origin: str, type: T.DataType) -> Converter:
     return converter_of(Encoding(kind, type, unit=unit or "us"), type)
 
 
-def event_type(row: type[Any], is_bare: bool) -> type[Any]:
+def event_type(row: type[Any], old: type[Any], is_bare: bool) -> type[Any]:
     """The struct of a record's envelope; a bare one has no members of the wrapper around it."""
     types = {
         "op": object,
         "after": row | None,
-        "before": row | None,
+        "before": old | None,
         "source": SourceBlock | None,
         "transaction": Transaction | None,
     }

@@ -4,20 +4,26 @@ Read so are changes with a position at the source, whose rows have the fields of
 record and values that fit. All others, dead letters among them, are left to the decoder.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from silver.contract import DELETE, UPSERT
 from silver.decode.avro.ahead import alike_records, read_envelopes
 from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.schemas import decode_avro, writer_of
 from silver.decode.change import Record
-from silver.decode.debezium.events.envelope import OLD_KEY_HEADER, SourceBlock, Transaction, key_row
+from silver.decode.debezium.events.envelope import (
+    OLD_KEY_HEADER,
+    SourceBlock,
+    SourceColumns,
+    Transaction,
+    key_row,
+)
 from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
 from silver.decode.debezium.events.log_follower import LogFollower, SeenRecords
 from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, AvroOpener, Opener
@@ -39,16 +45,7 @@ from silver.decode.values.json_values import NotJson
 from silver.decode.wrapped import OpenedRow, open_row
 
 _PARTS = ("op", "source", "transaction", "after", "before")
-_PLACE_COLUMNS = {
-    "_operation": pa.string(),
-    "_sequence": pa.string(),
-    "_source_time": pa.timestamp("us", tz="UTC"),
-    "_transaction": pa.string(),
-    "_transaction_order": pa.int64(),
-    "_snapshot": pa.string(),
-    "_snapshot_last": pa.bool_(),
-}
-"""The operation and what `Places` has, as columns of a part."""
+_UTC = pa.timestamp("us", tz="UTC")
 
 _Members = Sequence[Sequence[Any]]
 """The members `_PARTS` of events: one list for each, with an entry per record."""
@@ -59,9 +56,15 @@ class _Rows(NamedTuple):
 
     places: Sequence[int]
     ops: Sequence[str]
-    sources: Sequence[SourceBlock | None]
+    sources: SourceColumns
     transactions: Sequence[Transaction | None]
     rows: Sequence[Any]
+
+    def only(self, fits: Sequence[object]) -> "_Rows":
+        """Those whose `fits` is true."""
+        lists: tuple[Sequence[Any], ...] = self
+        places, ops, blocks, *others = [list(compress(one, fits)) for one in lists]
+        return _Rows(places, ops, SourceColumns(blocks), *others)
 
 
 class SliceReader:
@@ -112,12 +115,20 @@ class SliceReader:
 
     def follow(self, records: Slice, part: ReadPart, start: int, end: int) -> None:
         """Passes changes `start` to `end` on to the follower of the source's log."""
-        places = part.places[start:end]
-        columns = []
-        for name in ("_topic", "_partition", "_offset", "_arrival", "_timestamp"):
-            values = records.column(name)
-            columns.append(values if len(places) == len(values) else [values[at] for at in places])
-        self._follower.see_all(SeenRecords(*columns, *[fact[start:end] for fact in part.facts]))
+        names = "_topic", "_partition", "_offset", "_arrival", "_timestamp"
+        given = [records.part.column(name) for name in names]
+        if end - start < len(given[0]):
+            indices = pa.array(part.places[start:end], pa.int64())
+            given = [column.take(indices) for column in given]
+        reads, sources = part.facts
+        is_read = pa.array(reads[start:end], pa.bool_())
+        of_change = "_sequence", "_source_time", "_snapshot"
+        sequences, times, snapshots = [part.columns[name][start:end] for name in of_change]
+        blocks = sources[start:end]
+        if not isinstance(blocks, SourceColumns):
+            blocks = SourceColumns(blocks)
+        order = sequences, times.cast(pa.int64()), snapshots, pa.nulls(0, pa.string())
+        self._follower.see_all(SeenRecords._make([*given, is_read, blocks, *order]))
 
     def _read_avro(self, records: Slice, places: list[int]) -> ReadPart | None:
         """Reads the envelopes of each schema together."""
@@ -187,12 +198,15 @@ class SliceReader:
             return None
         keys = {field: names.index(field) for field in fields}
         if self._is_avro:
-            return EventShape(RowShape(names, tuples=True), plan, keys)
+            row = RowShape(names, tuples=True)
+            return EventShape(row, row, plan, keys)
         in_bulk = [reading for reading in plan.readings if reading.bulk is not None]
         doubles = [one.field for one in in_bulk if self._layout.types[one.at] == pa.float64()]
-        row = RowShape(names, doubles)
-        type = row.struct if self._flattened else event_type(row.struct, not prefix)
-        return EventShape(row, plan, keys, prefix, added, parser_of_shape(type))
+        row = old = RowShape(names, doubles)
+        if not self._flattened and self._layout.are_keys(fields):
+            old = RowShape(fields, doubles, loose=True)
+        type = row.struct if self._flattened else event_type(row.struct, old.struct, not prefix)
+        return EventShape(row, old, plan, keys, prefix, added, parser_of_shape(type))
 
     def _key_fields(self, plan: RowPlan) -> list[str] | None:
         """The fields of the keys; None where such rows are decoded one by one."""
@@ -218,7 +232,10 @@ class SliceReader:
     def _members_of(self, shape: EventShape, parsed: Parsed) -> tuple[Sequence[int], _Members]:
         """The members of the events that were parsed, and the places of these."""
         if shape.added is None:
-            return parsed.places, [list(map(attrgetter(name), parsed.values)) for name in _PARTS]
+            events = parsed.values
+            both = [event.after for event in events], [event.before for event in events]
+            places = [event.source for event in events], [event.transaction for event in events]
+            return parsed.places, [[event.op for event in events], *places, *both]
         columns = shape.row.columns(parsed.values)
         if any(dict in kinds_of(column) for column in columns):
             # maybe cells, as Cassandra's connector writes them
@@ -239,40 +256,49 @@ class SliceReader:
         given = shape.row.columns(rows.rows)
         ordered = _order_rows(records, shape, rows, given)
         by_name = dict(zip(shape.row.names, given, strict=True))
-        fits = self._find_fitting(shape, rows, ordered, by_name)
-        if not all(fits):
-            rows, given = _Rows._make(_select_entries(rows, fits)), _select_entries(given, fits)
-            ordered = Places._make(_select_entries(ordered, fits))
-        by_name = dict(zip(shape.row.names, given, strict=True))
+        odd = self._find_odd(shape, rows, by_name)
+        if odd:
+            fits = [at not in odd for at in range(len(rows.places))]
+            rows, given = rows.only(fits), [list(compress(one, fits)) for one in given]
+            ordered = Places._make(column.filter(pa.array(fits)) for column in ordered)
+            by_name = dict(zip(shape.row.names, given, strict=True))
         columns: dict[str, pa.Array] = {}
-        fits = [True] * len(rows.places)
+        odd = set(_find_nulls(ordered.sequence))
+        is_deleted = pa.array(map("d".__eq__, rows.ops), pa.bool_(), size=len(rows.ops))
         for field, at, convert, bulk in shape.plan.readings:
             own_type = self._layout.types[at]
             values, misfits = convert_column(by_name[field], convert, bulk, own_type)
             columns[self._layout.columns[at].name] = values
-            for misfit in misfits:
-                fits[misfit] = False
-        entries = [DELETE if op == "d" else UPSERT for op in rows.ops], *ordered
-        for (name, type), listed in zip(_PLACE_COLUMNS.items(), entries, strict=True):
-            columns[name] = pa.array(listed, type)
+            odd.update(misfits)
+            if values.null_count and at in self._layout.needed:
+                lacking = values.is_null()
+                if at not in self._layout.keys:
+                    lacking = pc.and_not(lacking, is_deleted)
+                odd.update(pc.indices_nonzero(lacking).to_pylist())
+        columns["_operation"] = pc.if_else(is_deleted, DELETE, UPSERT)
+        columns |= {f"_{name}": values for name, values in ordered._asdict().items()}
+        columns["_source_time"] = ordered.source_time.cast(_UTC)
         reads = [op == "r" for op in rows.ops]
-        facts = (reads, rows.sources, ordered.sequence, ordered.source_time, ordered.snapshot)
-        return ReadPart([*rows.places], columns, facts).only(fits)
+        part = ReadPart([*rows.places], columns, (reads, rows.sources))
+        return part.only([at not in odd for at in range(len(rows.places))]) if odd else part
 
     def _select_rows(
         self, records: Slice, shape: EventShape, places: Sequence[int], members: _Members
     ) -> _Rows:
         """The rows of the plain events that carry a change."""
-        ops, sources, transactions, rows, befores = members
-        if None in rows or any(befores):
+        ops, blocks, transactions, rows, befores = members
+        if befores.count(None) < len(befores) or "d" in ops:
             keys = records.column("_key")
-            parts = zip(places, ops, sources, rows, befores, strict=True)
-            rows = [self._find_row(shape, keys[at], *one) for at, *one in parts]
-        selected = _Rows(places, ops, sources, transactions, rows)
-        plain = are_plain(ops, sources, self._flattened)
+            parts = zip(places, ops, blocks, rows, befores, strict=True)
+            rows = [*rows]
+            for nth, (at, op, source, after, before) in enumerate(parts):
+                if before is not None or op == "d":
+                    rows[nth] = self._find_row(shape, keys[at], op, source, after, before)
+        selected = _Rows(places, ops, SourceColumns(blocks), transactions, rows)
+        plain = are_plain(ops, selected.sources, self._flattened)
         if None in rows or not all(plain):
             fits = [is_plain and row is not None for is_plain, row in zip(plain, rows, strict=True)]
-            selected = _Rows._make(_select_entries(selected, fits))
+            selected = selected.only(fits)
         return selected
 
     def _find_row(
@@ -290,12 +316,12 @@ class SliceReader:
         after, before = rows
         if before is None:
             return None if op == "d" else after
-        keys = shape.keys_of(before) if key is None else self._key_values(key, shape.keys)
+        keys = shape.old_keys_of(before) if key is None else self._key_values(key, shape.keys)
         if keys is None:
             return None
         if op == "d":
             return shape.deleted(before, keys)
-        if after is None or op != "u" or shape.keys_of(before) == shape.keys_of(after):
+        if after is None or op != "u" or [*shape.old_keys_of(before)] == shape.keys_of(after):
             return after
         return None if key is None or shows_old_key(op, source, self._layout) else after
 
@@ -311,25 +337,22 @@ class SliceReader:
         values = [members.get(name) if isinstance(members, dict) else None for name in names]
         return values if all(type(value) in (int, str) for value in values) else None
 
-    def _find_fitting(
-        self, shape: EventShape, rows: _Rows, ordered: Places, columns: Mapping[str, Sequence[Any]]
-    ) -> list[bool]:
-        """Which rows are plain: keys and required values are there, nothing is new or left out."""
-        odd = _places_of(ordered.sequence, lambda sequence: sequence is None)
-        for field in shape.keys:
-            odd |= _find_nulls(columns[field])
-        needed = [r.field for r in shape.plan.readings if r.at in self._layout.required]
-        if nulls := set[int]().union(*[_find_nulls(columns[field]) for field in needed]):
-            odd |= nulls - _places_of(rows.ops, "d".__eq__)
+    def _find_odd(
+        self, shape: EventShape, rows: _Rows, columns: Mapping[str, Sequence[Any]]
+    ) -> set[int]:
+        """Which rows are not plain: something is new or left out."""
+        odd = set[int]()
         for field in shape.plan.unknown:
-            odd |= {*range(len(rows.places))} - _find_nulls(columns[field])
+            odd.update(at for at, value in enumerate(columns[field]) if value is not None)
         placeholders = self._layout.placeholders
         for large in shape.plan.large:
-            if placeholders.is_in(columns[large.field]):
-                odd |= _places_of(columns[large.field], placeholders.match)
+            values = columns[large.field]
+            if placeholders.is_in(values):
+                odd.update(at for at, value in enumerate(values) if placeholders.match(value))
         if not self._layout.known.settled:
-            odd.update(self._traits.of_new_tables(rows.sources))
-        return [at not in odd for at in range(len(rows.places))]
+            names = map(rows.sources.of, ("db", "schema", "table"))
+            odd.update(self._traits.of_new_tables(list(zip(*names, strict=True))))
+        return odd
 
 
 def _order_rows(
@@ -344,13 +367,6 @@ def _order_rows(
     return shape.added.order(columns, rows.sources, places, *lists)
 
 
-def _select_entries(lists: Iterable[Sequence[Any]], fits: Sequence[object]) -> list[Sequence[Any]]:
-    return [list(compress(one, fits)) for one in lists]
-
-
-def _places_of(values: Sequence[Any], fits: Callable[[Any], bool]) -> set[int]:
-    return {at for at, value in enumerate(values) if fits(value)}
-
-
-def _find_nulls(values: Sequence[object]) -> set[int]:
-    return {at for at, value in enumerate(values) if value is None} if None in values else set()
+def _find_nulls(values: pa.Array) -> list[int]:
+    nulls: list[int] = pc.indices_nonzero(values.is_null()).to_pylist() if values.null_count else []
+    return nulls

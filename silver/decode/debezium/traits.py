@@ -19,7 +19,7 @@ from silver.decode.avro.values import as_json
 from silver.decode.change import Record
 from silver.decode.columns import Columns, declared_types
 from silver.decode.debezium.events.connectors import WHOLE_OLD_ROWS
-from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, SourceBlock, key_row
+from silver.decode.debezium.events.envelope import OF_SOURCE, Envelope, Row, key_row
 from silver.decode.debezium.events.opening import Opened
 from silver.decode.debezium.events.order import BY_CHANGE, ORDERS, order_shown
 from silver.decode.renames import column_names
@@ -123,14 +123,15 @@ class Traits:
             fields = self._undeclared.find(envelope.after or {}) - self.left_out
             self.left_out |= fields
             shows |= bool(fields)
-        return shows or bool(self.of_new_tables([envelope.source]))
+        source = envelope.source
+        table = _NO_TABLE if source is None else (source.db, source.schema, source.table)
+        return shows or bool(self.of_new_tables([table]))
 
-    def of_new_tables(self, sources: Sequence[SourceBlock | None]) -> list[int]:
-        """The indices of source blocks that name another table than the known one."""
+    def of_new_tables(self, tables: Sequence[_SourceTable]) -> list[int]:
+        """The indices of source tables that are another one than the known one."""
         first = self._first_table
-        if first is None:
+        if first is None or tables.count(first) == len(tables):
             return []
-        tables = [(s.db, s.schema, s.table) if s else _NO_TABLE for s in sources]
         return [at for at, one in enumerate(tables) if one != first and one != _NO_TABLE]
 
     def merge(self, other: "Traits") -> None:

@@ -4,8 +4,12 @@ A record is a plain value, or one wrapped with its schema (`{"schema":…,"paylo
 """
 
 import re
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any, overload
 
 import msgspec
+import pyarrow as pa
 
 from lakehouse.config.table import Table
 from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
@@ -67,6 +71,63 @@ class SourceBlock(msgspec.Struct, gc=False):
     db: object = None
     schema: object = None
     table: object = None
+
+
+_NO_SOURCE = SourceBlock()
+_SIMPLE = {str, int, type(None)}
+
+
+class SourceColumns(Sequence[SourceBlock]):
+    """The source blocks of some events, member by member; a missing one is one without members."""
+
+    def __init__(self, blocks: Sequence[SourceBlock | None]) -> None:
+        self.blocks: Sequence[SourceBlock] = [one or _NO_SOURCE for one in blocks]
+        self._members: dict[str, list[Any]] = {}
+        self._kinds: dict[str, set[type]] = {}
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __iter__(self) -> Iterator[SourceBlock]:
+        return iter(self.blocks)
+
+    @overload
+    def __getitem__(self, at: int) -> SourceBlock: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[SourceBlock]: ...
+    def __getitem__(self, at: int | slice) -> SourceBlock | Sequence[SourceBlock]:
+        is_all = isinstance(at, slice) and at.indices(len(self)) == (0, len(self), 1)
+        return self if is_all else self.blocks[at]
+
+    def take(self, indices: pa.Array) -> "SourceColumns":
+        """The blocks at these indices."""
+        return SourceColumns([self.blocks[at] for at in indices.to_pylist()])
+
+    def of(self, name: str) -> list[Any]:
+        """A member of each block."""
+        if name not in self._members:
+            self._members[name] = list(map(attrgetter(name), self.blocks))
+        return self._members[name]
+
+    def kinds(self, name: str) -> set[type]:
+        """The Python types of a member."""
+        if name not in self._kinds:
+            self._kinds[name] = {*map(type, self.of(name))}
+        return self._kinds[name]
+
+    def marks(self, names: Sequence[str], more: Sequence[list[Any]] = ()) -> Sequence[Any]:
+        """What tells blocks apart that differ in some of these members, or in columns of texts."""
+        varying = [one for one in map(self.of, names) if not _are_one_text(one)]
+        if any(not {*map(type, one)} <= _SIMPLE for one in varying):
+            return range(len(self.blocks))
+        varying = [one for one in (*varying, *more) if one.count(one[0]) < len(one)]
+        return list(zip(*varying, strict=True)) or [()] * len(self.blocks)
+
+
+def _are_one_text(values: Sequence[Any]) -> bool:
+    """Whether all values are the same text, or all are null."""
+    is_text = values[0] is None or isinstance(values[0], str)
+    return is_text and values.count(values[0]) == len(values)
 
 
 class Transaction(msgspec.Struct, gc=False):

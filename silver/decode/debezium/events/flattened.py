@@ -11,12 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+import pyarrow as pa
+
 from lakehouse.config.table import Table
 from silver.decode.change import Change, Record
 from silver.decode.debezium.events.connectors import to_microseconds
 from silver.decode.debezium.events.envelope import (
     Envelope,
     SourceBlock,
+    SourceColumns,
     Transaction,
     key_row,
     parse_key,
@@ -128,25 +131,25 @@ class AddedMembers:
     def order(
         self,
         columns: _Columns,
-        sources: Sequence[SourceBlock | None],
+        sources: SourceColumns,
         places: Places,
         offsets: Sequence[int | None],
         stamps: Sequence[int | None],
     ) -> Places:
         """The places of the rows in order, by the rules of `ordered_event`."""
-        times = places.source_time
-        if None in times:
+        times = places.source_time.to_pylist()
+        if places.source_time.null_count:
             ticks = (self._column_of(columns, name) for name in ("ts_us", "ts_ms"))
             parts = zip(times, stamps, *ticks, strict=True)
             times = [_sent_time(*sent) if time is None else time for time, *sent in parts]
         flags = self._column_of(columns, "deleted")
-        given = zip(sources, places.sequence, times, offsets, flags, strict=True)
-        sequences, count = [_choose_sequence(*one) for one in given], len(sources)
+        given = zip(places.sequence.to_pylist(), times, offsets, flags, strict=True)
+        sequences, count = [_choose_sequence(*one) for one in given], len(times)
         return places._replace(
-            sequence=sequences,
-            source_time=times,
-            snapshot=[None] * count,
-            snapshot_last=[False] * count,
+            sequence=pa.array(sequences, pa.string()),
+            source_time=pa.array(times, pa.int64()),
+            snapshot=pa.nulls(count, pa.string()),
+            snapshot_last=pa.repeat(False, count),
         )
 
     def _column_of(self, columns: _Columns, name: str) -> Sequence[Any]:
@@ -173,12 +176,11 @@ def _sent_time(stamp: int | None, us: object, ms: object) -> int | None:
 
 
 def _choose_sequence(
-    source: SourceBlock | None, text: str | None, time: int | None, offset: int | None, flag: object
+    text: str | None, time: int | None, offset: int | None, flag: object
 ) -> str | None:
-    positioned = source is not None and text is not None
-    if offset is not None and not (flag is not None and positioned):
+    if offset is not None and (flag is None or text is None):
         return sequence_of(0, offset)
-    return text if positioned else sequence_of(0, time or 0)
+    return sequence_of(0, time or 0) if text is None else text
 
 
 def is_flattened(row: Mapping[str, object], table: Table, record: Record) -> bool:
@@ -245,8 +247,8 @@ def ordered_event(
     change.snapshot, change.snapshot_last = None, False  # no event marks the snapshot's last row
     if change.source_time is None:
         change.source_time = _sent_time(record.timestamp, envelope.ts_us, envelope.ts_ms)
-    given = envelope.source, change.sequence, change.source_time
-    change.sequence = _choose_sequence(*given, record.offset, rewrites or None)
+    given = change.sequence, change.source_time, record.offset
+    change.sequence = _choose_sequence(*given, rewrites or None)
     return change
 
 

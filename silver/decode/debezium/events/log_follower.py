@@ -8,25 +8,26 @@ would find from every record.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, compress, pairwise
-from operator import ge, lt
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from silver.decode.change import Change, Record
-from silver.decode.debezium.events.connectors import (
-    Connector,
-    connectors_of,
-    proves_restarts,
-    server_of,
+from silver.decode.debezium.events.connectors import Connector, connectors_of
+from silver.decode.debezium.events.envelope import Envelope, SourceColumns
+from silver.decode.debezium.events.partition_log import (
+    Moves,
+    PartitionLog,
+    as_numpy,
+    place_text,
 )
-from silver.decode.debezium.events.envelope import Envelope, SourceBlock
 from silver.decode.debezium.events.source_log import (
     OF_SNAPSHOT,
     OFFSETS,
     Fact,
     Reached,
     Segment,
-    follow_segment,
 )
 from silver.decode.values.json_values import text_of
 from silver.decode.values.sequences import WIDTH
@@ -37,46 +38,40 @@ _FIRST_POSITION = f"{1:0{WIDTH}X}"
 _CLOCK = "record time"
 """In the name of a log of offsets, that the time is the record's own."""
 
-_NO_SERVER: tuple[str | None, int] = (None, 0)
-_FEW, _MOST_WAITING = 8, 2_000
-"""More records are looked at together; so many wait at most until they are followed."""
+_MOST_WAITING = 2_000
+"""So many records wait at most until they are followed."""
 
 
 class SeenRecords(NamedTuple):
     """Records of a slice, in order, as the follower sees them: one entry per record.
 
     `reads` says which are rows that a snapshot read; `sequences`, `times` and `snapshots` are what
-    `Change` calls `sequence`, `source_time` and `snapshot`.
+    `Change` calls `sequence`, `source_time` (as a number) and `snapshot`.
     """
 
-    topics: Sequence[str | None]
-    partitions: Sequence[int | None]
-    offsets: Sequence[int | None]
-    arrivals: Sequence[str]
-    stamps: Sequence[int | None]
-    reads: Sequence[bool]
-    sources: Sequence[SourceBlock | None]
-    sequences: Sequence[str | None]
-    times: Sequence[int | None]
-    snapshots: Sequence[str | None]
+    topics: pa.Array
+    partitions: pa.Array
+    offsets: pa.Array
+    arrivals: pa.Array
+    stamps: pa.Array
+    reads: pa.Array
+    sources: SourceColumns
+    sequences: pa.Array
+    times: pa.Array
+    snapshots: pa.Array
+    commits: pa.Array = pa.nulls(0, pa.string())
 
-    def at(self, places: Sequence[int]) -> "SeenRecords":
-        """Some of them."""
-        return SeenRecords._make([column[at] for at in places] for column in self)
+    def at(self, fits: pa.Array) -> "SeenRecords":
+        """Those whose `fits` is true."""
+        if pc.all(fits).as_py():
+            return self
+        indices = pc.indices_nonzero(fits)
+        columns: tuple[Any, ...] = self
+        return SeenRecords._make(one.take(indices) if len(one) else one for one in columns)
 
 
-class Moves(NamedTuple):
-    """Records of a log: one entry per record.
-
-    `positions` are those of their commits; no later transaction has its commit below `reaches`.
-    Places and positions are texts or numbers; those of a log of offsets have no source block.
-    """
-
-    places: Sequence[Any]
-    positions: Sequence[Any]
-    reaches: Sequence[Any]
-    times: Sequence[int]
-    sources: Sequence[SourceBlock | None]
+_TYPES = (pa.string(), pa.int32(), pa.int64(), pa.string(), pa.int64(), pa.bool_())
+_TYPES_IN_ORDER = (pa.string(), pa.int64(), pa.string())
 
 
 class LogFollower:
@@ -113,168 +108,55 @@ class LogFollower:
     def _follow_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         if waiting:
-            self._follow_records(SeenRecords._make(map(list, zip(*waiting, strict=True))))
+            *places, sources, sequences, times, snapshots = zip(*waiting, strict=True)
+            columns = [*map(pa.array, places, _TYPES), SourceColumns(sources)]
+            columns += map(pa.array, (sequences, times, snapshots), _TYPES_IN_ORDER)
+            self._follow_records(SeenRecords._make([*columns, pa.nulls(0, pa.string())]))
 
     def _follow_records(self, seen: SeenRecords) -> None:
         """Shows the records to the logs of their offsets and of their sources' positions."""
-        blocks = [(None,) * 3 if s is None else (s.name, s.db, s.commit_lsn) for s in seen.sources]
-        for clock in (None,) if None not in seen.times else (None, _CLOCK):
-            names = [(OFFSETS, name, db, clock) for name, db, _ in blocks]
-            for log, part in self._split_by_log(seen, names):
+        count, sources = len(seen.topics), seen.sources
+        names, dbs = sources.of("name"), sources.of("db")
+        clocks = () if seen.partitions.null_count == count else (None, _CLOCK)
+        for clock in clocks if seen.times.null_count else clocks[:1]:
+            columns = [OFFSETS] * count, names, dbs, [clock] * count
+            for log, part in self._split_by_log(seen, columns):
                 log.follow(_offset_moves(part, clock is None))
-        log_names = [(name, None if lsn is None else db) for name, db, lsn in blocks]
-        for log, part in self._split_by_log(seen, log_names):
+        commits = _find_commits(seen)
+        if commits.null_count == count:
+            return
+        lsns = sources.of("commit_lsn")
+        if not _are_all(None, lsns):
+            dbs = [None if lsn is None else db for lsn, db in zip(lsns, dbs, strict=True)]
+        else:
+            dbs = [None] * count
+        for log, part in self._split_by_log(seen._replace(commits=commits), (names, dbs)):
             log.follow(_position_moves(part))
 
     def _split_by_log(
-        self, seen: SeenRecords, names: Sequence[tuple[object, ...]]
-    ) -> Iterator[tuple["PartitionLog", SeenRecords]]:
-        """Each log that the records are of, with its records."""
-        keys = list(zip(seen.topics, seen.partitions, names, strict=True))
-        if keys and all(map(keys[0].__eq__, keys)):
-            yield self._find_log(_log_name(*keys[0])), seen
+        self, seen: SeenRecords, names: Sequence[Sequence[object]]
+    ) -> Iterator[tuple[PartitionLog, SeenRecords]]:
+        """Each log that the records are of, with its records; `names` are columns."""
+        ends = seen.topics, seen.partitions
+        if all(len(end.unique()) == 1 for end in ends) and all(_are_all(n[0], n) for n in names):
+            topic, partition = [end[0].as_py() for end in ends]
+            yield self._find_log(_log_name(topic, partition, [name[0] for name in names])), seen
             return
-        parts: dict[tuple[str, str], list[int]] = {}
-        for at, key in enumerate(keys):
-            parts.setdefault(_log_name(*key), []).append(at)
-        for name, places in parts.items():
-            yield self._find_log(name), seen.at(places)
+        texts = [[None if one is None else text_of(one) for one in column] for column in names]
+        keys = zip(*[end.to_pylist() for end in ends], *texts, strict=True)
+        parts: dict[tuple[object, ...], int] = {}
+        codes = pa.array([parts.setdefault(key, len(parts)) for key in keys])
+        for (topic, partition, *given), code in parts.items():
+            log = self._find_log(_log_name(topic, partition, given))
+            yield log, seen.at(pc.equal(codes, code))
 
-    def _find_log(self, name: tuple[str, str]) -> "PartitionLog":
+    def _find_log(self, name: tuple[str, str]) -> PartitionLog:
         if name not in self._logs:
             self._logs[name] = PartitionLog(*name, self._reached.get(" ".join(name)))
         return self._logs[name]
 
 
-class PartitionLog:
-    """One log of a partition: the position before the open segment, and that segment."""
-
-    def __init__(self, domain: str, log: str, reached: Reached | None) -> None:
-        self._domain, self._log, self._known = domain, log, reached
-        self._closed: list[Segment] = []
-        self._begin: Fact | None = None
-        self._first: Any = None
-        self._last: Any = None
-        self._commit: Any = None
-        self._reach: Any = None
-        self._time = self._earliest = self._latest = 0
-        self._server: str | None = None
-        self._servers: dict[str, int] = {}
-        self._simple = False
-
-    def follow(self, moves: Moves) -> None:
-        """Takes in records; most are simply the next ones of the log."""
-        if len(moves.places) > _FEW and not self._simple:
-            self._follow_each(Moves._make(column[:1] for column in moves))
-            moves = Moves._make(column[1:] for column in moves)
-        if not (len(moves.places) > _FEW and self._simple and self._goes_on(moves)):
-            self._follow_each(moves)
-
-    def _follow_each(self, moves: Moves) -> None:
-        """Takes in records one by one; one that is not simply the next one opens a segment."""
-        for place, position, reach, time, source in zip(*moves, strict=True):
-            server, number = _server_of(source)
-            is_next = self._begin is not None and self._is_next(place, position, time)
-            if not (is_next and self._simple):
-                proves = source is not None and proves_restarts(source)
-                fact = Fact(_position_text(position), time, server, number, proves)
-                if not is_next or self._parts_from(fact):
-                    self._open_segment(place, fact, position, reach)
-            self._last, self._commit, self._time = place, position, time
-            if reach > self._reach:
-                self._reach = reach
-            if time < self._earliest:
-                self._earliest = time
-            elif time > self._latest:
-                self._latest = time
-            self._add_server(server, number)
-
-    def _goes_on(self, moves: Moves) -> bool:
-        """Takes in all records at once where each is simply the next one; whether they are."""
-        places, positions, reaches, times, sources = moves
-        if len({type(self._last), *map(type, places)}) > 1:
-            return False
-        read = positions.count(OF_SNAPSHOT)
-        if read != (len(positions) if self._commit == OF_SNAPSHOT else 0):
-            return False
-        if not all(map(lt, (self._last, *places), places)):
-            return False
-        befores = [*accumulate(reaches, max, initial=self._reach)]
-        if not all(map(ge, positions, befores)):
-            commits = zip(positions, times, strict=True)
-            steps = pairwise([(self._commit, self._time), *commits])
-            falls = compress(steps, map(lt, positions, befores))
-            if any(one != now for one, now in falls):
-                return False
-        self._last, self._commit, self._reach = places[-1], positions[-1], befores[-1]
-        self._time = times[-1]
-        for server, number in dict.fromkeys(map(_server_of, sources)):
-            self._add_server(server, number)
-        self._server = _server_of(sources[-1])[0]
-        self._earliest, self._latest = min(self._earliest, *times), max(self._latest, *times)
-        return True
-
-    def _add_server(self, server: str | None, number: int) -> None:
-        self._server = server
-        if server is not None and number > self._servers.get(server, -1):
-            self._servers[server] = number
-
-    def segments(self) -> list[Segment]:
-        """All segments, the open one included."""
-        closed, begin = self._closed, self._begin
-        return closed if begin is None else [*closed, self._make_segment(begin)]
-
-    def _is_next(self, place: int | str, position: int | str, time: int) -> bool:
-        """Whether a record comes behind the last one, at a position that does not fall.
-
-        Records of one transaction have one position.
-        """
-        if position < self._reach and (position != self._commit or time != self._time):
-            return False
-        if (position == OF_SNAPSHOT) != (self._commit == OF_SNAPSHOT):
-            return False
-        last = self._last
-        is_same = type(place) is type(last)
-        return bool(place > last) if is_same else _place_text(place) > _place_text(last)
-
-    def _parts_from(self, fact: Fact) -> bool:
-        """Whether a record does not belong to the open segment, though its position is higher."""
-        reached, begin = self._known, self._begin
-        if reached is None or begin is None:
-            return begin is None
-        if reached.is_old(fact) != reached.is_old(begin) or reached.begins_anew(fact):
-            return True
-        return reached.falls(begin) and not reached.falls(fact)
-
-    def _open_segment(
-        self, place: int | str, fact: Fact, position: int | str, reach: int | str
-    ) -> None:
-        """Closes the open segment, and begins another one with a record."""
-        if self._begin is not None:
-            segment = self._make_segment(self._begin)
-            self._closed.append(segment)
-            self._known = follow_segment(segment, self._known).reached
-        self._begin, self._first, self._last = fact, place, place
-        self._commit, self._reach, self._time = position, reach, fact.time
-        self._earliest, self._latest = fact.time, fact.time
-        self._server, self._servers = fact.server, {}
-        if self._known is not None and self._known.begins_anew(fact):
-            self._servers = {} if fact.server is None else {fact.server: fact.number}
-            self._known = follow_segment(self._make_segment(fact), self._known).reached
-        self._simple = self._known is None or position == OF_SNAPSHOT
-        if self._known is not None and self._known.since is None:
-            self._simple |= not self._known.falls(fact)
-
-    def _make_segment(self, begin: Fact) -> Segment:
-        places = _place_text(self._first), _place_text(self._last)
-        positions = _position_text(self._commit), _position_text(self._reach)
-        times = self._earliest, self._latest
-        servers = {**self._servers}
-        named = self._domain, self._log, *places
-        return Segment(*named, begin, *positions, *times, servers, self._server)
-
-
-def _log_name(topic: object, partition: object, names: tuple[object, ...]) -> tuple[str, str]:
+def _log_name(topic: object, partition: object, names: Sequence[object]) -> tuple[str, str]:
     """The partition (empty for files) and the log's name in it."""
     domain = "" if partition is None else f"{topic or ''}/{partition}"
     given = names if partition is not None else (topic, *names)
@@ -293,22 +175,14 @@ def _offset_moves(seen: SeenRecords, of_source: bool) -> Moves:
     The record's own time counts where the source's is not known: such offsets are of a log of
     their own (`of_source` is false).
     """
-    clocks: Sequence[Any] = seen.times
+    clocks = seen.times
     if not of_source:
-        both = zip(seen.stamps, seen.times, strict=True)
-        clocks = [stamp if time is None else None for stamp, time in both]
-    given = zip(seen.offsets, clocks, seen.reads, strict=True)
-    kept = [
-        at
-        for at, (offset, clock, read) in enumerate(given)
-        if clock is not None and offset is not None and offset >= 0
-        if not read and seen.partitions[0] is not None
-    ]
-    if len(kept) < len(clocks):
-        seen, clocks = seen.at(kept), [clocks[at] for at in kept]
-    offsets: Sequence[Any] = seen.offsets
-    reaches = [offset + 1 for offset in offsets]
-    return Moves(seen.arrivals, offsets, reaches, clocks, [None] * len(clocks))
+        clocks = pc.if_else(seen.times.is_null(), seen.stamps, pa.scalar(None, pa.int64()))
+    counts = pc.fill_null(pc.greater_equal(seen.offsets, 0), False)
+    fits = pc.and_(pc.and_not(counts, seen.reads), clocks.is_valid())
+    kept = pc.and_(fits, seen.partitions.is_valid())
+    arrivals, offsets, clocks = [c.filter(kept) for c in (seen.arrivals, seen.offsets, clocks)]
+    return Moves(arrivals, offsets, pc.add(offsets, 1), as_numpy(clocks), None)
 
 
 def _position_moves(seen: SeenRecords) -> Moves:
@@ -318,49 +192,46 @@ def _position_moves(seen: SeenRecords) -> Moves:
     a position or a commit time are left out. A row of an incremental snapshot, which was not read
     from the log, counts where it names the log's file, and with that the server.
     """
+    seen = seen.at(seen.commits.is_valid())
+    positions, places = seen.commits, seen.offsets
+    changes = pc.utf8_slice_codeunits(seen.sequences, 0, WIDTH)
+    is_higher = pc.and_(pc.greater(changes, positions), pc.not_equal(positions, OF_SNAPSHOT))
+    reaches = pc.if_else(is_higher, changes, positions)
+    if places.null_count:
+        texts = [None if place is None else place_text(place) for place in places.to_pylist()]
+        places = pc.coalesce(pa.array(texts, pa.string()), seen.arrivals)
+    return Moves(places, positions, reaches, as_numpy(seen.times), seen.sources)
+
+
+def _find_commits(seen: SeenRecords) -> pa.Array:
+    """The position of each record's commit in the log; null for a record that is left out."""
+    sequences, nothing = seen.sequences, pa.scalar(None, pa.string())
+    of_snapshot = pc.fill_null(pc.not_equal(seen.snapshots, ""), False)
+    if pc.all(of_snapshot).as_py():
+        commits = pa.repeat(OF_SNAPSHOT, len(sequences))
+    else:
+        files = pa.array([file is not None for file in seen.sources.of("file")], pa.bool_())
+        streamed = pc.or_(pc.invert(seen.reads), files)
+        commits = pc.if_else(streamed, _find_streamed_commits(seen), nothing)
+        commits = pc.if_else(of_snapshot, OF_SNAPSHOT, commits)
+    is_placed = pc.fill_null(pc.greater_equal(sequences, _FIRST_POSITION), False)
+    return pc.if_else(pc.and_(is_placed, seen.times.is_valid()), commits, nothing)
+
+
+def _find_streamed_commits(seen: SeenRecords) -> pa.Array:
+    """The position of each record's commit as its connector has it."""
     connectors = connectors_of(seen.sources)
-    columns = seen.sources, connectors, seen.sequences, seen.times, seen.reads, seen.snapshots
-    commits = list(map(_commit_position, *columns))
-    positions = [position for position in commits if position is not None]
-    if len(positions) < len(commits):
-        seen = seen.at([at for at, position in enumerate(commits) if position is not None])
-    changes = [(text or "")[:WIDTH] for text in seen.sequences]
-    reaches = [one and max(one, change) for one, change in zip(positions, changes, strict=True)]
-    times: Sequence[Any] = seen.times
-    places: Sequence[Any] = seen.offsets
-    if None in places:
-        both = zip(seen.offsets, seen.arrivals, strict=True)
-        places = [arrival if offset is None else offset for offset, arrival in both]
-    return Moves(places, positions, reaches, times, seen.sources)
+    different: dict[int, Connector | None] = {id(one): one for one in connectors}
+    commits = pa.nulls(len(connectors), pa.string())
+    for name, connector in different.items():
+        if connector is None or connector.commits is None:
+            continue
+        own = pa.array([id(one) == name for one in connectors])
+        part = seen.at(own)
+        found = connector.commits(part.sources, part.sequences)
+        commits = pc.replace_with_mask(commits, own, found) if len(different) > 1 else found
+    return commits
 
 
-def _commit_position(
-    source: SourceBlock | None,
-    connector: Connector | None,
-    sequence: str | None,
-    time: int | None,
-    read: bool,
-    snapshot: str | None,
-) -> str | None:
-    """The position of a record's commit in the log; None for a record that is left out."""
-    if source is None or sequence is None or time is None or sequence < _FIRST_POSITION:
-        return None
-    if snapshot:
-        return OF_SNAPSHOT
-    if connector is None or connector.commit is None or (read and source.file is None):
-        return None
-    return connector.commit(source, sequence)
-
-
-def _server_of(source: SourceBlock | None) -> tuple[str | None, int]:
-    return _NO_SERVER if source is None or source.file is None else server_of(source)
-
-
-def _position_text(position: int | str) -> str:
-    """A position as text that sorts."""
-    return position if isinstance(position, str) else f"{position:0{WIDTH}X}"
-
-
-def _place_text(place: int | str) -> str:
-    """A place as text that sorts."""
-    return place if isinstance(place, str) else f"{place:020d}"
+def _are_all(value: object, values: Sequence[object]) -> bool:
+    return values.count(value) == len(values)

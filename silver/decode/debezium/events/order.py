@@ -6,20 +6,31 @@ in order of partition and offset, or of arrival where they have no offset.
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from silver.decode.change import Change, Record
 from silver.decode.debezium.events.connectors import (
+    MOST_MICROSECONDS,
     Connector,
     connector_of,
     connectors_of,
     has_position,
     hides_commits,
+    positions_of,
     postgresql_lsn,
     to_microseconds,
 )
-from silver.decode.debezium.events.envelope import Envelope, SourceBlock, Transaction
+from silver.decode.debezium.events.envelope import (
+    Envelope,
+    SourceBlock,
+    SourceColumns,
+    Transaction,
+)
 from silver.decode.values.json_values import text_of
 from silver.decode.values.sequences import arrival_sequence, sequence_of
 
@@ -37,6 +48,7 @@ OF_TABLE = "@"
 
 _BEFORE_STREAMED = sequence_of(0, 0)
 _POSITIONS = ("file", "commit_lsn", "change_lsn", "commit_scn", "scn")
+_OF_SNAPSHOT = ("snapshot", "lsn", "sequence", "name", "db", "schema", "table", *_POSITIONS)
 _BIGINT = re.compile(r"[+-]?[0-9]{1,19}")
 _TX_ID_AND_LSN = re.compile(r"([0-9]+):[0-9]+")
 _LIMIT = 1 << 63
@@ -48,33 +60,97 @@ _Place = tuple[str | None, int | None, str | None, int | None, str | None, bool]
 
 
 class Places(NamedTuple):
-    """The order of some changes: the fields of `Change` of the same names, one list each."""
+    """The order of some changes: the fields of `Change` of the same names, one array each."""
 
-    sequence: Sequence[str | None]
-    source_time: Sequence[int | None]
-    transaction: Sequence[str | None]
-    transaction_order: Sequence[int | None]
-    snapshot: Sequence[str | None]
-    snapshot_last: Sequence[bool | None]
+    sequence: pa.Array
+    source_time: pa.Array
+    transaction: pa.Array
+    transaction_order: pa.Array
+    snapshot: pa.Array
+    snapshot_last: pa.Array
 
 
 def find_places(
-    ops: Sequence[str],
-    sources: Sequence[SourceBlock | None],
-    transactions: Sequence[Transaction | None],
+    ops: Sequence[str], sources: SourceColumns, transactions: Sequence[Transaction | None]
 ) -> Places:
     """The places of events; a row that was read without a time of its own has no sequence.
 
     The envelope's own time, which is not among the events, may be its time.
     """
-    events = zip(ops, sources, transactions, connectors_of(sources), strict=True)
-    places = [_find_place(*event) for event in events]
-    columns = Places(*map(list, zip(*places, strict=True))) if places else Places(*[[]] * 6)
-    if "r" not in ops:
-        return columns
-    times = zip(ops, columns.source_time, columns.sequence, strict=True)
-    sequences = [None if op == "r" and not time else text for op, time, text in times]
-    return columns._replace(sequence=sequences)
+    count = len(ops)
+    names, counts, orders = _find_transactions(sources, transactions)
+    sequences, times = positions_of(sources, orders), _find_times(sources)
+    of_no_snapshot = pa.nulls(count, pa.string()), pa.repeat(False, count)
+    places = Places(sequences, times, names, counts, *of_no_snapshot)
+    return _find_read_places(ops, sources, places) if "r" in ops else places
+
+
+def _find_times(sources: SourceColumns) -> pa.Array:
+    """The commit times, in microseconds."""
+    if sources.kinds("ts_us") == {int}:
+        with suppress(OverflowError):
+            times = pa.array(sources.of("ts_us"), pa.int64())
+            ends = pc.min_max(times).as_py()
+            if ends["min"] >= 0 and ends["max"] <= MOST_MICROSECONDS:
+                return times
+    ticks = map(sources.of, ("ts_us", "ts_ns", "ts_ms"))
+    return pa.array([*map(to_microseconds, *ticks)], pa.int64())
+
+
+def _find_transactions(
+    sources: SourceColumns, transactions: Sequence[Transaction | None]
+) -> tuple[pa.Array, pa.Array, Sequence[object]]:
+    """The names of the transactions, and the places in them: parsed, and as they are."""
+    count, is_bare = len(transactions), transactions.count(None) == len(transactions)
+    if is_bare and sources.kinds("txId") <= {int, type(None)}:
+        with suppress(OverflowError):
+            names = pa.array(sources.of("txId"), pa.int64()).cast(pa.string())
+            return names, pa.nulls(count, pa.int64()), [0] * count
+    given = map(_find_transaction, sources.blocks, transactions)
+    names, counts, orders = zip(*given, strict=True) if count else ((),) * 3
+    return pa.array(names, pa.string()), pa.array(counts, pa.int64()), orders
+
+
+def _find_transaction(
+    source: SourceBlock | None, transaction: Transaction | None
+) -> tuple[str | None, int | None, object]:
+    """The transaction of a change, and its place in it: parsed, and as it is."""
+    name: str | None = None
+    order: object = 0
+    count: int | None = None
+    if transaction is not None:
+        name, count = _transaction_name(transaction.id), _parse_bigint(transaction.total_order)
+        order = 0 if transaction.total_order is None else transaction.total_order
+    if name is None and source is not None and (id := source.txId) is not None:
+        name = str(id) if type(id) is int else str(text_of(id))
+    return name, count, order
+
+
+def _find_read_places(ops: Sequence[str], sources: SourceColumns, places: Places) -> Places:
+    """The places of events, some of which are rows that were read; most of these are alike."""
+    texts, connectors = places.sequence.to_pylist(), connectors_of(sources)
+    names = _OF_SNAPSHOT if places.sequence.null_count else _OF_SNAPSHOT[: -len(_POSITIONS)]
+    marks = sources.marks(names, [texts, [*map(id, connectors)]])
+    if ops.count("r") < len(ops):
+        marks = [mark if op == "r" else None for op, mark in zip(ops, marks, strict=True)]
+    lasts = dict(zip(marks, range(len(marks)), strict=True))
+    found = [
+        (None, None, False)
+        if mark is None
+        else _read_place(sources.blocks[at], connectors[at], texts[at])
+        for mark, at in lasts.items()
+    ]
+    nth = dict(zip(lasts, range(len(lasts)), strict=True))
+    codes = pa.array([nth[mark] for mark in marks], pa.int64())
+    types = pa.string(), pa.string(), pa.bool_()
+    columns = zip(zip(*found, strict=True), types, strict=True)
+    sequences, snapshots, are_last = [pa.array(*column).take(codes) for column in columns]
+    sequences = pc.coalesce(places.sequence, sequences)
+    timeless = pc.fill_null(pc.equal(places.source_time, 0), True)
+    if pc.any(timeless).as_py():
+        read = pa.array([op == "r" for op in ops])
+        sequences = pc.if_else(pc.and_(timeless, read), pa.scalar(None, pa.string()), sequences)
+    return places._replace(sequence=sequences, snapshot=snapshots, snapshot_last=are_last)
 
 
 def _find_place(
@@ -88,28 +164,21 @@ def _find_place(
     The sequence is None where the connector's position is missing or malformed, and where there
     is none at all: `arrival_order` is for records without one.
     """
-    name: str | None = None
-    order: object = 0
-    count: int | None = None
-    if transaction is not None:
-        name, count = _transaction_name(transaction.id), _parse_bigint(transaction.total_order)
-        order = 0 if transaction.total_order is None else transaction.total_order
+    name, count, order = _find_transaction(source, transaction)
     if source is None:
         return None, None, name, count, None, False
     time = to_microseconds(source.ts_us, source.ts_ns, source.ts_ms)
-    if name is None and (id := source.txId) is not None:
-        name = str(id) if type(id) is int else str(text_of(id))
-    if connector is None or connector.position is None:
-        sequence = None
-    else:
-        sequence = connector.position(source, order)
+    sequence = None if connector is None else connector.position(source, order)
     if op != "r":
         return sequence, time, name, count, None, False
-    return _read_place(source, connector, (sequence, time, name, count, None, False))
+    sequence, snapshot, is_last = _read_place(source, connector, sequence)
+    return sequence, time, name, count, snapshot, is_last
 
 
-def _read_place(source: SourceBlock, connector: Connector | None, place: _Place) -> _Place:
-    """The place of a row that was read.
+def _read_place(
+    source: SourceBlock, connector: Connector | None, sequence: str | None
+) -> tuple[str | None, str | None, bool]:
+    """The sequence of a row that was read, its snapshot, and whether it is the last one of it.
 
     The initial scan of YDB or CockroachDB is no full snapshot: its rows are upserts at their own
     positions, and none is marked as the last. Flink CDC leaves positions empty in the rows of a
@@ -118,14 +187,13 @@ def _read_place(source: SourceBlock, connector: Connector | None, place: _Place)
     """
     lsn = postgresql_lsn(source)
     lsn = None if lsn is None or text_of(lsn).startswith("-") else lsn
-    sequence, time, name, count, _, _ = place
     if sequence is None and lsn is None and connector is not None:
         is_empty = all(getattr(source, member) in (None, "") for member in _POSITIONS)
         sequence = _BEFORE_STREAMED if is_empty else None
     if connector is not None and connector.scans:
-        return sequence, time, name, count, None, False
+        return sequence, None, False
     snapshot = None if source.snapshot == _INCREMENTAL else _snapshot_id(source, lsn, sequence)
-    return sequence, time, name, count, snapshot, source.snapshot in _LAST_ROWS
+    return sequence, snapshot, source.snapshot in _LAST_ROWS
 
 
 def ordered_change(envelope: Envelope, operation: str | None) -> Change:

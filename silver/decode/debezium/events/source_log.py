@@ -44,18 +44,23 @@ class Fact(NamedTuple):
 class Segment(NamedTuple):
     """Records that follow one another in a partition, at positions that do not fall.
 
+    Among them are records that come again: of lower positions, committed no later than what came
+    before, by servers that are known.
+
     Attributes:
         domain: topic and partition, as epochs count them.
         log: what else distinguishes one sequence of records from others in the partition.
         first: place of the first record; sorts.
         last: place of the last one.
         begin: the first record.
-        commit: position of the last record's commit.
+        commit: position of the commit of the last record that did not come again.
         position: the highest position, below which no later transaction has its commit.
         earliest: the earliest commit time.
         latest: the latest commit time.
         servers: all servers that wrote the changes, with the highest number in their GTIDs.
-        server: the server of the last record.
+        server: the server of the last record that did not come again.
+        again_from: place of the first record since that one, all of which come again; None where
+            there is none.
     """
 
     domain: str
@@ -69,6 +74,7 @@ class Segment(NamedTuple):
     latest: int
     servers: Mapping[str, int]
     server: str | None
+    again_from: str | None = None
 
     @property
     def name(self) -> str:
@@ -165,7 +171,7 @@ class Reached:
             time=max(self.time, part.latest),
             server=part.server,
             servers=merge_servers(self.servers, part.servers),
-            again_from=None,
+            again_from=part.again_from,
         )
 
     def restarted(self, part: Segment) -> "Reached":
@@ -185,7 +191,7 @@ def start_log(part: Segment) -> Reached:
     if part.position == OF_SNAPSHOT:
         return Reached(part.last)
     given = part.last, part.position, part.latest, part.server, part.servers
-    return Reached(*given, commit=part.commit)
+    return Reached(*given, commit=part.commit, again_from=part.again_from)
 
 
 def to_text(reached: Reached) -> str:
