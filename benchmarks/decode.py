@@ -116,14 +116,14 @@ def main() -> None:
                 best[place][name] = [min(pair) for pair in zip(held, found, strict=True)]
     for name in names:
         here, *others = [best[place][name] for place in places]
-        text = f"{name:18} {_shown(here)}"
+        text = f"{name:18} {_show_figures(here)}"
         for other in others:
-            text += f"   against {_shown(other)}   ratio {here[0] / other[0]:.2f}"
+            text += f"   against {_show_figures(other)}   ratio {here[0] / other[0]:.2f}"
         print(text)
 
 
-def _shown(found: list[float]) -> str:
-    taken, calls, parsed = found
+def _show_figures(figures: list[float]) -> str:
+    taken, calls, parsed = figures
     text = f"{taken:7.2f} us {calls:7.1f} calls"
     return f"{text} {taken / parsed:5.2f} times the parse" if parsed else text
 

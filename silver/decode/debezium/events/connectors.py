@@ -183,11 +183,11 @@ def _postgresql_commits(sources: SourceColumns, _: pa.Array) -> pa.Array:
     if sources.kinds("sequence") <= {str, type(None)}:
         with suppress(UnicodeError):
             texts = pa.array(given, pa.string())
-            found = pc.struct_field(pc.extract_regex(texts, _USUAL_PAIR), 0)
+            commits = pc.struct_field(pc.extract_regex(texts, _USUAL_PAIR), 0)
             shown = pc.fill_null(pc.starts_with(texts, _NO_COMMIT), True)
-            if pc.all(pc.or_(found.is_valid(), shown)).as_py():
-                sections = _join_sections([found.cast(pa.uint64()).fill_null(0)], len(given))
-                return pc.if_else(found.is_valid(), sections, pa.scalar(None, pa.string()))
+            if pc.all(pc.or_(commits.is_valid(), shown)).as_py():
+                sections = _join_sections([commits.cast(pa.uint64()).fill_null(0)], len(given))
+                return pc.if_else(commits.is_valid(), sections, pa.scalar(None, pa.string()))
     pairs = [[] if one is None else _lsn_pair(one) for one in given]
     commits = [_join_numbers(pair[:1]) if pair else None for pair in pairs]
     return pa.array(commits, pa.string())

@@ -226,10 +226,10 @@ def _find_streamed_commits(seen: SeenRecords) -> pa.Array:
     for name, connector in different.items():
         if connector is None or connector.commits is None:
             continue
-        own = pa.array([id(one) == name for one in connectors])
-        part = seen.at(own)
-        found = connector.commits(part.sources, part.sequences)
-        commits = pc.replace_with_mask(commits, own, found) if len(different) > 1 else found
+        fits = pa.array([id(one) == name for one in connectors])
+        part = seen.at(fits)
+        named = connector.commits(part.sources, part.sequences)
+        commits = pc.replace_with_mask(commits, fits, named) if len(different) > 1 else named
     return commits
 
 

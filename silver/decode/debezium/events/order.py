@@ -134,7 +134,7 @@ def _find_read_places(ops: Sequence[str], sources: SourceColumns, places: Places
     if ops.count("r") < len(ops):
         marks = [mark if op == "r" else None for op, mark in zip(ops, marks, strict=True)]
     lasts = dict(zip(marks, range(len(marks)), strict=True))
-    found = [
+    read = [
         (None, None, False)
         if mark is None
         else _read_place(sources.blocks[at], connectors[at], texts[at])
@@ -143,13 +143,13 @@ def _find_read_places(ops: Sequence[str], sources: SourceColumns, places: Places
     nth = dict(zip(lasts, range(len(lasts)), strict=True))
     codes = pa.array([nth[mark] for mark in marks], pa.int64())
     types = pa.string(), pa.string(), pa.bool_()
-    columns = zip(zip(*found, strict=True), types, strict=True)
+    columns = zip(zip(*read, strict=True), types, strict=True)
     sequences, snapshots, are_last = [pa.array(*column).take(codes) for column in columns]
     sequences = pc.coalesce(places.sequence, sequences)
     timeless = pc.fill_null(pc.equal(places.source_time, 0), True)
     if pc.any(timeless).as_py():
-        read = pa.array([op == "r" for op in ops])
-        sequences = pc.if_else(pc.and_(timeless, read), pa.scalar(None, pa.string()), sequences)
+        are_read = pa.array([op == "r" for op in ops])
+        sequences = pc.if_else(pc.and_(timeless, are_read), pa.scalar(None, pa.string()), sequences)
     return places._replace(sequence=sequences, snapshot=snapshots, snapshot_last=are_last)
 
 

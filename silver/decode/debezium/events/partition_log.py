@@ -140,8 +140,8 @@ class PartitionLog:
         servers = _servers_of(moves)
         for name in {name for name, _ in servers if name is not None}:
             numbers = np.array([number if one == name else -1 for one, number in servers])
-            known = np.concatenate([[self._servers.get(name, -1)], numbers])
-            is_odd |= ~is_next & (numbers > np.maximum.accumulate(known)[:-1])
+            highest = np.concatenate([[self._servers.get(name, -1)], numbers])
+            is_odd |= ~is_next & (numbers > np.maximum.accumulate(highest)[:-1])
         is_odd |= ~self._all_rise(moves)
         count = int(is_odd.argmax()) if is_odd.any() else len(is_odd)
         if count:
@@ -151,14 +151,14 @@ class PartitionLog:
     def _all_rise(self, moves: Moves) -> npt.NDArray[np.bool_]:
         """Which records come behind the ones before them, as `_rises` has it."""
         places, count = moves.places, len(moves.times)
-        found = np.ones(count, np.bool_)
+        rising = np.ones(count, np.bool_)
         if count > 1:
-            found[1:] = as_numpy(pc.greater(places[1:], places[: count - 1]))
-        found[0] = self._rises(places[0].as_py(), moves.positions[0].as_py())
+            rising[1:] = as_numpy(pc.greater(places[1:], places[: count - 1]))
+        rising[0] = self._rises(places[0].as_py(), moves.positions[0].as_py())
         if pa.types.is_string(moves.positions.type):
             of_snapshot = as_numpy(pc.equal(moves.positions, OF_SNAPSHOT))
-            found &= of_snapshot == (self._commit == OF_SNAPSHOT)
-        return found
+            rising &= of_snapshot == (self._commit == OF_SNAPSHOT)
+        return rising
 
     def _add_records(
         self,
@@ -238,12 +238,12 @@ class PartitionLog:
 
 
 def _rank(
-    known: Sequence[Any], positions: pa.Array, reaches: pa.Array
+    ranked: Sequence[Any], positions: pa.Array, reaches: pa.Array
 ) -> tuple[_Numbers, _Numbers]:
-    """Positions and reaches as numbers of the same order, each behind one that is known."""
+    """Positions and reaches as numbers of the same order, each behind one that is ranked."""
     count = len(positions) + 1
-    columns = [pa.array([known[0]], positions.type), positions]
-    columns += [pa.array([known[1]], positions.type), reaches]
+    columns = [pa.array([ranked[0]], positions.type), positions]
+    columns += [pa.array([ranked[1]], positions.type), reaches]
     given = pa.concat_arrays(columns)
     if pa.types.is_string(given.type):
         ranks = pc.rank(given, tiebreaker="min").to_numpy().astype(np.int64)
@@ -254,8 +254,8 @@ def _rank(
 
 def as_numpy(values: pa.Array) -> npt.NDArray[Any]:
     """The values as numpy has them."""
-    found: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
-    return found
+    numbers: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _server_of(source: SourceBlock | None) -> tuple[str | None, int]:
