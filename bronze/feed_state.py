@@ -6,10 +6,8 @@ for the later batches. So bronze is authoritative, and notes only save queries. 
 that never change; now and then one replaces all. If one is missing, all of bronze is queried.
 """
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 import msgspec
 
@@ -110,29 +108,8 @@ def read_state(target: Target, feed: Feed) -> FeedState:
 
 
 def forget_state(target: Target, feed: Feed) -> None:
-    """Removes the notes of a feed whose table is created again, and those of version 0.2."""
+    """Removes the notes of a feed whose table is created again."""
     remove_tree(_notes_folder(target, feed).parent)
-
-
-class OldStream(NamedTuple):
-    """What a stream of version 0.2 has read: its checkpoint, and the offsets of its last batch."""
-
-    folder: Place
-    offsets: dict[str, Any]
-
-
-def old_stream(target: Target, feed: Feed) -> OldStream | None:
-    """The stream that read the feed in version 0.2; None if none completed a batch."""
-    begun: Iterator[Place] = _notes_folder(target, feed).parent.glob("*/metadata")
-    newest = max(begun, key=lambda file: file.stat().st_mtime_ns, default=None)
-    if newest is None:
-        return None
-    folder = newest.parent
-    ended = [int(file.name) for file in list_folder(folder / "commits") if file.name.isdigit()]
-    if not ended:
-        return None
-    offsets = (folder / "offsets" / str(max(ended))).read_text(encoding="utf-8").splitlines()
-    return OldStream(folder, json.loads(offsets[2]))
 
 
 def _notes_folder(target: Target, feed: Feed) -> Place:

@@ -1,13 +1,11 @@
 """Dropped files into bronze: each file once, in order of arrival, a batch of files per commit."""
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from urllib.parse import unquote, urlsplit
+from collections.abc import Iterator, Sequence
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bronze.feed_state import FeedState, Note, old_stream
+from bronze.feed_state import FeedState, Note
 from bronze.feeds import Feed, feed_folder
 from bronze.files.batches import append_readable
 from bronze.files.listing import DroppedFile, in_order, list_files
@@ -15,7 +13,6 @@ from bronze.files.overwritten import UNKNOWN, changed_files
 from bronze.files.unreadable import read_unreadable, record_unreadable
 from bronze.storage import News
 from lakehouse.config.target import Target
-from lakehouse.places.place import Place
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import table_name
 
@@ -78,30 +75,10 @@ def cut_batches(feed: Feed, files: Sequence[DroppedFile]) -> Iterator[list[Dropp
 def recover_files(
     spark: SparkSession, target: Target, feed: Feed, state: FeedState, newest: int
 ) -> None:
-    """Adds a note of files that bronze has without one, because a run was killed.
-
-    If there are no notes at all, the files that a stream of version 0.2 read are included.
-    """
-    paths = set[str]()
-    if not state.notes:
-        unreadable = read_unreadable(Lake(spark, target), feed).keys()
-        paths = set(_files_of_stream(target, feed)) - unreadable
+    """Adds a note of files that bronze has without one, because a run was killed."""
     if newest > state.taken.batch:
         bronze = spark.table(table_name(target, "bronze", feed.name))
         new = bronze.where(F.col("_batch") > state.taken.batch).where("_file IS NOT NULL")
-        paths |= {row[0] for row in new.select("_file").distinct().collect()}
-    if paths:
-        state.add_note(Note(newest, files=dict.fromkeys(paths, UNKNOWN)))
-
-
-def _files_of_stream(target: Target, feed: Feed) -> Iterable[str]:
-    """The files of the batches that a stream of version 0.2 completed."""
-    stream = old_stream(target, feed)
-    if stream is None:
-        return
-    logs: Iterator[Place] = (stream.folder / "sources" / "0").glob("[0-9]*")
-    for log in sorted(logs, key=str):
-        for line in log.read_text(encoding="utf-8").splitlines()[1:]:
-            entry = json.loads(line)
-            if entry["batchId"] <= stream.offsets.get("logOffset", -1):
-                yield "file:" + unquote(urlsplit(entry["path"]).path)
+        paths = [row[0] for row in new.select("_file").distinct().collect()]
+        if paths:
+            state.add_note(Note(newest, files=dict.fromkeys(paths, UNKNOWN)))

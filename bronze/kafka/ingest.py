@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.contract import arrival_prefix
-from bronze.feed_state import FeedState, Note, Offsets, old_stream
+from bronze.feed_state import FeedState, Note, Offsets
 from bronze.feeds import Feed
 from bronze.files.batches import feed_mark
 from bronze.kafka.avro_schemas import headers_json, keep_schemas
@@ -180,13 +180,9 @@ def recover_offsets(
 ) -> None:
     """Adds a note of offsets that bronze has without one, because a run was killed.
 
-    If there are no notes at all, the offsets that a stream of version 0.2 read are included. The
-    newest batch counts, as offsets of a topic that was created again are lower.
+    The newest batch counts, as offsets of a topic that was created again are lower.
     """
     offsets: Offsets = {}
-    stream = None if state.notes else old_stream(target, feed)
-    if stream is not None:
-        offsets = {topic: dict(partitions) for topic, partitions in stream.offsets.items()}
     if newest > state.taken.batch:
         bronze = spark.table(table_name(target, "bronze", feed.name))
         new = bronze.where(F.col("_batch") > state.taken.batch).where("_offset IS NOT NULL")

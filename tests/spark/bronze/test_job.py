@@ -240,33 +240,6 @@ def test_a_file_that_was_overwritten_is_named_and_not_read_again(
     assert raw(spark, target) == ["1"]
 
 
-@pytest.mark.parametrize("ended", [True, False])
-def test_a_stream_of_version_0_2_is_gone_on_with(
-    spark: SparkSession, target: Target, ended: bool
-) -> None:
-    """`b` was erased from bronze later, or its batch was begun and not ended."""
-    drop(target, "orders/a c", "1")
-    run(spark, target)
-    folder = Path(target.checkpoints, "bronze", "orders")
-    shutil.rmtree(folder)
-    for place, text in {
-        "metadata": "{}",
-        "offsets/0": 'v1\n{}\n{"logOffset":0}',
-        "offsets/1": 'v1\n{}\n{"logOffset":1}',
-        "commits/0": "",
-        **({"commits/1": ""} if ended else {}),
-        "sources/0/0": f'v1\n{{"path":"file://{target.landing}/orders/a%20c","batchId":0}}',
-        "sources/0/1": f'v1\n{{"path":"file://{target.landing}/orders/b","batchId":1}}',
-    }.items():
-        file = folder / "0123" / place
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    drop(target, "orders/b", "2")
-    drop(target, "orders/d", "3")
-    run(spark, target)
-    assert sorted(raw(spark, target)) == (["1", "3"] if ended else ["1", "2", "3"])
-
-
 def test_a_lost_bronze_table_is_read_again_from_the_files(
     spark: SparkSession, target: Target
 ) -> None:
