@@ -113,8 +113,9 @@ def write_text(file: Path, text: str) -> Draft:
 def _render_draft(table: str, sample: Sample, place: LandingPlace) -> str:
     """The YAML's text; what was guessed carries a comment that begins with `check`."""
     doubt = "" if place.is_sure else "  # check: folder of the files, below the landing root"
-    operation = (sample.deletes or "").partition(" ")[0]
-    order = "  # check: orders a key's changes"
+    sign, notes = sample.deletes, {name: f": {note}" for name, note in sample.notes.items()}
+    order = "  # check" + notes.get("sequence_by", ": orders a key's changes")
+    is_left_out = sign is not None and sign.is_operation and not sign.column.startswith("_")
     needs_order = sample.format == "rows" and not sample.sequence_by
     lines = {
         f"table: {table}\nsource:\n  format: {sample.format}": True,
@@ -125,8 +126,9 @@ def _render_draft(table: str, sample: Sample, place: LandingPlace) -> str:
         f"keys: [{', '.join(map(to_scalar, sample.keys))}]{_render_doubt(sample)}": True,
         f"sequence_by: {to_scalar(sample.sequence_by or '')}{order}": sample.sequence_by,
         "# sequence_by:  # check: name the column that orders a key's changes": needs_order,
-        f"apply_as_deletes: {to_scalar(sample.deletes or '')}  # check": sample.deletes,
-        f"except_column_list: [{to_scalar(operation)}]": sample.deletes,
+        f"apply_as_deletes: {to_scalar(sign.condition if sign else '')}"
+        f"  # check{notes.get('apply_as_deletes', '')}": sign,
+        f"except_column_list: [{to_scalar(sign.column if sign else '')}]": is_left_out,
     }
     written = [line for line, is_wanted in lines.items() if is_wanted]
     return "\n".join([SCHEMA_LINE, *written, *_list_columns(sample)]) + "\n"
@@ -135,9 +137,8 @@ def _render_draft(table: str, sample: Sample, place: LandingPlace) -> str:
 def _list_columns(sample: Sample) -> list[str]:
     """Declared columns, and as comments those that are only guessed."""
     possible = possible_columns([*sample.keys, *sample.columns, *sample.guessed])
-    notes = CSV_NOTES if sample.file_format == "csv" else {}
     declared = [
-        f"  {to_scalar(name)}: {kind}{notes.get(kind.partition('(')[0], '')}"
+        f"  {to_scalar(name)}: {kind}{_note_column(sample, name, kind)}"
         for name, kind in sample.columns.items()
         if name in possible
     ]
@@ -148,6 +149,13 @@ def _list_columns(sample: Sample) -> list[str]:
     ]
     hint = "  # check: seen, but not declared; declare decimals, dates and times"
     return [*(["columns:", *declared] if declared else []), *([hint, *guessed] if guessed else [])]
+
+
+def _note_column(sample: Sample, name: str, kind: str) -> str:
+    """The comment behind a declared column."""
+    if note := sample.notes.get(f"columns.{name}"):
+        return f"  # check: {note}"
+    return CSV_NOTES.get(kind.partition("(")[0], "") if sample.file_format == "csv" else ""
 
 
 def possible_columns(names: Iterable[str]) -> set[str]:

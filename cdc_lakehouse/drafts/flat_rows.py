@@ -7,20 +7,19 @@ from datetime import date
 from itertools import chain, combinations
 from pathlib import Path
 
+from cdc_lakehouse.drafts.delete_signs import find_delete_sign
 from cdc_lakehouse.drafts.sample_files import (
     Object,
     Sample,
     SampleFile,
     csv_types,
+    find_thousands,
     sample_error,
     type_of_times,
 )
 from silver.decode.values.inference import SeenValues, infer_type
 from silver.decode.values.json_values import NumberText
 
-OPERATION_NAMES = ("operation", "op", "_operation", "change_type", "action")
-DELETE_WORDS = ("delete", "d", "del", "remove")
-OTHER_WORDS = ("insert", "i", "create", "c", "r", "update", "u", "upsert", "merge")
 ORDERABLE = ("date", "timestamp", "smallint", "int", "bigint", "string")
 _ORDERS = (
     r"(seq|sequence|version|revision|rev|lsn|scn|csn)(_?(no|nr|num|number|id))?",
@@ -59,8 +58,8 @@ def is_day_folder(folder: Path) -> bool:
 def sample_rows(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
     """What rows of the files show: BigQuery's changes, plain changes, or a snapshot.
 
-    They are a snapshot where their file or folder is dated, or where no column orders them and the
-    file has each key once; a column of operations makes them changes.
+    They are a snapshot where their folder is that of a day, or where no column orders them or says
+    which are deletes, and each file has each key once.
     """
     rows = [row for part in parts for row in part.records]
     types = csv_types(rows) if parts[0].format == "csv" else parts[0].types
@@ -72,9 +71,21 @@ def sample_rows(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
     if any("_CHANGE_TYPE" in row for row in rows):
         return _sample_bigquery(merged, columns)
     keys = find_keys(parts[0].records, columns)
+    notes = _note_thousands(rows, columns) if merged.format == "csv" else {}
     if is_snapshot(parts, keys, columns, files):
-        return Sample("snapshot", merged.format, None, keys, columns, {})
-    return _sample_changes(merged, columns)
+        return Sample("snapshot", merged.format, None, keys, columns, {}, notes=notes)
+    sample = _sample_changes(merged, columns)
+    return sample._replace(notes={**sample.notes, **notes})
+
+
+def _note_thousands(rows: Sequence[Object], columns: Mapping[str, str]) -> dict[str, str]:
+    """What to check of columns whose numbers may have dots between thousands."""
+    notes = {}
+    for name in columns:
+        number = find_thousands([row[name] for row in rows if isinstance(row.get(name), str)])
+        if number is not None:
+            notes[f"columns.{name}"] = f"{number} may be {number.replace('.', '')}"
+    return notes
 
 
 def _sample_bigquery(opened: SampleFile, columns: dict[str, str]) -> Sample:
@@ -91,45 +102,38 @@ def is_snapshot(
     if any(is_day_folder(file.absolute().parent) for file in files):
         return True
     rows = [row for part in parts for row in part.records]
-    if _find_operation(rows) is not None or not all(is_unique(p.records, keys) for p in parts):
+    if find_delete_sign(rows) is not None or _find_order(rows, columns) is not None:
         return False
-    return all(day_of_name(file.name) for file in files) or _find_order(rows, columns) is None
+    return all(is_unique(part.records, keys) for part in parts)
 
 
 def _sample_changes(opened: SampleFile, columns: dict[str, str]) -> Sample:
-    rows, operation = opened.records, _find_operation(opened.records)
-    order, deletes = _find_order(rows, columns), _build_delete_condition(rows, operation)
-    values = {n: kind for n, kind in columns.items() if n not in (operation, order)} or columns
+    rows, sign = opened.records, find_delete_sign(opened.records)
+    order, notes = _find_order(rows, columns), dict[str, str]()
+    of_change = (order, sign.column if sign else None)
+    values = {n: kind for n, kind in columns.items() if n not in of_change} or columns
     keys = find_keys(rows, values, [order] if order else ())
-    if order is not None and columns[order] == "string":
-        columns[order] = type_of_times([str(row[order]) for row in rows]) or "string"
-    return Sample("rows", opened.format, None, keys, columns, {}, order, deletes)
+    if order is not None:
+        given = [str(row[order]) for row in rows if row.get(order) is not None]
+        if columns[order] == "string":
+            columns[order] = type_of_times(given) or "string"
+        if len(given) < len(rows):
+            notes["sequence_by"] = "null in some rows, which become dead letters"
+    if sign is not None and not sign.is_seen:
+        notes["apply_as_deletes"] = "no row of the sample is a delete"
+    return Sample("rows", opened.format, None, keys, columns, {}, order, sign, notes=notes)
 
 
 def _find_order(rows: Sequence[Object], columns: Mapping[str, str]) -> str | None:
-    """The column whose name says that it orders a key's changes, and whose values can."""
-    for name in list_full(columns, rows):
+    """The column whose name says that it orders a key's changes, and whose values can.
+
+    One that is null in no row counts more than others.
+    """
+    for name in dict.fromkeys([*list_full(columns, rows), *columns]):
         words = _CAMEL.sub("_", name).lower()
         if _ORDER.search(words) and columns[name].startswith(ORDERABLE):
             return name
     return None
-
-
-def _find_operation(rows: Sequence[Object]) -> str | None:
-    """The column that names each change's operation; None where there is none."""
-    words = {*DELETE_WORDS, *OTHER_WORDS}
-    for name in OPERATION_NAMES:
-        values = {str(row[name]).lower() for row in rows if row.get(name) is not None}
-        if values and values <= words:
-            return name
-    return None
-
-
-def _build_delete_condition(rows: Sequence[Object], operation: str | None) -> str | None:
-    """The condition for deletes; None without an operation's column or a delete."""
-    words = (row.get(operation) for row in rows) if operation else ()
-    deletes = (word for word in words if isinstance(word, str) and word.lower() in DELETE_WORDS)
-    return next((f"{operation} = '{word}'" for word in deletes), None)
 
 
 def find_keys(

@@ -207,7 +207,7 @@ def _sample_json(part: _Part) -> Sample:
 def _has_row(record: Object) -> bool:
     """Whether a record carries a row of a table; transactions, heartbeats and messages do not."""
     change = _read_change(record)
-    if "op" in change:
+    if "op" in change and not change.keys().isdisjoint(("before", "after", "source")):
         return any(_read_row(change, side) for side in ("after", "before"))
     envelope = {"ts_ms", "status", "event_count", "message", "id", "data_collections"}
     return bool(change.keys() - envelope)

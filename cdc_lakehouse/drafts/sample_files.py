@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
+from cdc_lakehouse.drafts.delete_signs import DeleteSign
 from lakehouse.config.csv_options import SEPARATORS
 from lakehouse.config.formats import Format, is_whole, value_of
 from lakehouse.config.source import FileFormat
@@ -25,6 +26,7 @@ KINDS, OTHER_FILE = "JSON lines, CSV or Parquet", "name another file"
 MOST_DIGITS = 4
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 _FRACTION = re.compile(r"-?(0|[1-9]\d{0,12})(\.\d+)?")
+_THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(\.\d{3})+")
 _BEGINS_AS_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 Object: TypeAlias = dict[str, Any]
@@ -43,6 +45,7 @@ class Sample(NamedTuple):
     """What files show of one table. Columns that are only guessed are in `guessed`.
 
     `looks` says of guessed columns what their values seem to encode, and the type to declare;
+    `notes` what a person has to check of a key of the YAML, or of a column (`columns.NAME`);
     `files` are the files that it was read from.
     """
 
@@ -53,8 +56,9 @@ class Sample(NamedTuple):
     columns: dict[str, str]
     guessed: dict[str, str]
     sequence_by: str | None = None
-    deletes: str | None = None
+    deletes: DeleteSign | None = None
     looks: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    notes: Mapping[str, str] = MappingProxyType({})
     files: Sequence[Path] = ()
 
 
@@ -161,12 +165,18 @@ def text_type(texts: Sequence[str]) -> str:
     """
     if all(_WHOLE.fullmatch(text) for text in texts):
         return "bigint"
-    if all(_FRACTION.fullmatch(text) for text in texts):
+    if all(_FRACTION.fullmatch(text) for text in texts) and not find_thousands(texts):
         digits = max(len(text.partition(".")[2]) for text in texts)
         return f"decimal(18,{max(digits, 2)})" if digits <= MOST_DIGITS else "double"
     if all(text.lower() in ("true", "false") for text in texts):
         return "boolean"
     return type_of_times(texts) or "string"
+
+
+def find_thousands(texts: Sequence[str]) -> str | None:
+    """A number whose dots may stand between thousands, if those of all the texts may; else None."""
+    dotted = [text for text in texts if "." in text]
+    return dotted[0] if dotted and all(map(_THOUSANDS.fullmatch, dotted)) else None
 
 
 def type_of_times(texts: Sequence[str]) -> str | None:

@@ -198,6 +198,13 @@ def _no_mapping(model: type[BaseModel], place: Place, error: ErrorDetails) -> De
 
 def _no_text(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
     value = shorten_value(error["input"])
+    if isinstance(error["input"], bool):
+        words = "'yes' or 'on'" if error["input"] else "'no' or 'off'"
+        return (
+            value,
+            "a text",
+            f"put the word in quotes: YAML reads {words} without them as {value}",
+        )
     plain = not isinstance(error["input"], dict | list)
     return value, "a text", f"write '{value}', in quotes" if plain else "correct it"
 

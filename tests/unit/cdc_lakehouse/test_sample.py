@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cdc_lakehouse.drafts.delete_signs import DeleteSign, find_delete_sign
 from cdc_lakehouse.drafts.sample import Sample, read_sample
 from lakehouse.errors import ConfigurationError
 
@@ -80,13 +81,13 @@ def test_flat_rows_show_order_and_deletes(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv.gz"
     file.write_bytes(gzip.compress(b"id,total,operation,version\n1,2.5,INSERT,1\n1,,DELETE,2\n"))
     found = read_sample([file], "t")
-    assert (found.format, found.file_format, found.keys, found.sequence_by, found.deletes) == (
+    assert (found.format, found.file_format, found.keys, found.sequence_by) == (
         "rows",
         "csv",
         ["id"],
         "version",
-        "operation = 'DELETE'",
     )
+    assert found.deletes == DeleteSign("operation", "operation = 'DELETE'", True, True)
     assert found.columns["total"] == "decimal(18,2)"
 
 
@@ -137,3 +138,56 @@ def test_json_values_have_a_column_type(
 ) -> None:
     found = sample_of(tmp_path, *(change(id=1, a=value) for value in values))
     assert {**found.columns, **found.guessed}.get("a") == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "condition", "is_seen"),
+    [
+        ([{"Op": "I", "id": 1}, {"Op": "D", "id": 1}], "Op = 'D'", True),
+        ([{"op": "c", "id": 1}, {"op": "u", "id": 1}], "op = 'd'", False),
+        ([{"__op": "INSERT", "id": 1}], "__op = 'DELETE'", False),
+        ([{"is_deleted": True, "id": 1}], "is_deleted", True),
+        ([{"isDeleted": False, "id": 1}], "isDeleted", False),
+        ([{"deleted": 1, "id": 1}, {"deleted": 0, "id": 2}], "deleted = 1", True),
+        ([{"deleted": "J", "id": 1}], None, False),
+        ([{"delete flag": "Y", "id": 1}], "`delete flag` = 'Y'", True),
+        ([{"deleted_at": None, "id": 1}], "deleted_at IS NOT NULL", False),
+        ([{"deletedAt": "2026-11-02", "id": 1}], "deletedAt IS NOT NULL", True),
+        ([{"op": "c", "is_deleted": True, "id": 1}], "op = 'd'", False),
+        ([{"action": "click", "id": 1}], None, False),
+    ],
+)
+def test_signs_of_deletes_become_a_condition(
+    rows: list[dict[str, object]], condition: str | None, is_seen: bool
+) -> None:
+    sign = find_delete_sign(rows)
+    assert (sign and sign.condition, sign is not None and sign.is_seen) == (condition, is_seen)
+
+
+def test_json_rows_with_op_are_rows_with_an_order_and_deletes(tmp_path: Path) -> None:
+    rows = [{"id": 1, "op": "c", "seq": 10}, {"id": 1, "op": "d", "seq": 11}]
+    found = sample_of(tmp_path, *rows)
+    assert (found.format, found.keys, found.sequence_by) == ("rows", ["id"], "seq")
+    assert found.deletes == DeleteSign("op", "op = 'd'", True, True)
+
+
+@pytest.mark.parametrize("name", ["orders.jsonl", "2026-11-01T10.jsonl"])
+def test_an_order_column_wins_over_a_dated_name_and_over_one_null(
+    tmp_path: Path, name: str
+) -> None:
+    file = tmp_path / name
+    rows = [{"id": 1, "updated_at": "2026-11-01T10:00:00Z"}, {"id": 2, "updated_at": None}]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    found = read_sample([file], "t")
+    assert (found.format, found.sequence_by) == ("rows", "updated_at")
+    assert found.notes == {"sequence_by": "null in some rows, which become dead letters"}
+
+
+def test_numbers_whose_dots_may_be_thousands_are_texts(tmp_path: Path) -> None:
+    file = tmp_path / "stock.csv"
+    file.write_text("id;price;stock;weight\n1;0,05;10.000;0.375\n2;1.234,50;3;1.250\n")
+    found = read_sample([file], "t")
+    assert [found.columns[name] for name in ("price", "stock", "weight")] == [
+        *("string", "string", "decimal(18,3)")
+    ]
+    assert found.notes == {"columns.stock": "10.000 may be 10000"}

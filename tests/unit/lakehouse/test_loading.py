@@ -205,3 +205,11 @@ def test_a_root_takes_the_place_of_a_catalog_and_needs_no_databricks(tmp_path: P
         "/r/landing",
         "omit",
     )
+
+
+@pytest.mark.parametrize(("word", "named"), [(False, "'no' or 'off'"), (True, "'yes' or 'on'")])
+def test_a_word_that_yaml_reads_as_a_truth_value_needs_quotes(word: bool, named: str) -> None:
+    document = {"table": "t", "source": {"format": "debezium", "path": word}, "keys": ["id"]}
+    [(key, text)] = problems_of(document)
+    assert key == "source.path"
+    assert "put the word in quotes" in text and named in text
