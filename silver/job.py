@@ -46,14 +46,14 @@ def _find_half_swapped(tables: Sequence[Table], ended: Mapping[str, str | None])
     messages = {name: message for name, message in ended.items() if message is not None}
     groups = {t.consistency_group: t.table for t in tables if t.table in messages}
     groups.pop(None, None)
-    found = dict[str, str]()
+    reasons = dict[str, str]()
     for table in tables:
         other = groups.get(table.consistency_group)
         if table.table in messages:
-            found[table.table] = messages[table.table]
+            reasons[table.table] = messages[table.table]
         elif other is not None:
-            found[table.table] = f"{other}, which is in the same group, failed: {messages[other]}"
-    return found
+            reasons[table.table] = f"{other}, which is in the same group, failed: {messages[other]}"
+    return reasons
 
 
 def apply_all(

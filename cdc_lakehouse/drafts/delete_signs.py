@@ -32,13 +32,13 @@ class DeleteSign(NamedTuple):
 def find_delete_sign(rows: Sequence[Mapping[str, object]]) -> DeleteSign | None:
     """The first sign that the rows have; operations count more than flags, flags than times."""
     names = dict.fromkeys(name for row in rows for name in row)
-    for known, read in (
+    for names_of_kind, read in (
         (_OPERATIONS, _read_operation),
         (_FLAGS, _read_flag),
         (_MOMENTS, _read_moment),
     ):
         for name in names:
-            if re.sub(r"[^a-z]", "", name.lower()) in known:
+            if re.sub(r"[^a-z]", "", name.lower()) in names_of_kind:
                 sign = read(name, [row[name] for row in rows if row.get(name) not in (None, "")])
                 if sign is not None:
                     return sign

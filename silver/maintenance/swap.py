@@ -116,8 +116,8 @@ def end_all(spark: SparkSession, target: Target, tables: Sequence[Table]) -> dic
         try:
             swap_tables(spark, target, rebuild, configured.get(rebuild.table))
         except TABLE_FAILURES as failure:
-            found = f"its rebuild could not be put in place: {describe_failure(failure)}"
-            ended[rebuild.table] = f"{found}; do: lakehouse rebuild {rebuild.table}"
+            failed = f"its rebuild could not be put in place: {describe_failure(failure)}"
+            ended[rebuild.table] = f"{failed}; do: lakehouse rebuild {rebuild.table}"
     return ended
 
 
