@@ -128,7 +128,8 @@ def _loose(home: Path, text: str) -> Iterator[str]:
     """What of one dependency is not pinned, and a list that is not there."""
     if text.startswith("-r "):
         path = home / text.removeprefix("-r ")
-        lines = path.read_text().splitlines() if path.is_file() else [f"no {path.name}"]
+        text = path.read_text() if path.is_file() else f"no {path.name}"
+        lines = [line for line in text.splitlines() if not line.startswith("#")]
         yield from (line for line in lines if not PINNED.fullmatch(line))
     elif text != WHEEL and not PINNED.fullmatch(text):
         yield text
