@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import partial
 from itertools import islice, repeat
 from operator import attrgetter
 
@@ -25,8 +26,9 @@ from silver.decode.change import Change, Decoder, Record
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.opening import waits_for_form
 from silver.decode.formats import PROTOCOLS
-from silver.decode.slices import FollowsLog, ReadPart, ReadsSlices, Slice
+from silver.decode.slices import FollowsLog, ReadPart, ReadsSlices, Slice, join_parts
 from silver.decode.types import arrow_type
+from silver.decode.values.json_values import valid_text
 from silver.decode.wrapped import strip_frame, value_inside
 
 MOST_ROWS, MOST_BYTES = 10_000, 16 * 1024 * 1024
@@ -223,8 +225,9 @@ def _decode_record(decode: Callable[[Record], Change], record: Record) -> Change
 class _Work:
     """Decodes slices: what a decoder reads by columns, and all other records one by one."""
 
-    def __init__(self, plan: DecodePlan, decoder: Decoder) -> None:
-        self._plan, self._output, self._decode = plan, _Output(plan), decoder.decode
+    def __init__(self, plan: DecodePlan, decoder: Decoder | ReadsSlices) -> None:
+        self._plan, self._output = plan, _Output(plan)
+        self._decode = getattr(decoder, "decode", None)
         self._slices = decoder if isinstance(decoder, ReadsSlices) else None
         self._follower = decoder if isinstance(decoder, FollowsLog) else None
         self._in_vain = 0
@@ -232,7 +235,9 @@ class _Work:
     def decode(self, part: pa.RecordBatch) -> pa.RecordBatch:
         """The changes of a slice's records, in the same order."""
         valued = _with_values(part)
-        records = Slice(valued, OF_RECORD)
+        records = Slice(valued, OF_RECORD, partial(_read_records, plan=self._plan))
+        if self._decode is None:
+            return self._output.batch(part, self._output.joined(self._read_all(records), [], []))
         read = self._read_slice(records)
         if read is None or not read.places:
             given = _read_records(valued, self._plan)
@@ -252,6 +257,22 @@ class _Work:
         if follower is not None and done < len(read.places):
             follower.follow(records, read, done, len(read.places))
         return self._output.batch(part, self._output.joined(read, alone, changes))
+
+    def _read_all(self, records: Slice) -> ReadPart:
+        """Reads all records; an error that nobody foresaw costs the record that it lies in."""
+        assert self._slices is not None
+        try:
+            return self._slices.read(records) or ReadPart([], {})
+        except Exception as error:  # a defect must cost one record, never the task with all others
+            if records.part.num_rows > 1:
+                singles = enumerate(records.split())
+                return join_parts(
+                    [self._read_all(one)._replace(places=[at]) for at, one in singles]
+                )
+            failure = f"{type(error).__name__}: {error}"[:_LONGEST_SHOWN]
+            message = valid_text(f"the decoder failed with {failure}")
+            letter = {"_reason": "bad_value", "_message": message}
+            return ReadPart([0], {name: pa.array([text]) for name, text in letter.items()})
 
     def _read_slice(self, records: Slice) -> ReadPart | None:
         """Reads a slice by columns; gives up after two in a row with under 10 % readable rows."""
@@ -318,7 +339,7 @@ class _Output:
         values = [change.values or self.nothing for change in changes]
         for change in changes:
             if change.message is not None:
-                change.message = _to_valid_text(change.message)
+                change.message = valid_text(change.message)
         *others, mismatched = zip(*map(_of_change, changes), strict=True)
         return [*zip(*values, strict=True), *others, [one or None for one in mismatched]]
 
@@ -337,13 +358,8 @@ class _Output:
         keys = [] if misread else [key for key in plan.table.keys if key != field.name]
         given = zip(plan.schema.fields, change.values or self.nothing, strict=True)
         kept = [one if struct_field.name in keys else None for struct_field, one in given]
-        message = _to_valid_text(f"column {field.name}: found {shown}, expected {expected}")
+        message = valid_text(f"column {field.name}: found {shown}, expected {expected}")
         return Change(None, kept, reason="bad_value", message=message, mismatched=change.mismatched)
-
-
-def _to_valid_text(text: str) -> str:
-    """The text as UTF-8 has it; half a surrogate pair becomes a question mark."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _is_refused(value: object, type: pa.DataType) -> bool:

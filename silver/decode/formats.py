@@ -9,12 +9,13 @@ from silver.decode.columns import Columns, Discovery
 from silver.decode.debezium import decoder, discovery
 from silver.decode.protocols import bigquery, rows, snapshot_files, ydb
 from silver.decode.protocols.discovery import FlatDiscovery
+from silver.decode.slices import ReadsSlices
 
 
 class Protocol(NamedTuple):
     """What makes a table's decoder, and its discovery, from the table and its known columns."""
 
-    decoder: Callable[[Table, Columns], Decoder]
+    decoder: Callable[[Table, Columns], Decoder | ReadsSlices]
     discovery: Callable[[Table, Columns], Discovery]
 
 

@@ -1,6 +1,6 @@
 """A slice of bronze records, and what of it was read by columns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, compress
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -27,9 +27,14 @@ _Shape = TypeVar("_Shape", bound=_OfRows)
 class Slice:
     """Some records of bronze, one entry of each column per record."""
 
-    def __init__(self, part: pa.RecordBatch, names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        part: pa.RecordBatch,
+        names: Sequence[str],
+        read: Callable[[pa.RecordBatch], Iterable[Record]] = lambda _: (),
+    ) -> None:
         self.part = part
-        self._names = names
+        self._names, self._read = names, read
         self._listed: dict[str, list[Any]] = {}
 
     def column(self, name: str) -> list[Any]:
@@ -46,6 +51,17 @@ class Slice:
     def record(self, at: int) -> Record:
         """The record at a place."""
         return Record(*[self.part.column(name)[at].as_py() for name in self._names])
+
+    def records(self, indices: Sequence[int]) -> Iterable[Record]:
+        """The records at these indices, out of their serializers' frames and parsed if Avro."""
+        if len(indices) == self.part.num_rows:
+            return self._read(self.part)
+        return self._read(self.part.take(pa.array(indices, pa.int64())))
+
+    def split(self) -> "Iterator[Slice]":
+        """The records as slices of one."""
+        for at in range(self.part.num_rows):
+            yield Slice(self.part.slice(at, 1), self._names, self._read)
 
     def has_any(self, name: str) -> bool:
         """Whether a column has values."""

@@ -1,4 +1,4 @@
-"""Records decoded by columns, and one by one, as a Spark task does it; without Spark."""
+"""Records decoded together, and one by one, as a Spark task does it; without Spark."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +12,7 @@ from lakehouse.config.table import Table
 from silver.decode import slices
 from silver.decode.arrow import CARRIED, READ, DecodePlan, decode_batches
 from silver.decode.columns import Columns
+from silver.decode.protocols import slices as flat_slices
 from silver.decode.types import carrier_type
 
 TYPES = {
@@ -35,18 +36,21 @@ def batch(records: Iterable[Mapping[str, Any]], file: str | None = None) -> pa.R
 def both_ways(
     of: Table, columns: Columns, records: pa.RecordBatch, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[list[dict[str, Any]]]:
-    """What records become by columns, and one by one."""
+    """What records become together, and each alone: Debezium's in one slice, flat rows in many."""
     schema = T.StructType(
         [T.StructField(f.name, carrier_type(f.dataType)) for f in columns.schema()]
     )
     plan = DecodePlan(of, columns, schema, True)
-    for fewest in (1, 1 << 30):
+    singles = [records.slice(at, 1) for at in range(records.num_rows)]
+    monkeypatch.setattr(flat_slices, "SAMPLE", 1)
+    for fewest, batches in ((1, [records]), (1 << 30, singles)):
         monkeypatch.setattr(slices, "FEWEST", fewest)
-        parts = decode_batches(plan, iter([records]))
-        yield [row for part in parts for row in pa.table(_counted(part)).to_pylist()]
+        given = [records] if of.format == "debezium" else batches
+        parts = decode_batches(plan, iter(given))
+        yield [row for part in parts for row in pa.table(counted(part)).to_pylist()]
 
 
-def _counted(part: pa.RecordBatch) -> dict[str, pa.Array]:
+def counted(part: pa.RecordBatch) -> dict[str, pa.Array]:
     """The columns with times and dates as numbers, as Python has none after the year 9999."""
     counted = {}
     for name, column in zip(part.schema.names, part.columns, strict=True):

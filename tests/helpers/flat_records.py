@@ -1,17 +1,22 @@
 """Records of one dropped file, decoded without Spark."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
-from silver.decode.change import Change, Decoder, Record
+from silver.decode.arrow import CHANGE_FIELDS, OF_RECORD, DecodePlan, decode_batches
+from silver.decode.change import Record
 from silver.decode.columns import Columns, Discovery, known_columns
 from silver.decode.formats import PROTOCOLS
+from silver.decode.types import carrier_type
 from silver.decode.wrapped import value_inside
+from tests.helpers.both_ways import batch, counted
 
 ARRIVED_AT = 1_714_564_800_000_000
 """Microseconds since 1970 of 2024-05-01T12:00:00Z."""
@@ -23,15 +28,12 @@ class Decoded(NamedTuple):
     """The columns that a batch has, and its changes."""
 
     columns: Columns
-    changes: list[Change]
+    changes: list[Any]
 
     def values(self, *names: str) -> list[Any]:
         """The values of some columns: one each for one name, tuples for several."""
         places = [self.columns.names.index(name) for name in names]
-        found = [
-            tuple(change.values[at] if change.values else None for at in places)
-            for change in self.changes
-        ]
+        found = [tuple(change.values[at] for at in places) for change in self.changes]
         return [one[0] for one in found] if len(names) == 1 else found
 
     def told(self, *names: str) -> list[Any]:
@@ -70,9 +72,19 @@ def discovery(table: Table, columns: Columns) -> Discovery:
     return PROTOCOLS[table.format].discovery(table, columns)
 
 
-def decoder(table: Table, columns: Columns) -> Decoder:
-    """What decodes a table's records."""
-    return PROTOCOLS[table.format].decoder(table, columns)
+def decode_records(table: Table, columns: Columns, records: Iterable[Record]) -> list[Any]:
+    """A change for each record: its values, and what it says beside them."""
+    types = [T.StructField(f.name, carrier_type(f.dataType)) for f in columns.schema()]
+    plan = DecodePlan(table, columns, T.StructType(types), True)
+    given = batch([{name: getattr(one, name[1:]) for name in OF_RECORD} for one in records])
+    changes = []
+    for part in decode_batches(plan, iter([given])):
+        for row in pa.table(counted(part)).to_pylist():
+            told = {name[1:]: row[name] for name in CHANGE_FIELDS}
+            told["mismatched"] = bool(told["mismatched"])
+            values = [row[name] for name in columns.names]
+            changes.append(SimpleNamespace(values=values, **told))
+    return changes
 
 
 def decoded(
@@ -88,8 +100,7 @@ def decoded(
     for number, one in enumerate(records):
         seen.look(one, f"file:{number}")
     columns, _ = seen.settle()
-    decode = decoder(table, columns).decode
-    return Decoded(columns, [decode(one) for one in records])
+    return Decoded(columns, decode_records(table, columns, records))
 
 
 def micros(text: str) -> int:

@@ -14,7 +14,7 @@ from silver.decode.debezium.events import connectors, envelope, flattened, order
 from silver.decode.debezium.events.opening import Opened, Opener
 from silver.decode.debezium.events.placeholders import Placeholders
 from silver.decode.protocols import bigquery
-from silver.decode.protocols.objects import FlatRowReader
+from silver.decode.protocols.reader import FlatRowReader
 from silver.decode.values.sequences import sequence_of
 from silver.fold import plain_keys
 from silver.fold.arrow_values import ContentComparison
@@ -130,7 +130,7 @@ FAULTS: dict[str, Plant] = {
     "no versions agree": replacing(ContentComparison, "agree", lambda _: lambda *_: False),
     "late changes leave stored versions alone": replacing(HistoryFold, "_set_values", _undisturbed),
     "columns that a flat row leaves out are null": replacing(
-        FlatRowReader, "_find_absent", lambda _: lambda *_: None
+        FlatRowReader, "_find_absent", lambda _: lambda _, count, *others: [None] * count
     ),
     "BigQuery's numbers are compared as texts": replacing(
         bigquery, "canonical_sequence", lambda _: str.upper

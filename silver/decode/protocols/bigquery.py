@@ -7,25 +7,19 @@ most 16 key columns and 2,000 columns. A row that leaves columns out changes onl
 `_CHANGE_SEQUENCE_NUMBER` does not count.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
 from lakehouse.config.table import Table
 from lakehouse.config.table_rules import MOST_BIGQUERY_COLUMNS, MOST_BIGQUERY_KEYS
 from silver.contract import DELETE, NONE, UPSERT
-from silver.decode.change import BAD_SEQUENCE, ILLEGAL_CHANGE, UNKNOWN_OPERATION, Change, Record
+from silver.decode.change import BAD_SEQUENCE, ILLEGAL_CHANGE, UNKNOWN_OPERATION
 from silver.decode.columns import Columns
 from silver.decode.protocols.file_rows import FileRows
-from silver.decode.protocols.objects import Fault, FlatRowReader, broken_row, time_of
-from silver.decode.protocols.slices import (
-    FlatColumns,
-    FlatShape,
-    read_rows,
-    record_times,
-    skip_hive_folders,
-)
-from silver.decode.shapes import Parsed
+from silver.decode.protocols.objects import Fault
+from silver.decode.protocols.reader import FlatRowReader, read_groups
+from silver.decode.protocols.slices import read_part
 from silver.decode.slices import ReadPart, Slice
 from silver.decode.values.json_values import text_of
 from silver.decode.values.sequences import arrival_sequence, canonical_sequence
@@ -43,7 +37,6 @@ class BigQueryDecoder:
     """Decodes the change rows of one table."""
 
     def __init__(self, table: Table, columns: Columns) -> None:
-        self._table = table
         self._rows = FileRows(table, columns, (_TYPE, _NUMBER))
         self._reader = FlatRowReader(table, columns, (_TYPE, _NUMBER))
         self._numbered = not table.sequence_by
@@ -52,80 +45,50 @@ class BigQueryDecoder:
             message = f"{len(table.keys)} key columns, at most {MOST_BIGQUERY_KEYS}"
             self._too_many_keys = Fault(ILLEGAL_CHANGE, message)
 
-        self._flat = FlatColumns(columns, self._reader, self._rows.spellings)
-
-    def read(self, records: Slice) -> ReadPart | None:
-        """Reads the plain records of a slice by columns; all others are decoded one by one."""
-        if self._too_many_keys is not None:
-            return None
-        return read_rows(records, skip_hive_folders(records), self._find_shape, self._build_part)
-
-    def _find_shape(self, row: Mapping[str, object]) -> FlatShape | None:
-        return self._flat.shape(tuple(row)) if len(row) <= MOST_BIGQUERY_COLUMNS else None
-
-    def _build_part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
-        columns, fits, members = self._flat.convert(shape, parsed.values)
-        count = len(parsed.places)
-        sequences: list[str | None] = [None] * count
-        types = members.get(_TYPE, sequences)
-        operations = [_OPERATIONS.get(kind) if type(kind) is str else None for kind in types]
+    def read(self, records: Slice) -> ReadPart:
+        """The changes that rows say; without sequences where `sequence_by` orders the rows."""
+        opened = self._rows.open(records)
+        rows = read_groups(opened, self._reader.read)
+        types = opened.values(_TYPE)
+        operations = [_OPERATIONS.get(str(kind)) for kind in types]
+        faults: dict[int, Fault | None] = {}
         if self._numbered:
-            arrivals = records.column("_arrival")
-            numbers = zip(parsed.places, members.get(_NUMBER, sequences), strict=True)
-            sequences = [_find_sequence(arrivals[at], number) for at, number in numbers]
-            fits = [one and s is not None for one, s in zip(fits, sequences, strict=True)]
-        fits = [one and op is not None for one, op in zip(fits, operations, strict=True)]
-        absent = [shape.said.absent if op == UPSERT else None for op in operations]
-        columns["_operation"] = pa.array(operations, pa.string())
-        columns["_sequence"] = pa.array(sequences, pa.string())
-        columns["_absent"] = pa.array(absent, pa.list_(pa.string()))
-        columns["_source_time"] = record_times(records, parsed.places)
-        return ReadPart(parsed.places, columns).only(fits)
-
-    def decode(self, record: Record) -> Change:
-        """The change that a row says; its sequence is None where `sequence_by` orders the rows."""
-        time = time_of(record)
-        if record.raw is None:
-            return Change(NONE, source_time=time)
-        members = self._rows.read(record)
-        if members is None:
-            reason, message = broken_row(record.raw, self._table)
-            return Change(None, source_time=time, reason=reason, message=message)
-        row = self._reader.read(members)
-        operation = _OPERATIONS.get(str(members.get(_TYPE)))
-        change = Change(None, row.values, source_time=time, mismatched=row.mismatched)
-        if self._numbered:
-            change.sequence = _find_sequence(record.arrival, members.get(_NUMBER))
-        faults = (
-            _member_fault(members, _TYPE) if operation is None else None,
-            self._too_many_keys,
-            _too_many_columns(members),
-            row.key_fault,
-            row.value_fault if operation == UPSERT else None,
-            _member_fault(members, _NUMBER) if self._numbered and change.sequence is None else None,
-        )
-        fault = next(filter(None, faults), None)
-        if fault is not None:
-            change.reason, change.message = fault
-        else:
-            change.operation = operation
-            change.absent = row.absent if operation == UPSERT else None
-        return change
+            numbers = opened.values(_NUMBER)
+            sequences = [*map(_find_sequence, records.column("_arrival"), numbers)]
+            faults |= _judge_member(_NUMBER, sequences, numbers)
+            for at in opened.others:
+                sequences[at] = None
+            rows.columns["_sequence"] = pa.array(sequences, pa.string())
+        faults |= {at: one for at, one in rows.value_faults.items() if operations[at] == UPSERT}
+        faults |= rows.key_faults
+        for group in opened.groups:
+            if fault := self._too_many_keys or _too_many_columns(group.members):
+                faults |= dict.fromkeys(group.indices, fault)
+        faults |= _judge_member(_TYPE, operations, types) | opened.others
+        for at, fault in faults.items():
+            operations[at] = NONE if fault is None else None
+        columns = rows.columns | rows.absent_where([kind == UPSERT for kind in operations])
+        return read_part(records, columns, operations, faults, rows.mismatched)
 
 
 def _find_sequence(arrival: str, number: object) -> str | None:
     return arrival_sequence(arrival) if number is None else canonical_sequence(text_of(number))
 
 
-def _member_fault(members: Mapping[str, object], name: str) -> Fault:
-    """The fault of a row whose operation or sequence number is none."""
-    value = members.get(name)
-    shown = "nothing" if value is None else f"'{text_of(value)}'"
+def _judge_member(
+    name: str, read: Sequence[str | None], values: Sequence[object]
+) -> dict[int, Fault]:
+    """The faults of rows whose operation or sequence number was read as none."""
+    faults = {}
     reason, said, expected = _EXPECTED[name]
-    return Fault(reason, f"{said}{name}: found {shown}, expected {expected}")
+    for at, value in enumerate(values) if None in read else ():
+        if read[at] is None:
+            shown = "nothing" if value is None else f"'{text_of(value)}'"
+            faults[at] = Fault(reason, f"{said}{name}: found {shown}, expected {expected}")
+    return faults
 
 
-def _too_many_columns(members: Mapping[str, object]) -> Fault | None:
+def _too_many_columns(members: Collection[str]) -> Fault | None:
     columns = len(members) - (_TYPE in members) - (_NUMBER in members)
     if columns <= MOST_BIGQUERY_COLUMNS:
         return None

@@ -19,6 +19,7 @@ from silver.decode.columns import (
 )
 from silver.decode.expressions.names import MEMBER, members_read
 from silver.decode.protocols.file_rows import FileRows
+from silver.decode.protocols.slices import FlatRow
 from silver.decode.values.inference import MOST_LEFT_OUT, SeenValues, UndeclaredFields, infer_type
 
 _READ_BY_FORMATS = ("__", "_CHANGE_", NOT_TEXT)
@@ -67,7 +68,8 @@ class FlatDiscovery:
 
     def row_of(self, record: Record) -> Mapping[str, object] | None:
         """The members of the record's row, keys included; None where there is no row."""
-        return None if record.raw is None else self._rows.read(record)
+        row = self._rows.open_record(record)
+        return row.members if isinstance(row, FlatRow) else None
 
     def look(self, record: Record, position: str) -> None:
         """Adds the names and the kinds of values of the record's row."""

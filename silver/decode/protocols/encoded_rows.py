@@ -4,22 +4,27 @@ Such a row may lie in a wrapper with its schema block, hold dates as days, times
 decimals as base64, and have placeholders in place of values that the source left out.
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
 
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from bronze.contract import avro_schema_id
 from lakehouse.config.table import Table
+from silver.decode.avro.binary import NotAvro
 from silver.decode.avro.schemas import avro_value
 from silver.decode.avro.values import as_json
-from silver.decode.change import Record
+from silver.decode.change import BAD_SEQUENCE, ILLEGAL_CHANGE, NOT_AVRO, Record
 from silver.decode.columns import Columns, DecodedColumn
-from silver.decode.debezium.events.flattened import has_added_members
 from silver.decode.debezium.events.placeholders import Placeholders, can_be_placeholder
-from silver.decode.protocols.converters import plain_converter
+from silver.decode.expressions.names import deletes_sql
+from silver.decode.protocols.converters import ValueReader, plain_reader
 from silver.decode.protocols.file_rows import FileRows
-from silver.decode.types import Misfit, parse_type
+from silver.decode.protocols.objects import Fault, broken_row
+from silver.decode.protocols.slices import FlatRow, RowTraits
+from silver.decode.slices import Slice
+from silver.decode.types import Misfit, arrow_type, carrier_type, parse_type
+from silver.decode.values.bulk import bulk_converter
 from silver.decode.values.converters import converter_of
 from silver.decode.values.encodings import (
     assume_encoding,
@@ -30,47 +35,33 @@ from silver.decode.values.encodings import (
     row_block_fields,
 )
 from silver.decode.values.json_values import NotJson, parse_json
-from silver.decode.values.numbers import Converter
-from silver.decode.wrapped import open_row
+from silver.decode.wrapped import holds_rows, open_row
 
 _FIRST_WRITES = ("c", "r")
+_TOMBSTONE = Fault(
+    BAD_SEQUENCE,
+    "a tombstone deletes its key, but has nothing that sequence_by could order, expected deletes "
+    "as rows (apply_as_deletes), or format debezium with envelope: flattened",
+)
+_ENVELOPE = Fault(
+    ILLEGAL_CHANGE,
+    "found an envelope of Canal, Maxwell or CloudEvents, which has its rows in data, expected flat "
+    "rows; a table of the envelopes themselves declares the column data",
+)
 
 
-class EncodedRow(NamedTuple):
-    """A row out of its wrapper.
-
-    Attributes:
-        members: its members, null for those that the source left out; None for a null value.
-        block: the text of its schema block; None without one.
-        encoded: whether Debezium wrote its values.
-        left_out: members whose values the source left out.
-    """
-
-    members: Mapping[str, object] | None
-    block: bytes | None = None
-    encoded: bool = False
-    left_out: frozenset[str] = frozenset()
-
-
-class RowOpener:
-    """Opens the records of one table of format rows.
-
-    Attributes:
-        rows: how the names of rows are spelled.
-        takes_plain_rows: whether records may be plain rows in JSON.
-        marks: texts in a record that is maybe no plain row: wrapped, or with values left out.
-    """
+class RowOpener(FileRows):
+    """Opens the records of one table of format rows."""
 
     def __init__(self, table: Table, columns: Columns) -> None:
-        listing = table.columns_to_update
-        self.rows = FileRows(table, columns, [listing] if listing else [])
+        super().__init__(table, columns, filter(None, [table.columns_to_update]))
         self._avro = {source.value_format == "avro" for source in table.feeds}
-        self.takes_plain_rows = True not in self._avro
         self._schemas = columns.schemas
         self._source = table.feeds[0]
+        self._deletes_are_rows = deletes_sql(table) is not None
+        self._takes_envelopes = "data" in table.columns
         self._placeholders = Placeholders(self._source.unavailable_value)
         self._tokens = [text.encode() for text in self._placeholders.texts if text[:1] not in "[{"]
-        self.marks = [b'"payload"', *self._tokens]
         self._wraps = not {"schema", "payload"} & {*table.keys, *table.columns}
         self._fixed = {
             name
@@ -78,26 +69,42 @@ class RowOpener:
             if not can_be_placeholder(parse_type(column.type))
         } | {*table.keys}
 
-    def open(self, record: Record) -> EncodedRow:
-        """The row that a record holds.
-
-        Raises:
-            NotJson: the record is no JSON object.
-            NotAvro: the record is not Avro of a schema that bronze keeps.
-        """
-        raw = record.raw or b""
-        value, block = self._unwrap(raw, record)
-        if value is None:
-            return EncodedRow(None)
+    def open_record(self, record: Record) -> FlatRow | Fault | None:
+        """The row that a record holds; a tombstone is a fault, or says nothing."""
+        raw, is_noted = record.raw, record.key is None or self._deletes_are_rows
+        try:
+            value, block = (None, None) if raw is None else self._unwrap(raw, record)
+        except NotAvro as error:
+            return Fault(NOT_AVRO, str(error))
+        except NotJson:
+            return broken_row(raw or b"", self._table)
+        if raw is None or value is None:
+            return None if is_noted else _TOMBSTONE
         if not isinstance(value, dict):
-            raise NotJson("found no object")
-        members = self.rows.completed(value, record)
-        encoded = block is not None or (b'"__' in raw and has_added_members(members))
+            return broken_row(raw, self._table)
+        members = self.completed(value, record.file)
+        if fault := self.refuse(members):
+            return fault
         left_out: frozenset[str] = frozenset()
         if any(token in raw for token in self._tokens):
             left_out = self._left_out(members)
             members = members | dict.fromkeys(left_out)
-        return EncodedRow(members, block, encoded, left_out)
+        return FlatRow(members, RowTraits(False, block, left_out))
+
+    def list_plain(self, records: Slice) -> list[int]:
+        """The indices of records in JSON, but for those with a wrapper or values left out."""
+        indices, raws = records.places, records.part.column("_raw")
+        for text in [b'"payload"', *self._tokens]:
+            matches = pc.match_substring(raws, text.decode())
+            if matches.true_count:
+                matched = matches.to_pylist()
+                indices = [at for at in indices if not matched[at]]
+        return [] if True in self._avro else indices
+
+    def refuse(self, members: Collection[str]) -> Fault | None:
+        """The fault of envelopes, though the table expects flat rows; None for other members."""
+        is_envelope = holds_rows(dict.fromkeys(members)) and not self._takes_envelopes
+        return _ENVELOPE if is_envelope else None
 
     def _unwrap(self, raw: bytes, record: Record) -> tuple[object, bytes | None]:
         """The value in a record, null only where it was wrapped or Avro; and its schema block."""
@@ -111,36 +118,39 @@ class RowOpener:
             raise NotJson("found null, expected an object")
         return value, None
 
-    def converter(self, block: bytes | None, column: DecodedColumn, settled: bool) -> Converter:
-        """What converts the values of a column that Debezium wrote.
+    def reader(self, block: bytes | None, column: DecodedColumn, settled: bool) -> ValueReader:
+        """What reads the values of a column that Debezium wrote.
 
         A value that has the column's own form already is taken as it is, but for decimals and bytes
         where `source.decimal_handling_mode` or `binary_handling_mode` says what texts are. A column
         that nobody declared has the type of its JSON values.
         """
-        plain = plain_converter(column, settled)
+        plain = plain_reader(column, settled)
         if not column.declared:
             return plain
         fields = {} if block is None else row_block_fields(block)
-        spelled = zip(self.rows.spellings([*fields]), fields.values(), strict=True)
+        spelled = zip(self.spellings([*fields]), fields.values(), strict=True)
         given = next((one for name, one in spelled if name == column.name), None)
         if given is not None:
-            return converter_of(in_mode(given, column.type, self._source), column.type)
+            encoding, arrow = in_mode(given, column.type, self._source), carrier_type(column.type)
+            bulk = bulk_converter(encoding, column.type, arrow_type(arrow))
+            return ValueReader(converter_of(encoding, column.type), bulk)
         encoded = converter_of(assume_encoding(column.type, self._source), column.type)
         is_declared = holds_decimals(column.type) and declares_decimals(self._source)
         is_declared |= isinstance(column.type, T.BinaryType) and declares_binaries(self._source)
 
         def try_both(value: object) -> object:
             try:
-                return plain(value)
+                return plain.convert(value)
             except Misfit:
                 return encoded(value)
 
-        return encoded if is_declared else try_both
+        is_decimal = isinstance(column.type, T.DecimalType)
+        return ValueReader(encoded if is_declared else try_both, None if is_decimal else plain.bulk)
 
     def _is_avro(self, raw: bytes, record: Record) -> bool:
         """Whether a value is Avro; where only some sources have Avro, its schema's id decides."""
-        if self.takes_plain_rows:
+        if True not in self._avro:
             return False
         return len(self._avro) == 1 or avro_schema_id(raw, headers=record.headers) is not None
 

@@ -1,21 +1,35 @@
 """Flat rows as members: names as the columns are spelled, and columns that folders give."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from pyspark.sql import types as T
 
 from bronze.contract import folder_columns
 from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns
 from silver.decode.expressions.names import MEMBER, members_read
-from silver.decode.protocols.objects import row_object
+from silver.decode.protocols.objects import Fault, broken_row, row_object
+from silver.decode.protocols.slices import (
+    FlatRow,
+    OpenedSlice,
+    RowGroup,
+    RowTraits,
+    group_rows,
+    open_others,
+    parse_objects,
+    parse_rows,
+)
 from silver.decode.renames import column_names
+from silver.decode.shapes import Parsed
+from silver.decode.slices import Slice
 
 _MOST_FILES, _MOST_HEADERS = 1_024, 1_024
 
 
 class FileRows:
-    """Reads the rows of one table as members by column name.
+    """Opens the rows of one table as members by column name.
 
     Names are those of known columns, old ones included, and of `protocol`, without regard to case,
     but for a row that has values under both of two such names. A column that a file's folders give,
@@ -29,21 +43,81 @@ class FileRows:
         self._spelled: dict[str, str] = {name.lower(): name for name in reversed(names)}
         folder = re.escape(str(table.feeds[0].path).strip("/"))
         self._below = re.compile(rf"^.*/{folder}/")
+        self._doubles = [
+            column.name
+            for column in columns.columns
+            if column.declared and isinstance(column.type, T.DoubleType)
+        ]
         self._of_files: dict[str, Mapping[str, object]] = {}
         self._of_headers: dict[tuple[str, ...], list[str] | None] = {}
 
-    def read(self, record: Record) -> dict[str, object] | None:
-        """The members of a record's row; None where the record is no JSON object."""
-        row = row_object(record.raw or b"")
-        return None if row is None else self.completed(row, record)
+    def open(self, records: Slice) -> OpenedSlice:
+        """The rows of a slice."""
+        groups = self._open_plain(records, self.list_plain(records))
+        taken = [at for group in groups for at in group.indices]
+        others: dict[int, Fault | None] = {}
+        alike: dict[RowTraits, Parsed] = {}
+        for at, opened in open_others(records, taken, self.open_record):
+            if isinstance(opened, FlatRow):
+                rows = alike.setdefault(opened.kind, Parsed([], []))
+                rows.places.append(at)
+                rows.values.append(opened.members)
+            else:
+                others[at] = opened
+        for kind, rows in alike.items():
+            groups.extend(group_rows(rows, kind))
+        for group in groups:
+            if fault := self.refuse(group.members):
+                others |= dict.fromkeys(group.indices, fault)
+        kept = [group for group in groups if group.indices[0] not in others]
+        return OpenedSlice(records.part.num_rows, kept, others)
 
-    def completed(self, row: dict[str, object], record: Record) -> dict[str, object]:
+    def open_record(self, record: Record) -> FlatRow | Fault | None:
+        """The row of a record; its fault where it is no JSON object, None without a value."""
+        if record.raw is None:
+            return None
+        row = row_object(record.raw)
+        if row is None:
+            return broken_row(record.raw, self._table)
+        return FlatRow(self.completed(row, record.file))
+
+    def list_plain(self, records: Slice) -> list[int]:
+        """The indices of records that may be plain rows in JSON."""
+        return records.places
+
+    def refuse(self, members: Collection[str]) -> Fault | None:
+        """Why rows with these members are none; None where they are."""
+        return None
+
+    def _open_plain(self, records: Slice, indices: list[int]) -> list[RowGroup]:
+        files = records.column("_file") if records.has_any("_file") else ()
+        if any("=" in (file or "") for file in {*files}):
+            parsed = parse_objects(records, indices)
+            rows = [self.completed(row, files[at]) for at, row in zip(*parsed, strict=True)]
+            return [*group_rows(parsed._replace(values=rows))]
+        groups: list[RowGroup] = []
+        for group in parse_rows(records, indices, self._doubles, self._has_keys):
+            names, columns = self.spellings([*group.members]), group.members.values()
+            if len({*names}) == len(names):
+                members = dict(zip(names, columns, strict=True))
+                groups.append(group._replace(members=members))
+            else:
+                values = zip(*columns, strict=True)
+                rows = [dict(zip(group.members, row, strict=True)) for row in values]
+                completed = [self.completed(row, None) for row in rows]
+                groups.extend(group_rows(Parsed(group.indices, completed)))
+        return groups
+
+    def _has_keys(self, names: Sequence[str]) -> bool:
+        return {*self._table.keys} <= {*self.spellings(names)}
+
+    def completed(self, row: dict[str, object], file: str | None) -> dict[str, object]:
         """A row with the columns' own spelling, and what its file's folders give."""
         names = self._respell(tuple(row))
         if names is not None:
             row = _rename_members(row, names)
-        if record.file is not None and "=" in record.file:
-            given = self._folder_columns(record.file)
+        if file is not None and "=" in file:
+            given = self._folder_columns(file)
             return {**given, **row, **{n: v for n, v in given.items() if row.get(n) is None}}
         return row
 

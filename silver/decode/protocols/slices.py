@@ -1,179 +1,175 @@
-"""Reads slices of flat rows: rows of one shape become columns, without a call for each value.
+"""Rows of a slice in groups that have the same members, so that each column is read at once."""
 
-The format's decoder reads all other rows one by one: those with values that do not fit, members
-that no column holds, or no key, and texts that are no JSON object.
-"""
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import lru_cache, partial
-from typing import Any, NamedTuple
-
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import types as T
 
-from silver.decode.columns import Columns, DecodedColumn
-from silver.decode.protocols.objects import FlatRowReader, RowNames, row_object
+from silver.decode.change import Record
+from silver.decode.protocols.objects import Fault
 from silver.decode.shapes import Parsed, RowShape, can_be_fields, parse_alike, parser_of_shape
-from silver.decode.slices import ReadPart, Slice, read_shapes
-from silver.decode.types import arrow_type, carrier_type
-from silver.decode.values.bulk import (
-    BulkConverter,
-    bulk_converter,
-    bulk_text,
-    convert_column,
-    exact_doubles,
-    without_empty_texts,
-)
+from silver.decode.slices import ReadPart, Slice
+from silver.decode.values.json_values import NumberText, valid_text
 
-_Spell = Callable[[tuple[str, ...]], Collection[str]]
-_UTC = pa.timestamp("us", tz="UTC")
+UTC = pa.timestamp("us", tz="UTC")
+SAMPLE = 16
+"""So many rows at the start of a slice have the same members where structs are made for them."""
+_form_of = lru_cache(maxsize=64)(RowShape)
+_parse = msgspec.json.Decoder(dict[str, object], float_hook=NumberText).decode
+
+Row = Mapping[str, object]
+_Opened = TypeVar("_Opened")
 
 
-class FlatShape(NamedTuple):
-    """How rows of one shape are read.
+class RowTraits(NamedTuple):
+    """What the rows of a group have in common beside their members.
 
     Attributes:
-        row: the struct of the rows.
-        parse: from a record's text to the row, or to what a format makes of the struct.
-        names: the columns' spellings of the row's fields, in the order of these.
-        said: what these names say of a row.
-        complete: whether a column that a row leaves out is null.
+        complete: whether a column that is no member is null, and not absent.
+        block: the text of the schema block that the rows came with; None without one.
+        left_out: members whose values the source left out.
     """
 
-    row: RowShape
-    parse: Callable[[bytes], Any]
-    names: Sequence[str]
-    said: RowNames
-    complete: bool
+    complete: bool = False
+    block: bytes | None = None
+    left_out: frozenset[str] = frozenset()
 
 
-class FlatColumns:
-    """Reads the values of one table's rows by columns.
+PLAIN = RowTraits()
 
-    `spell` gives the columns' spellings of a row's fields. Where rows are members of events,
-    `event_of` makes the struct of an event from that of its row, and `keys` stand beside the row.
 
-    Attributes:
-        shape: the shape of rows with these fields, None where they are read one by one.
+class RowGroup(NamedTuple):
+    """Rows with the same members: the indices of their records, and the values of each member."""
+
+    indices: list[int]
+    members: Mapping[str, Sequence[Any]]
+    kind: RowTraits = PLAIN
+
+
+class FlatRow(NamedTuple):
+    """One row: its members by names as the columns are spelled."""
+
+    members: Row
+    kind: RowTraits = PLAIN
+
+
+class OpenedSlice(NamedTuple):
+    """The rows of a slice of so many records, and by their indices why others are none.
+
+    Others have a fault, or None where they say nothing.
     """
 
-    def __init__(
-        self,
-        columns: Columns,
-        reader: FlatRowReader,
-        spell: _Spell,
-        event_of: Callable[[type[Any]], type[Any]] = lambda row: row,
-        keys: Sequence[str] = (),
-    ) -> None:
-        self._columns = columns.columns
-        self._settled = columns.settled
-        self._reader, self._spell, self._event_of, self._keys = reader, spell, event_of, keys
-        self._no_bulk: tuple[type, ...] = (T.BinaryType,)
-        if reader.has_encoded_decimals:
-            self._no_bulk += (T.DecimalType,)
-        self._types = [arrow_type(carrier_type(column.type)) for column in self._columns]
-        typed = [*zip(self._columns, self._types, strict=True)]
-        self._bulk = [self._choose_bulk(column, type) for column, type in typed]
-        self._doubles = {c.name for c, type in typed if type == pa.float64() and c.declared}
-        self.shape = lru_cache(maxsize=None)(self._make_shape)
+    size: int
+    groups: list[RowGroup]
+    others: dict[int, Fault | None]
 
-    def convert(
-        self,
-        shape: FlatShape,
-        rows: Sequence[Any],
-        keys: Mapping[str, Sequence[Any]] | None = None,
-    ) -> tuple[dict[str, pa.Array], list[bool], dict[str, Sequence[Any]]]:
-        """The columns of rows, whether each row fits them, and the values of each member."""
-        members = dict(zip(shape.names, shape.row.columns(rows), strict=True)) | dict(keys or {})
-        odd = {at for n in shape.said.unknown for at, v in enumerate(members[n]) if v is not None}
-        columns: dict[str, pa.Array] = {}
-        for at, (name, convert) in enumerate(self._reader.readers):
-            if name not in members:
-                continue
-            bulk, type = self._bulk[at], self._types[at]
-            values, misfits = convert_column(members[name], convert, bulk, type)
-            columns[self._columns[at].name] = values
-            odd.update(misfits)
-            if name in shape.said.needed and values.null_count:
-                odd.update(pc.indices_nonzero(values.is_null()).to_pylist())
-        fits = [True] * len(rows)
-        for at in odd:
-            fits[at] = False
-        return columns, fits, members
-
-    def _make_shape(self, names: tuple[str, ...], complete: bool = False) -> FlatShape | None:
-        if not can_be_fields(names):
-            return None
-        spelled = list(self._spell(names))
-        if len({*spelled}) < len(spelled):
-            return None
-        said = self._reader.judge_names([*dict.fromkeys([*spelled, *self._keys])], complete)
-        if said is None:
-            return None
-        pairs = zip(names, spelled, strict=True)
-        row = RowShape(names, [name for name, column in pairs if column in self._doubles])
-        parse = parser_of_shape(self._event_of(row.struct))
-        said = said._replace(needed={*said.needed}.difference(self._keys))
-        return FlatShape(row, parse, spelled, said, complete)
-
-    def _choose_bulk(self, column: DecodedColumn, type: pa.DataType) -> BulkConverter | None:
-        """The converter of all values of a column together; None where each is converted alone."""
-        if column.provisional and not self._settled and isinstance(column.type, T.StringType):
-            return partial(bulk_text, type)
-        bulk = bulk_converter(None, column.type, type)
-        if isinstance(column.type, self._no_bulk) or bulk is None:
-            return None
-        if isinstance(column.type, T.DoubleType) and not column.declared:
-            bulk = exact_doubles
-        if self._reader.reads_csv and not isinstance(column.type, T.StringType):
-            bulk = without_empty_texts(bulk)
-        return bulk
+    def values(self, name: str) -> Sequence[Any]:
+        """The values of a member by index; None in records without it."""
+        if len(self.groups) == 1 and not self.others:
+            return self.groups[0].members.get(name) or [None] * self.size
+        values: list[Any] = [None] * self.size
+        for group in self.groups:
+            for at, value in zip(group.indices, group.members.get(name, ()), strict=False):
+                values[at] = value
+        return values
 
 
-def read_rows(
+def parse_objects(records: Slice, indices: list[int]) -> Parsed:
+    """The JSON objects that records at these indices are; others are left out."""
+    return parse_alike(_parse, records.column("_raw"), indices)
+
+
+def parse_rows(
     records: Slice,
-    places: list[int],
-    shape_of: Callable[[Mapping[str, object]], FlatShape | None],
-    part_of: Callable[[Slice, FlatShape, Parsed], ReadPart],
-) -> ReadPart | None:
-    """Reads the rows at these places, shape by shape.
+    indices: list[int],
+    doubles: Collection[str],
+    may_differ: Callable[[Sequence[str]], bool],
+) -> list[RowGroup]:
+    """The rows that records at these indices are; those like the first in structs made for them.
 
-    `shape_of` gives the shape of the row in an object, and `part_of` makes changes of such rows.
+    Members in `doubles` may be floats. As in `group_rows`, `may_differ` is of the members' order.
     """
-    texts = records.column("_raw")
-
-    def shape_at(at: int) -> FlatShape | None:
-        row = row_object(texts[at])
-        return shape_of(row) if row else None
-
-    def read(shape: FlatShape, places: list[int]) -> ReadPart:
-        return part_of(records, shape, parse_alike(shape.parse, texts, places))
-
-    return read_shapes(places, shape_at, read)
-
-
-def skip_hive_folders(records: Slice) -> list[int]:
-    """The places of texts, but for files in folders `column=value`, which are columns of a row."""
-    if not records.has_any("_file"):
-        return records.places
-    files = records.column("_file")
-    outside = {file: file is None or "=" not in file for file in {*files}}
-    return [at for at in records.places if outside[files[at]]]
+    groups: list[RowGroup] = []
+    firsts = parse_objects(records, indices[:SAMPLE]).values
+    names = tuple(firsts[0]) if len(firsts) == SAMPLE else ()
+    is_usual = names and all(row.keys() == firsts[0].keys() for row in firsts)
+    if is_usual and can_be_fields(names) and may_differ(names):
+        form = _form_of(names, frozenset(doubles).intersection(names))
+        alike = parse_alike(parser_of_shape(form.struct), records.column("_raw"), indices)
+        if alike.places:
+            members = dict(zip(names, form.columns(alike.values), strict=True))
+            groups.append(RowGroup(alike.places, members))
+        taken = {*alike.places}
+        indices = [at for at in indices if at not in taken]
+    return [*groups, *group_rows(parse_objects(records, indices), may_differ=may_differ)]
 
 
-def skip_texts(records: Slice, places: list[int], texts: Sequence[bytes]) -> list[int]:
-    """The places, but for records that contain one of the texts."""
-    raws = records.part.column("_raw")
-    for text in texts:
-        matches = pc.match_substring(raws, text.decode())
-        if matches.true_count:
-            matched = matches.to_pylist()
-            places = [at for at in places if not matched[at]]
-    return places
+def open_others(
+    records: Slice, taken: Sequence[int], open_record: Callable[[Record], _Opened]
+) -> Iterator[tuple[int, _Opened]]:
+    """What the records are that are not taken yet, with their indices."""
+    count, done = records.part.num_rows, {*taken}
+    indices = [at for at in range(count) if at not in done] if len(done) < count else []
+    if indices:
+        yield from zip(indices, map(open_record, records.records(indices)), strict=True)
 
 
-def record_times(records: Slice, places: Sequence[int]) -> pa.Array:
-    """The time of each record: its own, else that of its arrival."""
-    stamped, arrived = (records.part.column(name) for name in ("_timestamp", "_arrived_at"))
-    return pc.coalesce(stamped, arrived).take(pa.array(places, pa.int64())).cast(_UTC)
+def group_rows(
+    parsed: Parsed,
+    kind: RowTraits = PLAIN,
+    may_differ: Callable[[Sequence[str]], bool] = lambda _: True,
+) -> Iterator[RowGroup]:
+    """Rows in groups with the same members; `may_differ` says of names whether their order may."""
+    indices, rows = parsed
+    names = [*rows[0]] if rows else []
+    if names and {*map(len, rows)} == {len(names)} and may_differ(names):
+        try:
+            members = {name: [*map(itemgetter(name), rows)] for name in names}
+        except KeyError:
+            pass
+        else:
+            yield RowGroup(indices, members, kind)
+            return
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for nth, row in enumerate(rows):
+        alike.setdefault(tuple(row), []).append(nth)
+    for each, nths in alike.items():
+        values = zip(*[rows[nth].values() for nth in nths], strict=True)
+        yield RowGroup([indices[nth] for nth in nths], dict(zip(each, values, strict=True)), kind)
+
+
+def read_part(
+    records: Slice,
+    columns: dict[str, pa.Array],
+    operations: Sequence[str | None],
+    faults: Mapping[int, Fault | None],
+    mismatched: Collection[int],
+) -> ReadPart:
+    """The changes of all records of a slice: `columns` with the layer's own.
+
+    A change with a fault is a dead letter. Without other times, changes have those of their
+    records: a record's own, else that of its arrival.
+    """
+    count = records.part.num_rows
+    if "_source_time" not in columns:
+        columns["_source_time"] = record_times(records).cast(UTC)
+    dead = {at: fault for at, fault in faults.items() if fault is not None}
+    if dead:
+        letters = [dead.get(at, (None, "")) for at in range(count)]
+        columns["_reason"] = pa.array([reason for reason, _ in letters], pa.string())
+        texts = [valid_text(text) if reason else None for reason, text in letters]
+        columns["_message"] = pa.array(texts, pa.string())
+    columns["_operation"] = pa.array(operations, pa.string())
+    if mismatched:
+        shown = [at in mismatched or None for at in range(count)]
+        columns["_mismatched"] = pa.array(shown, pa.bool_())
+    return ReadPart([*range(count)], columns)
+
+
+def record_times(records: Slice) -> pa.Array:
+    """The time of each record in microseconds: its own, else that of its arrival."""
+    return pc.coalesce(records.part.column("_timestamp"), records.part.column("_arrived_at"))

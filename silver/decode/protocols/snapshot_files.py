@@ -9,23 +9,20 @@ from datetime import date, timedelta
 from functools import lru_cache, partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakehouse.config.table import Table
 from silver.contract import NONE, UPSERT
-from silver.decode.change import BAD_SEQUENCE, Change, Record
+from silver.decode.change import BAD_SEQUENCE
 from silver.decode.columns import Columns
 from silver.decode.protocols.file_rows import FileRows
-from silver.decode.protocols.objects import Fault, FlatRowReader, broken_row, time_of
-from silver.decode.protocols.slices import (
-    FlatColumns,
-    FlatShape,
-    read_rows,
-    skip_hive_folders,
-)
-from silver.decode.shapes import Parsed
+from silver.decode.protocols.objects import Fault
+from silver.decode.protocols.reader import FlatRowReader, read_groups
+from silver.decode.protocols.slices import UTC, RowTraits, read_part, record_times
 from silver.decode.slices import ReadPart, Slice
 from silver.decode.values.sequences import literal_sequence
 
+_EXPECTED = "expected it below a folder YYYY-MM-DD"
 _DAY_OF_1970 = date(1970, 1, 1)
 _MICROS_OF_A_DAY = 86_400_000_000
 
@@ -56,52 +53,32 @@ class SnapshotDecoder:
     """Decodes rows of snapshot files."""
 
     def __init__(self, table: Table, columns: Columns) -> None:
-        self._table = table
         self._rows = FileRows(table, columns)
         self._reader = FlatRowReader(table, columns)
-        self._flat = FlatColumns(columns, self._reader, self._rows.spellings)
         self._find_order = lru_cache(maxsize=1_024)(partial(_find_order, table))
 
-    def decode(self, record: Record) -> Change:
-        """The row as an upsert on its file's date; a dead letter has that date's sequence too."""
-        order = self._find_order(record.file or "")
-        sequence, time = (None, time_of(record)) if order is None else order
-        change = Change(UPSERT, (), sequence, source_time=time)
-        if record.raw is None:
-            change.operation = NONE
-            return change
-        members = self._rows.read(record)
-        if members is None:
-            fault: Fault | None = broken_row(record.raw, self._table)
-        else:
-            row = self._reader.read(members, complete=True)
-            change.values, change.mismatched = row.values, row.mismatched
-            fault = row.key_fault or row.value_fault
-        if order is None:
-            message = f"file {record.file}: expected it below a folder YYYY-MM-DD"
-            fault = Fault(BAD_SEQUENCE, message)
-        if fault is not None:
-            change.operation, (change.reason, change.message) = None, fault
-        return change
-
-    def read(self, records: Slice) -> ReadPart | None:
-        """Reads what it can of a slice column by column; others are decoded one by one."""
+    def read(self, records: Slice) -> ReadPart:
+        """Rows as upserts on their file's date; dead letters have that date's sequence too."""
+        opened = self._rows.open(records)
+        groups = [group._replace(kind=RowTraits(complete=True)) for group in opened.groups]
+        rows = read_groups(opened._replace(groups=groups), self._reader.read)
+        faults = rows.value_faults | rows.key_faults | opened.others
         files = records.column("_file")
         orders = {file: self._find_order(file or "") for file in {*files}}
-        places = [at for at in skip_hive_folders(records) if orders[files[at]] is not None]
-
-        def build_part(_: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
-            columns, fits, _members = self._flat.convert(shape, parsed.values)
-            found = [orders[files[at]] or ("", 0) for at in parsed.places]
-            columns["_operation"] = pa.array([UPSERT] * len(found), pa.string())
-            columns["_sequence"] = pa.array([sequence for sequence, _ in found], pa.string())
-            times = pa.array([time for _, time in found], pa.int64())
-            columns["_source_time"] = times.cast(pa.timestamp("us", tz="UTC"))
-            return ReadPart(parsed.places, columns).only(fits)
-
-        return read_rows(
-            records, places, lambda row: self._flat.shape(tuple(row), complete=True), build_part
-        )
+        if None in orders.values():
+            for at, file in enumerate(files):
+                if orders[file] is None and faults.get(at, _EXPECTED) is not None:
+                    faults[at] = Fault(BAD_SEQUENCE, f"file {file}: {_EXPECTED}")
+        operations: list[str | None] = [UPSERT] * opened.size
+        for at, fault in faults.items():
+            operations[at] = NONE if fault is None else None
+        stamps = [orders[file] or (None, None) for file in files]
+        times = pa.array([time for _, time in stamps], pa.int64())
+        columns = rows.columns | {
+            "_sequence": pa.array([sequence for sequence, _ in stamps], pa.string()),
+            "_source_time": pc.coalesce(times, record_times(records)).cast(UTC),
+        }
+        return read_part(records, columns, operations, faults, rows.mismatched)
 
 
 def _find_order(table: Table, file: str) -> tuple[str, int] | None:

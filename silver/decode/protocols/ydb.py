@@ -11,14 +11,13 @@ UPDATES once an update in it has columns.
 are no changes. Values of type String (bytes) are base64.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from itertools import compress
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, cast
 
-import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakehouse.config.table import Table
 from silver.contract import DELETE, NONE, UPSERT
@@ -28,17 +27,27 @@ from silver.decode.change import (
     ILLEGAL_CHANGE,
     NO_KEY,
     NOT_JSON,
-    Change,
     Record,
 )
 from silver.decode.columns import UPDATES, Columns, Shape
 from silver.decode.protocols.discovery import FlatDiscovery
-from silver.decode.protocols.objects import Fault, FlatRowReader, Row, row_object, time_of
-from silver.decode.protocols.slices import FlatColumns, FlatShape, read_rows
-from silver.decode.renames import by_column, column_names
+from silver.decode.protocols.objects import Fault, row_object
+from silver.decode.protocols.reader import FlatRowReader, read_groups
+from silver.decode.protocols.slices import (
+    UTC,
+    OpenedSlice,
+    RowGroup,
+    RowTraits,
+    group_rows,
+    open_others,
+    parse_objects,
+    read_part,
+    record_times,
+)
+from silver.decode.renames import by_column
 from silver.decode.shapes import Parsed
 from silver.decode.slices import ReadPart, Slice
-from silver.decode.values.json_values import json_text, text_of
+from silver.decode.values.json_values import json_text, text_of, valid_text
 from silver.decode.values.sequences import literal_sequence, sequence_of, to_section
 from silver.decode.wrapped import other_form
 
@@ -54,26 +63,32 @@ _UNDECLARED = (
 _WITHOUT_NEW_ROWS = ("old_image", "keys_only")
 _WITH_NEW_ROWS = ("new_image", "new_and_old_images")
 _MOST_SHOWN, _LONGEST = 8, 200
-_LARGEST_SECONDS, _LARGEST_TIME = 10**11, 1 << 63
+_LARGEST_SECONDS, _LARGEST_TIME, _LIMIT = 10**11, 1 << 63, 1 << 64
+
+_NO_OBJECT = "the record is no JSON object"
 
 Members = Mapping[str, object]
-_NO_MEMBERS: Members = {}
+_Stamp = tuple[str | None, int | None, str | None]
+_NOTHING: Members = {}
 
 
-class _Event(msgspec.Struct, gc=False):
-    """A record whose rows are structs of one shape."""
+@dataclass
+class _Said:
+    """What the events of a slice say, by their indices.
 
-    key: list[object]
-    newImage: object = None
-    reset: object = None
-    update: object = None
-    erase: object = None
-    oldImage: object = None
-    ts: object = None
+    Attributes:
+        operations: those of events that are changes, dead letters too.
+        faults: wrong flags and keys.
+        of_values: why rows are no upserts.
+        rows: those of events with a key; where true, columns that they lack are null.
+    """
 
-
-_ERASED = object()
-"""In place of the row of an erase."""
+    operations: dict[int, str] = field(default_factory=dict)
+    faults: dict[int, Fault] = field(default_factory=dict)
+    of_values: dict[int, Fault] = field(default_factory=dict)
+    rows: dict[bool, Parsed] = field(
+        default_factory=lambda: {False: Parsed([], []), True: Parsed([], [])}
+    )
 
 
 class YdbDecoder:
@@ -84,8 +99,6 @@ class YdbDecoder:
         self._reader = FlatRowReader(table, columns)
         names = [c.name for c in columns.columns if not c.provisional]
         keys_only = bool(names) and set(names) <= set(table.keys)
-        spell = partial(column_names, table)
-        self._flat = FlatColumns(columns, self._reader, spell, _event_of, table.keys)
         self._mode = table.feeds[0].feed_mode
         learned = _learns_mode(table) and columns.feed_mode == UPDATES
         self._writes_keys = keys_only or learned or self._mode == "updates"
@@ -98,134 +111,129 @@ class YdbDecoder:
             if feed.start_sequence is not None
         ]
 
-    def decode(self, record: Record) -> Change:
-        """The change that a record says."""
-        members = _read_members(record)
-        if members is None:
-            message = other_form(record.raw or b"") or "the record is no JSON object"
-            return Change(None, source_time=time_of(record), reason=NOT_JSON, message=message)
-        change = _stamped_change(record, _first_of(members, "ts", "resolved"))
-        early = change.sequence is not None and self._is_before(change.sequence, record.topic)
-        if early or members is _NO_MEMBERS or _is_no_change(members):
-            change.operation = NONE
-            return change
-        given, complete = _row_of(self._table, members), _is_complete(members)
-        row = None if given is None else self._reader.read(given, None, complete)
-        fault = self._find_fault(record, members, row, change.sequence)
-        if row is not None:
-            change.values, change.mismatched = row.values, row.mismatched
-        if fault is not None:
-            change.reason, change.message = fault
-        elif members.get("erase") is not None:
-            change.operation = DELETE
-        else:
-            change.operation = UPSERT
-            change.absent = row.absent if row is not None else None
-        change.mismatched |= self._may_learn and _shows_updates(members)
-        return change
-
-    def read(self, records: Slice) -> ReadPart | None:
-        """Reads the plain records of a slice by columns; all others are decoded one by one."""
-        wholes = records.column("_whole")
-        places = [at for at in records.places if not wholes[at]]
-        return read_rows(records, places, self._find_shape, self._build_part)
-
-    def _find_shape(self, members: Members) -> FlatShape | None:
-        written = _first_of(members, *_WRITTEN)
-        if not isinstance(written, dict) or not written or not self._tells_row(members, written):
-            return None
-        return self._flat.shape(tuple(written), _is_complete(members))
-
-    def _build_part(self, records: Slice, shape: FlatShape, parsed: Parsed) -> ReadPart:
-        topics = records.column("_topic")
-        rows = [self._written_row(shape, event) for event in parsed.values]
-        moments = [_plain_moment(event.ts) for event in parsed.values]
-        are_plain = [
-            row is not None and moment is not None and not self._is_before(moment[0], topics[at])
-            for row, moment, at in zip(rows, moments, parsed.places, strict=True)
+    def read(self, records: Slice) -> ReadPart:
+        """The changes that records say."""
+        parsed = parse_objects(records, records.places)
+        opened: dict[int, Members] = dict(zip(*parsed, strict=True))
+        broken: dict[int, Fault] = {}
+        for at, event in open_others(records, parsed.places, _open_record):
+            if isinstance(event, Fault):
+                broken[at] = event
+            opened[at] = _NOTHING if isinstance(event, Fault) else event
+        events = [opened[at] for at in range(len(opened))]
+        offsets = records.column("_offset")
+        sequences, times, transactions = _read_stamps(events, offsets)
+        for at in broken:
+            sequences[at] = times[at] = transactions[at] = None
+        said = self._read_events(events, self._find_early(records, sequences))
+        rows = read_groups(
+            OpenedSlice(len(events), self._group(events, said), {}), self._reader.read
+        )
+        upserts = {at for at, operation in said.operations.items() if operation == UPSERT}
+        faults: dict[int, Fault | None] = {
+            at: fault for at, fault in rows.value_faults.items() if at in upserts
+        }
+        faults |= said.of_values | rows.key_faults | said.faults | broken
+        for at in said.operations:
+            if sequences[at] is None and at not in faults:
+                faults[at] = _fault_of_sequence(events[at], offsets[at])
+        if self._may_learn:
+            rows.mismatched.update(at for at in said.operations if _shows_updates(events[at]))
+        operations = [
+            None if at in faults else said.operations.get(at, NONE) for at in range(len(events))
         ]
-        parsed, rows = parsed.only(are_plain), list(compress(rows, are_plain))
-        stamps = [moment for moment in compress(moments, are_plain) if moment is not None]
-        sequences, times, transactions = [[one[nth] for one in stamps] for nth in range(3)]
-        columns, fits = self._convert_rows(shape, parsed.values, rows)
-        erased = [row is _ERASED for row in rows]
-        columns["_operation"] = pa.array([DELETE if e else UPSERT for e in erased], pa.string())
-        absent = [None if e else shape.said.absent for e in erased]
-        columns["_absent"] = pa.array(absent, pa.list_(pa.string()))
+        columns = rows.columns | rows.absent_where([kind == UPSERT for kind in operations])
         columns["_sequence"] = pa.array(sequences, pa.string())
         columns["_transaction"] = pa.array(transactions, pa.string())
-        columns["_source_time"] = pa.array(times, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
-        return ReadPart(parsed.places, columns).only(fits)
+        micros = pc.coalesce(pa.array(times, pa.int64()), record_times(records))
+        columns["_source_time"] = micros.cast(UTC)
+        return read_part(records, columns, operations, faults, rows.mismatched)
 
-    def _convert_rows(
-        self, shape: FlatShape, events: Sequence[Any], rows: Sequence[object]
-    ) -> tuple[dict[str, pa.Array], list[bool]]:
-        """The columns of rows and keys, and whether each row fits them."""
-        keys = zip(*[event.key for event in events], strict=True)
-        by_name = dict(zip(self._table.keys, keys, strict=True)) if events else {}
-        nothing = shape.row.struct(*[None] * len(shape.names))
-        filled = [nothing if row is _ERASED else row for row in rows]
-        columns, fits, _ = self._flat.convert(shape, filled, by_name)
-        return columns, fits
+    def _read_events(self, events: list[Members], early: set[int]) -> _Said:
+        said = _Said()
+        for group in group_rows(Parsed([*range(len(events))], events)):
+            if early or not self._take_usual(group, said):
+                for at in group.indices:
+                    if at not in early and not _is_no_change(events[at]):
+                        self._take_event(at, events[at], said)
+        return said
 
-    def _written_row(self, shape: FlatShape, event: _Event) -> object:
-        """The row that an event wrote, or `_ERASED`; None if it has to be decoded alone."""
-        key = event.key
-        if [event.update, event.reset, event.erase].count(None) != 2 or None in key:
-            return None
-        if len(key) != len(self._table.keys):
-            return None
-        if event.erase is not None:
-            return _ERASED if event.erase == {} else None
-        if event.newImage is not None:
-            return event.newImage if shape.complete else None
-        if self._mode in _WITH_NEW_ROWS or (self._may_learn and event.oldImage is None):
-            return None
-        return event.reset if shape.complete else event.update
+    def _take_usual(self, group: RowGroup, said: _Said) -> bool:
+        """Takes events of which each has a key and one row, or erases; false if some are others."""
+        names = [name for name in _OF_A_ROW[1:] if name in group.members]
+        name = names[0] if len(names) == 1 else ""
+        keys, rows = group.members.get("key", ()), group.members.get(name, ())
+        if ({*map(type, keys)}, {*map(type, rows)}) != ({list}, {dict}):
+            return False
+        is_usual = {*map(len, keys)} == {len(self._table.keys)} and name in _FLAGS
+        if name == "erase":
+            is_usual = is_usual and not any(rows)
+        else:
+            is_usual = is_usual and all(rows) and self._tells_row({name: rows[0]}, rows[0])
+        if is_usual:
+            operation = DELETE if name == "erase" else UPSERT
+            said.operations.update(dict.fromkeys(group.indices, operation))
+            said.rows[name == "reset"].places.extend(group.indices)
+            said.rows[name == "reset"].values.extend(rows)
+        return is_usual
 
-    def _find_fault(
-        self, record: Record, members: Members, row: Row | None, sequence: str | None
-    ) -> Fault | None:
-        return (
-            _fault_of_flags(members)
-            or self._fault_of_key(members.get("key"))
-            or (row.key_fault if row is not None else None)
-            or self._fault_of_values(members, row)
-            or (_fault_of_sequence(record, members) if sequence is None else None)
-        )
+    def _take_event(self, at: int, event: Members, said: _Said) -> None:
+        flags, key = [event.get(flag) for flag in _FLAGS], event.get("key")
+        said.operations[at] = UPSERT if flags[2] is None else DELETE
+        has_key = isinstance(key, list) and len(key) == len(self._table.keys)
+        if flags.count(None) != 2 or flags[2] not in (None, {}):
+            said.faults[at] = _fault_of_flags(event)
+        elif not has_key:
+            said.faults[at] = self._fault_of_key(key)
+        written = _first_of(event, *_WRITTEN) if flags[2] is None else {}
+        if not isinstance(written, dict):
+            said.of_values[at], written = Fault(ILLEGAL_CHANGE, "columns in no object"), {}
+        elif flags[2] is None and not self._tells_row(event, written):
+            said.of_values[at] = self._untold
+        if has_key:
+            rows = said.rows[_first_of(event, "newImage", "reset") is not None]
+            rows.places.append(at)
+            rows.values.append(written)
 
-    def _fault_of_key(self, key: object) -> Fault | None:
+    def _group(self, events: list[Members], said: _Said) -> list[RowGroup]:
+        """The rows that have a key, in groups with the same columns."""
+        groups = []
+        for complete, rows in said.rows.items():
+            for group in group_rows(rows, RowTraits(complete)):
+                members = dict(by_column(self._table, group.members))
+                keys = zip(*[cast(Any, events[at]["key"]) for at in group.indices], strict=True)
+                members.update(zip(self._table.keys, keys, strict=True))
+                groups.append(group._replace(members=members))
+        return groups
+
+    def _find_early(self, records: Slice, sequences: list[str | None]) -> set[int]:
+        """The changes that lie below the `start_sequence` of their feed."""
+        early: set[int] = set()
+        for start, feed in self._starts:
+            given = zip(sequences, records.column("_topic"), strict=True)
+            early.update(
+                at
+                for at, (sequence, topic) in enumerate(given)
+                if sequence is not None and sequence < start and feed in (None, topic)
+            )
+        return early
+
+    def _fault_of_key(self, key: object) -> Fault:
         if not isinstance(key, list) or not key:
             return Fault(NO_KEY, f"key: missing or empty, expected {self._expected}")
-        if len(key) == len(self._table.keys):
-            return None
         return Fault(BAD_VALUE, f"key with {len(key)} components, expected {self._expected}")
 
-    def _fault_of_values(self, members: Members, row: Row | None) -> Fault | None:
-        if members.get("erase") is not None:
-            return None
-        written = _first_of(members, *_WRITTEN)
-        if not isinstance(written, dict):
-            return Fault(ILLEGAL_CHANGE, "columns in no object")
-        if not self._tells_row(members, written):
-            return self._untold
-        return row.value_fault if row is not None else None
-
-    def _tells_row(self, members: Members, written: Members) -> bool:
+    def _tells_row(self, event: Members, written: Members) -> bool:
         """Whether an update or a replacement says what it wrote."""
         if self._mode in _WITHOUT_NEW_ROWS:
             return False
-        if members.get("newImage") is not None:
+        if event.get("newImage") is not None:
             return True
         if self._mode in _WITH_NEW_ROWS:
             return False
-        if written or members.get("oldImage") is not None:
+        if written or event.get("oldImage") is not None:
             return bool(written)
-        return self._writes_keys or members.get("update") is None
-
-    def _is_before(self, sequence: str, topic: str | None) -> bool:
-        """Whether a change lies below the `start_sequence` of its feed."""
-        return any(sequence < start and feed in (None, topic) for start, feed in self._starts)
+        return self._writes_keys or event.get("update") is None
 
 
 class YdbDiscovery(FlatDiscovery):
@@ -243,12 +251,17 @@ class YdbDiscovery(FlatDiscovery):
 
     def row_of(self, record: Record) -> Members | None:
         """The members of the record's row, keys included; None where there is no row."""
-        members = _read_members(record)
-        if members is None:
+        event = _open_record(record)
+        if isinstance(event, Fault):
             return None
-        if self._learns_mode and _shows_updates(members):
+        if self._learns_mode and _shows_updates(event):
             self.feed_mode = UPDATES
-        return _row_of(self._table, members)
+        key = event.get("key")
+        if not isinstance(key, list) or len(key) != len(self._table.keys):
+            return None
+        written = _first_of(event, *_WRITTEN) if event.get("erase") is None else None
+        row = by_column(self._table, written) if isinstance(written, dict) else {}
+        return {**row, **dict(zip(self._table.keys, key, strict=True))}
 
     def merge(self, other: FlatDiscovery) -> None:
         """Takes in what another discovery of the same table has seen."""
@@ -262,22 +275,16 @@ class YdbDiscovery(FlatDiscovery):
         return replace(columns, feed_mode=self.feed_mode), shapes
 
 
-def _event_of(row: type[Any]) -> type[Any]:
-    """The struct of an event whose rows have one shape."""
-    rows = [(name, row | None, None) for name in _WRITTEN]
-    return msgspec.defstruct("Event", rows, bases=(_Event,), gc=False)
-
-
 def _learns_mode(table: Table) -> bool:
     """Whether records show the mode; not of several feeds, which may differ in it."""
     return len(table.feeds) == 1 and table.feeds[0].feed_mode is None
 
 
-def _shows_updates(members: Members) -> bool:
+def _shows_updates(event: Members) -> bool:
     """Whether a record is of mode UPDATES: no other has columns in `update`."""
-    update = members.get("update")
+    update = event.get("update")
     has_columns = isinstance(update, dict) and bool(update)
-    return has_columns and _first_of(members, "newImage", "oldImage") is None
+    return has_columns and _first_of(event, "newImage", "oldImage") is None
 
 
 def _describe_missing_row(mode: str | None) -> str:
@@ -290,95 +297,83 @@ def _describe_missing_row(mode: str | None) -> str:
     return f"update without its new values (source.feed_mode: {mode}): {_UNTOLD}, {expected}"
 
 
-def _read_members(record: Record) -> Members | None:
-    """The record's members, `_NO_MEMBERS` for a null value; None where it is no JSON object."""
-    return _NO_MEMBERS if record.raw is None else row_object(record.raw)
+def _open_record(record: Record) -> Members | Fault:
+    """The members of a record, none of a null value; its fault where it is no JSON object."""
+    if record.raw is None:
+        return _NOTHING
+    members = row_object(record.raw)
+    return Fault(NOT_JSON, other_form(record.raw) or _NO_OBJECT) if members is None else members
 
 
-def _first_of(members: Members, *names: str) -> object:
+def _first_of(event: Members, *names: str) -> object:
     """The first of the members that is there and not null, else None."""
     for name in names:
-        if (value := members.get(name)) is not None:
+        if (value := event.get(name)) is not None:
             return value
     return None
 
 
-def _is_complete(members: Members) -> bool:
-    """Whether columns that the record's row has not are null."""
-    return _first_of(members, "newImage", "reset") is not None
-
-
-def _row_of(table: Table, members: Members) -> Members | None:
-    """The record's row, which for an erase is its key; None without a key of the right size."""
-    key = members.get("key")
-    if not isinstance(key, list) or len(key) != len(table.keys):
-        return None
-    written = _first_of(members, *_WRITTEN) if members.get("erase") is None else None
-    row = {**by_column(table, written)} if isinstance(written, dict) else {}
-    row.update(zip(table.keys, key, strict=True))
-    return row
-
-
-def _is_no_change(members: Members) -> bool:
-    """Whether the record is a barrier or a schema record, and has no row."""
-    if _first_of(members, *_OF_A_ROW) is not None:
+def _is_no_change(event: Members) -> bool:
+    """Whether the record is null, a barrier or a schema record, and has no row."""
+    if _first_of(event, *_OF_A_ROW) is not None:
         return False
-    names = map(str.lower, members)
+    names = map(str.lower, event)
     of_schema = any("schema" in name or name.startswith("tablechange") for name in names)
-    return members.get("resolved") is not None or of_schema
+    return event is _NOTHING or event.get("resolved") is not None or of_schema
 
 
-def _fault_of_flags(members: Members) -> Fault | None:
-    flags = len([flag for flag in _FLAGS if members.get(flag) is not None])
+def _fault_of_flags(event: Members) -> Fault:
+    flags = len([flag for flag in _FLAGS if event.get(flag) is not None])
     if flags != 1:
-        names = ", ".join([*members][:_MOST_SHOWN])[:_LONGEST]
+        names = ", ".join([*event][:_MOST_SHOWN])[:_LONGEST]
         message = f"{flags} of update, reset and erase, expected exactly one"
         return Fault(ILLEGAL_CHANGE, message if flags else f"{message}; the record has {names}")
-    if members.get("erase") not in (None, {}):
-        return Fault(ILLEGAL_CHANGE, "an erase that is not {}")
-    return None
+    return Fault(ILLEGAL_CHANGE, "an erase that is not {}")
 
 
-def _fault_of_sequence(record: Record, members: Members) -> Fault:
+def _fault_of_sequence(event: Members, offset: int | None) -> Fault:
     for name in ("ts", "resolved"):
-        if members.get(name) is not None:
-            message = f"{name}: found {json_text(members[name])}, expected [step, txId]"
+        if event.get(name) is not None:
+            message = f"{name}: found {json_text(event[name])}, expected [step, txId]"
             return Fault(BAD_SEQUENCE, message)
-    return Fault(BAD_SEQUENCE, f"offset: found {record.offset}, expected one from 0")
+    return Fault(BAD_SEQUENCE, f"offset: found {offset}, expected one from 0")
 
 
-def _stamped_change(record: Record, moment: object) -> Change:
-    """A change with the order, time and transaction that the virtual timestamp gives.
+def _read_stamps(
+    events: list[Members], offsets: list[int | None]
+) -> tuple[list[str | None], list[int | None], list[str | None]]:
+    """Order, time and transaction of changes, as their virtual timestamps give them."""
+    moments: list[Any] = [event.get("ts") for event in events]
+    if {*map(type, moments)} == {list} and {*map(len, moments)} == {2}:
+        numbers = [*chain.from_iterable(moments)]
+        if {*map(type, numbers)} == {int} and min(numbers) >= 0 and max(numbers) < _LIMIT:
+            return (
+                [f"{step:016X}/{id:016X}" for step, id in moments],
+                [_to_micros(step) for step, _ in moments],
+                [f"{step}/{id}" for step, id in moments],
+            )
+    sequences, times, transactions = zip(*map(_read_stamp, events, offsets), strict=True)
+    return [*sequences], [*times], [*transactions]
 
-    Without a timestamp the record's offset is the order.
-    """
+
+def _read_stamp(event: Members, offset: int | None) -> _Stamp:
+    """Those of one change; without a timestamp the record's offset is the order."""
+    moment = _first_of(event, "ts", "resolved")
     if moment is None:
-        return Change(None, (), to_section(record.offset or 0), source_time=time_of(record))
+        return to_section(offset or 0), None, None
     parts = moment if isinstance(moment, list) else []
-    numbers = [_parse_number(part) for part in parts]
+    numbers = [*map(_parse_number, parts)]
     time = _to_micros(numbers[0]) if numbers else None
-    change = Change(None, source_time=time_of(record) if time is None else time)
-    change.sequence = sequence_of(*numbers) if len(numbers) == 2 else None
-    change.transaction = "/".join([text_of(part) for part in parts if part is not None])
-    return change
-
-
-def _plain_moment(ts: object) -> tuple[str, int, str] | None:
-    """Sequence, time and transaction of a virtual timestamp of two numbers; None of any other."""
-    if not isinstance(ts, list) or len(ts) != 2 or not type(ts[0]) is type(ts[1]) is int:
-        return None
-    step, id = ts
-    time = _to_micros(step) if step >= 0 else None
-    if time is None or not 0 <= id < 1 << 64:
-        return None
-    return f"{step:016X}/{id:016X}", time, f"{step}/{id}"
+    sequence = sequence_of(*numbers) if len(numbers) == 2 else None
+    transaction = "/".join([text_of(part) for part in parts if part is not None])
+    return sequence, time, valid_text(transaction)
 
 
 def _parse_number(part: object) -> int | None:
     """An unsigned 64-bit number of a virtual timestamp, or its digits; None for all else."""
     if isinstance(part, str) and part.isascii() and part.isdigit() and len(part) <= 20:
         part = int(part)
-    return part if type(part) is int and 0 <= part < 1 << 64 else None
+    return part if type(part) is int and 0 <= part < _LIMIT else None
 
 
 def _to_micros(count: int | None) -> int | None:

@@ -24,7 +24,9 @@ from silver.decode.values.times import DAYS, MICROS, MILLIS_BELOW
 Values = Sequence[Any]
 BulkConverter = Callable[[Values], pa.Array | None]
 
-_REFUSALS = (pa.ArrowException, ValueError, TypeError, ArithmeticError)
+REFUSALS = (pa.ArrowException, ValueError, TypeError, ArithmeticError)
+"""What Arrow raises for a value that is none of its type."""
+
 _NONE = type(None)
 _WHOLE = r"^[+-]?[0-9]{1,18}$"
 _NUMBER = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?$"
@@ -38,7 +40,7 @@ _BINARY = ("decimal", "precise", "packed")
 _MICROS_FROM = 300_000_000_000_000
 _MOST_OCTETS = 8
 _FEW = 64
-_DOUBLE_DIGITS = 17
+_DOUBLE_DIGITS, _DOUBLE_WHOLE = 17, 1 << 53
 
 
 def convert_column(
@@ -48,13 +50,13 @@ def convert_column(
     if bulk is not None:
         try:
             array = bulk(values)
-        except _REFUSALS:
+        except REFUSALS:
             array = None
         if array is not None:
             return array, []
     try:
         return pa.array(_convert_each(values, convert), type), []
-    except _REFUSALS:
+    except REFUSALS:
         return _convert_one_by_one(values, convert, type)
 
 
@@ -103,7 +105,7 @@ def _convert_one_by_one(
         try:
             one = None if value is None else convert(value)
             pa.array([one], type)
-        except (Misfit, *_REFUSALS):
+        except (Misfit, *REFUSALS):
             misfits.append(at)
             one = None
         converted.append(one)
@@ -149,7 +151,9 @@ def exact_doubles(values: Values) -> pa.Array | None:
     if not kinds_of(values) <= {int, NumberText}:
         return None
     longest = max([len(value) for value in values if type(value) is NumberText], default=0)
-    return _convert_doubles(pa.float64(), values) if longest <= _DOUBLE_DIGITS else None
+    largest = max([abs(value) for value in values if type(value) is int], default=0)
+    is_exact = longest <= _DOUBLE_DIGITS and largest <= _DOUBLE_WHOLE
+    return _convert_doubles(pa.float64(), values) if is_exact else None
 
 
 def without_empty_texts(bulk: BulkConverter) -> BulkConverter:

@@ -90,6 +90,11 @@ def text_of(value: object) -> str:
     return str(value) if isinstance(value, str) else json_text(value)
 
 
+def valid_text(text: str) -> str:
+    """The text as UTF-8 has it; half a surrogate pair becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def special_text(value: float) -> str:
     """A number that is none, or infinite, as JSON's texts have it."""
     return "NaN" if value != value else f"{'-' if value < 0 else ''}Infinity"

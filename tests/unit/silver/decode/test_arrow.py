@@ -259,7 +259,7 @@ def test_half_a_surrogate_pair_is_refused_and_a_whole_one_kept(
     found = decoded(plan(table(format, ["id"], columns=columns)), [one.encode() for one in lines])
 
     assert [row["_reason"] for row in found] == ["bad_value", None]
-    assert (found[0]["name"], found[0]["tags"]) == (None, None)
+    assert found[0]["tags" if nested else "name"] is None
     assert (found[1]["name"], found[1]["tags"]) == ("\N{GRINNING FACE}", ["\N{GRINNING FACE}"])
 
 

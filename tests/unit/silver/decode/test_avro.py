@@ -19,6 +19,7 @@ from silver.decode.protocols import rows
 from silver.decode.slices import Slice
 from tests.helpers.avro import envelope_schema, optional, packed, registered, row_schema, sent
 from tests.helpers.both_ways import batch, both_ways, same
+from tests.helpers.flat_records import decode_records
 
 Given = dict[str, Any]
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
@@ -76,14 +77,16 @@ def full(op: str, after: Given | None, offset: int = 0, **parts: object) -> Reco
 
 def decoded(
     of: Table, records: list[Record], schemas: dict[str, str] = SCHEMAS
-) -> tuple[Columns, list[Change]]:
+) -> tuple[Columns, list[Any]]:
     known = replace(known_columns(of, {}), schemas=schemas)
     kind = rows.RowsDiscovery if of.format == "rows" else DebeziumDiscovery
     discovery = kind(of, known)
     for at, record in enumerate(records):
         discovery.look(replace(record), str(at))
     columns, _ = discovery.settle()
-    made = rows.RowsDecoder(of, columns) if of.format == "rows" else DebeziumDecoder(of, columns)
+    if of.format == "rows":
+        return columns, decode_records(of, columns, records)
+    made = DebeziumDecoder(of, columns)
     return columns, [made.decode(record) for record in records]
 
 

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from silver.decode.change import Decoder, Record
+from silver.decode.change import Record
 from silver.decode.columns import known_columns
 from silver.decode.expressions.names import FAULT
-from silver.decode.formats import PROTOCOLS
 from silver.decode.protocols.rows import with_fault_column
 from tests.helpers.builders import table
-from tests.helpers.flat_records import record
+from tests.helpers.flat_records import decode_records, record
 
 COLUMNS = {"id": "bigint", "name": "string"}
 ODD = '{}[]",:\\0nx \t'
@@ -26,40 +25,37 @@ FORMATS = ["debezium", "ydb", "bigquery", "rows"]
 WHOLE = ("debezium", "ydb")
 
 
-def made_decoder(format: str) -> Decoder:
+def changes(format: str, records: list[Record]) -> list[Any]:
     config = table(format, ["id"], columns=COLUMNS)
     columns = known_columns(config, {})
     read = with_fault_column(columns) if format == "rows" else columns
     assert (FAULT in read.names) is (format == "rows")
-    return PROTOCOLS[format].decoder(config, read)
+    return decode_records(config, read, records)
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_text_that_is_no_json_is_a_dead_letter(format: str, seed: int) -> None:
     random = Random(seed)
-    decode = made_decoder(format).decode
     texts = [text(random, format, at) for at in range(400)]
     torn = [broken(random, one, random.choice(texts)) for one, _ in texts for _ in range(2)]
     wrong = [one for one in torn if one.strip() and not is_json(one)]
     assert len(wrong) > 300
     for whole in (False, True) if format in WHOLE else (False,):
-        found = {decode(record(one, whole=whole)).reason for one in wrong}
-        assert found == {"not_json"}
-    for number, (one, whole) in enumerate(texts):
-        change = decode(one_record(one, number, whole))
+        found = changes(format, [record(one, whole=whole) for one in wrong])
+        assert {change.reason for change in found} == {"not_json"}
+    sent = [one_record(one, number, whole) for number, (one, whole) in enumerate(texts)]
+    for change in changes(format, sent):
         assert (change.reason, change.operation is None) == (None, False)
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_no_text_raises(format: str) -> None:
     random = Random(format)
-    decode = made_decoder(format).decode
     texts = [text(random, format, at) for at in range(1_000)]
-    for one, _ in texts:
-        torn = broken(random, one, random.choice(texts))
-        for whole in (False, True):
-            change = decode(one_record(torn, 0, whole))
+    torn = [broken(random, one, random.choice(texts)) for one, _ in texts]
+    for whole in (False, True):
+        for change in changes(format, [one_record(one, 0, whole) for one in torn]):
             assert change.operation is not None or change.reason is not None
 
 

@@ -14,7 +14,7 @@ from silver.decode import columns as columns_module
 from silver.decode.columns import Columns, Shape, known_columns
 from silver.decode.expressions.names import FAULT
 from tests.helpers.builders import table
-from tests.helpers.flat_records import Line, decoded, decoder, discovery, record
+from tests.helpers.flat_records import Line, decode_records, decoded, discovery, record
 
 ROWS = table("rows", ["id"], sequence_by="at", columns={"id": "bigint"})
 LEARNED: dict[str, T.DataType] = {"id": T.LongType(), "a": T.IntegerType()}
@@ -83,7 +83,7 @@ def test_a_row_is_mismatched_that_shows_what_the_columns_do_not_know(
     config = table("rows", ["id"], except_column_list=["left_out"], **options)
     columns, _ = settled(config, known(config, **LEARNED), [])
     loose = Columns(columns.columns)
-    change = decoder(config, loose).decode(record({"id": 1} | row))
+    [change] = decode_records(config, loose, [record({"id": 1} | row)])
     assert (change.mismatched, change.reason) == (mismatched, reason), case
 
 
@@ -94,7 +94,7 @@ def test_new_columns_that_the_table_ignores_make_no_row_mismatched_once_they_are
     assert [one.fields for one in shapes] == [{"id": "bigint", "a": "int"}, {"b": None}]
     for announced, mismatched in ((None, False), ({"id": "bigint"}, True), ({"b": None}, False)):
         loose = Columns(columns.columns, announced=announced)
-        change = decoder(config, loose).decode(record({"id": 1, "b": 2}))
+        [change] = decode_records(config, loose, [record({"id": 1, "b": 2})])
         assert (change.mismatched, change.reason) == (mismatched, None)
 
 
@@ -189,8 +189,8 @@ def test_a_field_that_a_struct_has_not_makes_a_row_mismatched_until_it_is_known(
     )
 
     def mismatched(columns: Columns) -> list[bool]:
-        own = decoder(config, columns)
-        return [own.decode(record(line)).mismatched for line in (first, second)]
+        found = decode_records(config, columns, [record(line) for line in (first, second)])
+        return [change.mismatched for change in found]
 
     assert after.left_out == ("s.y",)
     assert mismatched(before) == [False, True]

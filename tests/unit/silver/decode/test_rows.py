@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from silver.decode.expressions.names import FAULT, MEMBER, has_expressions, members_read
+from silver.decode.protocols.rows import OF_VALUES
 from tests.helpers.builders import table
 from tests.helpers.flat_records import decoded
 
@@ -35,3 +36,12 @@ def test_members_with_an_underscore_are_read_for_the_expressions_that_name_them(
 )
 def test_expressions_are_those_of_the_yaml(format: str, options: dict[str, Any], has: bool) -> None:
     assert has_expressions(table(format, ["id"], **options)) is has
+
+
+def test_a_text_that_no_table_can_hold_rules_out_an_upsert_and_keeps_the_other_values() -> None:
+    named = table("rows", ["id"], sequence_by="id", columns={"id": "int", "name": "string"})
+
+    found = decoded(named, ['{"id": 1, "name": "\\ud800"}', '{"id": 2, "name": "b"}'])
+
+    assert found.values("id", "name", FAULT) == [(1, None, OF_VALUES), (2, "b", None)]
+    assert found.told("message") == [r"column name: found '\ud800', expected string", None]
