@@ -277,6 +277,15 @@ def find_formats(option: str) -> list[str]:
 
 def find_source_problems(key: str, feed: Source, declares_columns: bool) -> Iterator[Problem]:
     """Problems of options that are valid alone; `key` is source, or sources[1]."""
+    yield from _check_input(key, feed)
+    yield from _check_csv(key, feed, declares_columns)
+    yield from _check_avro(key, feed)
+    if feed.kafka:
+        yield from _check_kafka(f"{key}.kafka", feed.kafka)
+
+
+def _check_input(key: str, feed: Source) -> Iterator[Problem]:
+    """Problems of where the records come from."""
     inputs = [name for name in _INPUTS if getattr(feed, name)]
     if len(inputs) != 1:
         actual = " and ".join(inputs) or "neither path nor kafka nor delta"
@@ -287,16 +296,16 @@ def find_source_problems(key: str, feed: Source, declares_columns: bool) -> Iter
     if feed.topic and not feed.kafka and isinstance(feed, FlatFileOptions):
         actual = f"topic with {'delta' if feed.delta else f'files of format {feed.format}'}"
         yield Problem(f"{key}.topic", actual, "topic only where records name their topic", REMOVE)
-    used = inputs[0] if inputs else "path"
+    yield from _check_needs(key, feed, next(iter(inputs), "path"))
+
+
+def _check_needs(key: str, feed: Source, used: str) -> Iterator[Problem]:
+    """Problems of options that have no effect with the input that is used."""
     for option in feed.model_fields_set.intersection(ONLY_FOLDERS + ONLY_KAFKA):
         needed = "path" if option in ONLY_FOLDERS else "kafka"
         if needed != used:
             expected = f"{option} only with {needed}"
             yield Problem(f"{key}.{option}", f"{option} with {used}", expected, REMOVE)
-    yield from _check_csv(key, feed, declares_columns)
-    yield from _check_avro(key, feed)
-    if feed.kafka:
-        yield from _check_kafka(f"{key}.kafka", feed.kafka)
 
 
 def _check_csv(key: str, feed: Source, declares_columns: bool) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from lakehouse.config.column_types import EXPECTED, has_bounds, is_nested, is_type, meant_type
-from lakehouse.config.columns import ROUTED
+from lakehouse.config.columns import ROUTED, Column
 from lakehouse.config.formats import Format
 from lakehouse.config.source import REMOVE, find_source_problems
 from lakehouse.config.table import Table
@@ -64,6 +64,17 @@ def _check_sources(table: Table) -> Iterator[Problem]:
     if bool(table.source) == bool(table.sources):
         actual = "source and sources" if table.source else "neither source nor sources"
         yield Problem("source", actual, "exactly one of source and sources", "keep one of them")
+    yield from _check_together(table)
+    for index, feed in enumerate(table.feeds):
+        key = "source" if table.source else f"sources[{index}]"
+        yield from find_source_problems(key, feed, bool(table.columns))
+        if feed.transaction_topic and table.consistency_group is None:
+            actual = "transaction_topic without consistency_group"
+            yield Problem(f"{key}.transaction_topic", actual, "both, or neither of them", REMOVE)
+
+
+def _check_together(table: Table) -> Iterator[Problem]:
+    """Problems of sources that contradict each other."""
     formats = {feed.format for feed in table.feeds}
     if len(formats) > 1:
         actual, expected = f"formats {' and '.join(sorted(formats))}", "one format in all sources"
@@ -80,12 +91,6 @@ def _check_sources(table: Table) -> Iterator[Problem]:
     if len(modes) > 1:
         actual, expected = " and ".join(sorted(modes)), "the same feed_mode in all sources"
         yield Problem("sources", actual, expected, "declare it in all or in none")
-    for index, feed in enumerate(table.feeds):
-        key = "source" if table.source else f"sources[{index}]"
-        yield from find_source_problems(key, feed, bool(table.columns))
-        if feed.transaction_topic and table.consistency_group is None:
-            actual = "transaction_topic without consistency_group"
-            yield Problem(f"{key}.transaction_topic", actual, "both, or neither of them", REMOVE)
 
 
 def _check_options(table: Table) -> Iterator[Problem]:
@@ -304,20 +309,25 @@ def _check_column(table: Table, column: str) -> Iterator[Problem]:
         yield Problem(f"{key}.type", repr(declared.type), EXPECTED, action)
     if _is_of_layers(column):
         yield Problem(key, column, _NO_UNDERSCORE, "leave it out: such columns are the layers'")
-    if is_key and is_nested(declared.type):
-        expected = "a type that can be compared, for a key"
-        yield Problem(f"{key}.type", declared.type, expected, "choose another key or type")
-    if is_key and declared.operational:
-        yield Problem(f"{key}.operational", "true", "false for a key", "remove it")
+    if is_key:
+        yield from _check_key_column(key, declared)
     is_time = declared.type.strip().lower().startswith(("date", "timestamp"))
     if declared.infinity is not None and not is_time:
         actual = f"infinity for type {declared.type}"
         yield Problem(f"{key}.infinity", actual, "a date or timestamp", REMOVE)
-    if is_key and declared.infinity == "null":
-        yield Problem(f"{key}.infinity", "null", "clamp for a key", "write clamp")
     if declared.origin is not None and table.feeds and table.format != "debezium":
         expected = "from only with format debezium"
         yield Problem(f"{key}.from", f"from with format {table.format}", expected, REMOVE)
+
+
+def _check_key_column(key: str, declared: Column) -> Iterator[Problem]:
+    if is_nested(declared.type):
+        expected = "a type that can be compared, for a key"
+        yield Problem(f"{key}.type", declared.type, expected, "choose another key or type")
+    if declared.operational:
+        yield Problem(f"{key}.operational", "true", "false for a key", "remove it")
+    if declared.infinity == "null":
+        yield Problem(f"{key}.infinity", "null", "clamp for a key", "write clamp")
 
 
 _NAMING = {

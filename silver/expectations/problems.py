@@ -26,9 +26,9 @@ def find_problems(table: Table) -> list[str]:
     """What is wrong with the expectations as the YAML has them."""
     problems: list[str] = []
     for place, expectation in enumerate(table.expectations):
-        own = list(_find_own_problems(expectation)) or list(_find_mismatches(expectation, table))
+        wrong = list(_find_own_problems(expectation)) or list(_find_mismatches(expectation, table))
         repeated = list(_find_repetition(expectation, table.expectations[:place]))
-        problems += [f"expectations[{place}]{problem}" for problem in own or repeated]
+        problems += [f"expectations[{place}]{problem}" for problem in wrong or repeated]
     return problems
 
 

@@ -192,12 +192,7 @@ def acknowledge(
     Name them by --table, --reason, --file, --key or --since. A rebuild and a replay keep what was
     acknowledged; `list --all` shows it.
     """
-    if undo and because is not None:
-        expected, action = "--undo alone", "leave the reason out"
-        raise ConfigurationError("command line", "WHY", because or "nothing", expected, action)
-    if not undo and not (because or "").strip():
-        expected = "a reason, such as 'test data of October'"
-        raise ConfigurationError("command line", "WHY", "nothing", expected, "say why")
+    _check_reason_why(because, undo)
     if not (chosen.only or reason or key or since or file):
         expected, action = "--table, --reason, --file, --key or --since", "say which are meant"
         raise ConfigurationError("command line", "dead-letters", "no choice", expected, action)
@@ -214,6 +209,20 @@ def acknowledge(
     for table, count in acknowledge_letters(spark, target, tables, wanted, because):
         what = "count again" if undo else "acknowledged"
         print(f"{table:<24} {render_count(count, 'dead letter')} {what}")
+
+
+def _check_reason_why(because: str | None, undo: bool) -> None:
+    """Checks that a reason is given, except with `--undo`.
+
+    Raises:
+        ConfigurationError: it is missing, or there is one with `--undo`.
+    """
+    if undo and because is not None:
+        expected, action = "--undo alone", "leave the reason out"
+        raise ConfigurationError("command line", "WHY", because or "nothing", expected, action)
+    if not undo and not (because or "").strip():
+        expected = "a reason, such as 'test data of October'"
+        raise ConfigurationError("command line", "WHY", "nothing", expected, "say why")
 
 
 def _check_reasons(reasons: Sequence[str] | None) -> None:
