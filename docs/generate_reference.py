@@ -329,7 +329,6 @@ _SILVER: Mapping[str, tuple[str, Columns]] = {
             ("_since", "timestamp", "since when the oldest pending change is pending"),
         ],
     ),
-    "T_digests": ("The live keys of a snapshot table, and", layout.DIGEST_COLUMNS),
     ledger.TABLE: ("The ledger: what every run did to every table.", ledger.COLUMNS),
     gaps.TABLE: ("Records that are gone at the source.", gaps.COLUMNS),
     silver.TRANSACTIONS: ("Ends of transactions.", layout.TRANSACTION_COLUMNS),

@@ -30,12 +30,7 @@ from lakehouse.storage import names
 from lakehouse.storage.delta_log import read_notes
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import literal, quote
-from lakehouse.storage.statements import (
-    execute_with_rows,
-    note_commits,
-    render_insert,
-    render_update,
-)
+from lakehouse.storage.statements import LIVE, Follower, execute_with_rows, note_commits
 from lakehouse.storage.views import View
 from silver.contract import kept_name
 
@@ -160,12 +155,15 @@ class PublishedTable:
         same_form = held is not None and held.configuration == wanted.configuration
         self._add_columns(rows.schema, same_form)
         if held is None or not self._names_all_keys(held, wanted):
-            changed = rows.withColumn("_live", F.lit(True))
-            gone = " WHEN NOT MATCHED BY SOURCE THEN DELETE"
+            changed, every = rows.withColumn(LIVE, F.lit(True)), True
         else:
-            changed, gone = self._select_touched(query, held.batch), ""
-        with note_commits(self.lake.spark, wanted.model_dump_json()):
-            return {"publications": 1, "published": self._merge(changed, gone)}
+            changed, every = self._select_touched(query, held.batch), False
+        written = self._follower.merge_rows(changed, wanted.model_dump_json(), every=every)
+        return {"publications": 1, "published": written}
+
+    @property
+    def _follower(self) -> Follower:
+        return Follower(self.lake.spark, self.name, self._identity, self._nullable_keys)
 
     @property
     def _identity(self) -> list[str]:
@@ -196,7 +194,7 @@ class PublishedTable:
         ends = f" FROM {kept} WHERE NOT _deleted"
         if query.endswith(ends):
             # One row per key: the view's columns, and whether it shows the row.
-            marked = f", NOT _deleted AS _live FROM {kept} WHERE _batch > {batch}"
+            marked = f", NOT _deleted AS {LIVE} FROM {kept} WHERE _batch > {batch}"
             return self._to_plain_rows(spark.sql(query.removesuffix(ends) + marked))
         written, keys = f"(SELECT * FROM {kept} WHERE _batch > {batch})", config.keys
         touched = written
@@ -212,28 +210,12 @@ class PublishedTable:
         if self.view.name != config.table:
             held = spark.table(self.name).select(*map(_build_column, self._identity))
             gone = self._join(held, gone, self._identity[:-1], "left_semi")
-        gone = self._join(gone, live, self._identity, "left_anti").withColumn("_live", F.lit(False))
-        return live.withColumn("_live", F.lit(True)).unionByName(gone, allowMissingColumns=True)
+        gone = self._join(gone, live, self._identity, "left_anti").withColumn(LIVE, F.lit(False))
+        return live.withColumn(LIVE, F.lit(True)).unionByName(gone, allowMissingColumns=True)
 
     def _join(self, one: DataFrame, other: DataFrame, by: Sequence[str], how: str) -> DataFrame:
         same = F.expr(names.agree_on("one", "other", by, self._nullable_keys))
         return one.alias("one").join(other.alias("other"), same, how)
-
-    def _merge(self, changed: DataFrame, gone: str) -> int:
-        """Writes the rows that differ, in one commit; returns how many rows changed."""
-        fields = [field for field in changed.schema.fields if field.name != "_live"]
-        others = [field for field in fields if field.name not in self._identity]
-        differ = " OR ".join(map(_render_difference, others)) or "false"
-        names_of = [field.name for field in fields]
-        on = names.agree_on("t", "s", self._identity, self._nullable_keys)
-        text = (
-            f"MERGE INTO {self.name} t USING {{rows}} s ON {on}"
-            f" WHEN MATCHED AND NOT s._live THEN DELETE"
-            f" WHEN MATCHED AND ({differ}) THEN {render_update(names_of)}"
-            f" WHEN NOT MATCHED AND s._live THEN {render_insert(names_of)}{gone}"
-        )
-        metrics = execute_with_rows(self.lake.spark, text, changed).collect()[0]
-        return int(metrics["num_affected_rows"])
 
     def _to_plain_rows(self, rows: DataFrame) -> DataFrame:
         return plain_rows(rows, self.view.columns)
@@ -278,9 +260,7 @@ class PublishedTable:
         if folder is not None:
             notes = read_notes(to_place(self.lake.target, folder))
         else:
-            commits = self.lake.spark.sql(f"DESCRIBE HISTORY {self.name}")
-            rows = commits.where("userMetadata IS NOT NULL").orderBy(F.desc("version")).limit(1)
-            notes = (row["userMetadata"] for row in rows.collect())
+            notes = iter(self._follower.read_notes())
         for note in notes:
             try:
                 mark = PublishedMark.model_validate_json(note)
@@ -299,14 +279,6 @@ def _render_column(field: StructField) -> str:
     comment = field.metadata.get("comment")
     comment_clause = f" COMMENT {literal(comment)}" if comment else ""
     return f"{quote(field.name)} {field.dataType.simpleString()}{comment_clause}"
-
-
-def _render_difference(field: StructField) -> str:
-    """SQL: whether the values in `t` and `s` differ. Maps cannot be compared, so their JSON is."""
-    pair = [f"{side}.{quote(field.name)}" for side in ("t", "s")]
-    if "map<" in field.dataType.simpleString():
-        pair = [f"to_json(struct({each}))" for each in pair]
-    return f"NOT ({pair[0]} <=> {pair[1]})"
 
 
 def _plain_form(form: dict[str, Any]) -> dict[str, Any]:

@@ -64,11 +64,6 @@ class SilverTable:
         """The dead letters."""
         return self.part("_dead_letters")
 
-    @cached_property
-    def digests(self) -> LakeTable:
-        """Digests of the live rows of a snapshot table."""
-        return self.part("_digests")
-
     @property
     def spark(self) -> SparkSession:
         """The session that works on the table."""

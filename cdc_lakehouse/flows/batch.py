@@ -67,8 +67,7 @@ class FlowTarget:
         """Takes the target's name or path, its flows' options, and for how long deletes count."""
         self.spark, self.definition = spark, definition
         self.target = target = FlowTable(spark, place)
-        table = target if definition.tombstones_in_target else target.table_beside("_auto_cdc")
-        self.state = FlowState(table, definition, retention)
+        self.state = FlowState(target.table_beside("_auto_cdc"), definition, retention)
         self.letters = target.table_beside("_dead_letters")
 
     def apply(
@@ -85,8 +84,7 @@ class FlowTarget:
                 batch.refuse_invalid()
             seen, counts = batch.row_counts, batch.fold()
             newest = batch.number if counts.rows else batch.number - 1
-            if not self.definition.tombstones_in_target:
-                publish_batch(self, batch.sequence, newest)
+            publish_batch(self, batch.sequence, newest)
             if seen["rejected"]:
                 self._keep_letters(batch.judged, name)
         if counts.rows:
@@ -116,7 +114,7 @@ class FlowTarget:
         definition = self.definition
         fields, sequence = definition.columns_of(source), definition.sequence_type(source)
         state = self.state = FlowState(self.state.table, definition, self.state.retention)
-        if not state.is_known:
+        if not state.table.exists:
             self._refuse_foreign()
             state.create(fields, sequence, f"what AUTO CDC knows of {self.target.place}")
         definition.check_drift(state.properties, sequence)
@@ -124,16 +122,9 @@ class FlowTarget:
         return FlowBatch(self, source, sequence)
 
     def _refuse_foreign(self) -> None:
-        """Raises if no flow wrote the target's rows, or its state is in the other place."""
-        target = self.target
-        if not target.exists:
-            return
-        marked = any(name.startswith(PREFIX) for name in target.read_properties())
-        if marked or target.table_beside("_auto_cdc").exists or not target.read().isEmpty():
-            text = (
-                f"{target.place} has rows that no flow wrote, or flows with the other"
-                " tombstones_in_target wrote it; name another target."
-            )
+        """Raises if the target has rows: no flow wrote them, or what it knew of them is gone."""
+        if self.target.exists and not self.target.read().isEmpty():
+            text = f"{self.target.place} has rows that no flow wrote; name another target."
             raise AutoCdcError("AUTOCDC_TARGET_NOT_EMPTY", text)
 
     def _keep_letters(self, judged: DataFrame, name: str | None) -> None:
@@ -176,10 +167,10 @@ class FlowBatch:
         """
         into, definition = self.into, self.into.definition
         changes = self.judged.where(F.col("_reason").isNull() & ~_is_operation(TRUNCATE))
-        few, parted = self.row_counts["changes"] <= FEW, into.state.find_parted(self.number)
-        if not self.row_counts["changes"] and parted is None:
+        number, few = self.row_counts["changes"], self.row_counts["changes"] <= FEW
+        if not number and not into.state.has_parted(self.number):
             return Counts({}, 0, 0)
-        stored = into.state.read_stored(changes, few, parted) if self.number > 1 else None
+        stored = into.state.read_stored(changes, few, self.number) if self.number > 1 else None
         rules = FoldRules(
             columns=tuple(self._values),
             tracked=definition.list_tracked(self._values) if definition.keeps_history else (),

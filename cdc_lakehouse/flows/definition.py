@@ -75,9 +75,6 @@ class FlowOptions(HistoryOptions, RunOptions, total=False):
         stored_as_scd_type: 1, one row per key (the default), or 2, a row per version with
             `__START_AT` and `__END_AT` of the type of `sequence_by`; `__END_AT` is null on the
             current version.
-        tombstones_in_target: whether the target keeps a row of each deleted key, with `_deleted`
-            true and null for its values; then no `TARGET_auto_cdc` lies beside it, and readers say
-            `WHERE NOT _deleted`. Current tables only. False by default.
     """
 
     apply_as_deletes: Condition | None
@@ -87,7 +84,6 @@ class FlowOptions(HistoryOptions, RunOptions, total=False):
     ignore_null_updates_except_column_list: Names
     columns_to_update: Condition | None
     stored_as_scd_type: ScdType
-    tombstones_in_target: bool
 
 
 class AutoCdcError(LakehouseError):
@@ -119,7 +115,6 @@ class Definition:
     stored_as_scd_type: ScdType = 1
     track_history_column_list: Sequence[str] | None = None
     track_history_except_column_list: Sequence[str] | None = None
-    tombstones_in_target: bool = False
 
     def __post_init__(self) -> None:
         if not self.keys:
@@ -269,8 +264,8 @@ CONDITIONS: Mapping[str, str] = {
     "AUTOCDC_COLUMNS_NOT_FOUND_IN_SCHEMA": "Another option names such a column.",
     "AUTOCDC_MICROBATCH_VALIDATION.NON_ORDERABLE_SEQUENCE": "`sequence_by` is no whole number,"
     " decimal, date, timestamp, text or struct of these.",
-    "AUTOCDC_TARGET_NOT_EMPTY": "The target has rows that no flow wrote, or flows with the other"
-    " `tombstones_in_target` wrote it.",
+    "AUTOCDC_TARGET_NOT_EMPTY": "The target has rows that no flow wrote, or its `TARGET_auto_cdc`"
+    " is gone.",
     "AUTOCDC_INVALID_STATE.KEY_SCHEMA_DRIFT": "The target was built with other keys.",
     "AUTOCDC_INVALID_STATE.SCD_TYPE_DRIFT": "The target was built with the other SCD type.",
     "AUTOCDC_INVALID_STATE.SEQUENCING_TYPE_DRIFT": "The target was built with another type of"
@@ -302,7 +297,6 @@ _APART = {
 }  # fmt: skip
 _ONLY = {
     "apply_as_truncates": "1",
-    "tombstones_in_target": "1",
     "track_history_column_list": "2",
     "track_history_except_column_list": "2",
 }

@@ -1,12 +1,11 @@
-"""The state of a flow's target: the rows that the fold wrote, batch after batch.
+"""What a flow's target is made from: `TARGET_auto_cdc`, a table that batches only add to.
 
-`TARGET_auto_cdc` has what `silver.fold` needs of every key: values, order keys, tombstones, and of
-a history the changes that make no version. A batch adds the rows that it writes. Of the rows of a
-key (of a history: of a change) that of the highest batch counts; now and then the others are
-removed.
+A batch adds the rows that `silver.fold` makes of its changes: values, order keys, tombstones, and
+of a history the changes that make no version. The row of a key (of a history: of a change) that the
+highest `_batch` wrote *counts*, the earlier ones are outdated. Rows from before a truncate count
+no more, nor do tombstones that are forgotten. Now and then the rows that do not count are removed.
 
-With `tombstones_in_target` the target has the columns of the state. It has one row per key, which a
-batch replaces; rows before a truncate, and now and then forgotten tombstones, are deleted.
+The table's properties keep what the flow was defined with, and the newest truncate.
 """
 
 from functools import cached_property
@@ -17,8 +16,6 @@ from pyspark.sql import types as T
 
 from cdc_lakehouse.flows.definition import PREFIX, AutoCdcError, Definition
 from cdc_lakehouse.flows.tables import FlowTable
-from lakehouse.spark.spark_failures import SPARK_FAILURES
-from lakehouse.storage.names import agree_on
 from lakehouse.storage.statements import execute_with_rows, render_insert
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, UPSERT
 from silver.fold.arrow import CURRENT_FACTS
@@ -26,19 +23,16 @@ from silver.fold.arrow_history import CHANGE_COLUMNS, HISTORY_FACTS
 from silver.fold.order_key import order_literal, sequence_sql
 from silver.fold.spark import Counts, Observed
 from silver.merge.counted import correct_counts
-from silver.merge.current import merge_sql
 from silver.storage import layout
 from silver.storage.row_columns import absent_before, column, to_all
 
 PACKED_EVERY = 50
 """After so many batches the rows that count no more are removed."""
 _CUTOFF, _CUTOFF_BATCH = f"{PREFIX}cutoff", f"{PREFIX}cutoff_batch"
-_WIDENING = {"delta.enableTypeWidening": "true"}
-_TAKEN = "another call has written the batch"
 
 
 class FlowState:
-    """The state in `TARGET_auto_cdc` or in the target; it is read when it is first needed."""
+    """The table `TARGET_auto_cdc`. What is known of it is read when it is first needed."""
 
     def __init__(
         self, table: FlowTable, definition: Definition, retention: int | None = None
@@ -48,13 +42,12 @@ class FlowState:
         Only current tables forget deletes.
         """
         self.table, self.definition = table, definition
-        self.in_target = definition.tombstones_in_target
         self.layer = HISTORY_COLUMNS if definition.keeps_history else CURRENT_COLUMNS
         self.retention = None if definition.keeps_history else retention
 
     @property
     def fields(self) -> list[T.StructField]:
-        """The columns of the source that the state has."""
+        """The columns of the source that the table has."""
         state_columns = {each.name for each in self.layer}
         there = self.table.schema or T.StructType()
         return [field for field in there.fields if field.name not in state_columns]
@@ -68,11 +61,6 @@ class FlowState:
     def properties(self) -> dict[str, str]:
         """The table's properties."""
         return self.table.read_properties()
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the table is there as a flow made it."""
-        return self.table.exists and f"{PREFIX}keys" in self.properties
 
     @property
     def next_batch(self) -> int:
@@ -96,87 +84,79 @@ class FlowState:
         return int(self.properties.get(_CUTOFF_BATCH, "-1"))
 
     def create(self, fields: list[T.StructField], sequence: T.DataType, comment: str) -> None:
-        """Creates the table; or has the target, which may be there without rows, keep tombstones.
-
-        The rows of `TARGET_auto_cdc` are never updated, so it needs no deletion vectors.
-        """
-        if self.in_target:
-            self._prepare_target(fields, sequence)
-            return
+        """Creates the table. Its rows are never updated, so it needs no deletion vectors."""
         kept = layout.properties_of(self.layer).items() - layout.OF_UPDATED_TABLES.items()
         properties = dict(kept) | self.definition.to_properties(sequence)
         self.table.create(layout.columns_sql(fields, self.layer), comment, properties)
 
-    def _prepare_target(self, fields: list[T.StructField], sequence: T.DataType) -> None:
-        """Gives the target, created if missing, the columns and properties of the state."""
-        if not self.table.exists:
-            self.table.create(layout.columns_sql(fields, ()), "", {})
-        there = (self.table.schema or T.StructType()).names
-        if new := tuple(each for each in self.layer if each.name not in there):
-            self.table.add_columns(layout.columns_sql([], new))
-        self.table.set_properties(self.definition.to_properties(sequence))
-        self.__dict__.pop("properties", None)
-
     def add_columns(self, fields: list[T.StructField]) -> None:
         """Adds the columns that the table lacks, and widens types, for the batch that begins."""
-        name, spark = self.table.name, self.table.spark
         there = self.table.schema or T.StructType()
-        growth = layout.growth_sql(name, there, fields, self.next_batch)
-        common = [field for field in fields if field.name in there.names]
-        if self.in_target and layout.growth_sql(name, there, common):
-            self.table.set_properties(_WIDENING)
+        growth = layout.growth_sql(self.table.name, there, fields, self.next_batch)
         for text in growth:
-            spark.sql(text)
+            self.table.spark.sql(text)
         if growth:
             self.table.forget_schema()
 
     def record_truncate(self, order: bytes, batch: int) -> None:
-        """Remembers the newest truncate; deletes older rows of a target that keeps tombstones."""
+        """Remembers a truncate, if it is the newest."""
         if order > self.cutoff:
             properties = {_CUTOFF: order.hex(), _CUTOFF_BATCH: str(batch)}
             self.table.set_properties(properties)
             self.properties.update(properties)
-        if self.in_target and self.has_truncate_of(batch):
-            self.table.delete_where(f"_order < {order_literal(self.cutoff)}")
-
-    def has_truncate_of(self, batch: int) -> bool:
-        """Whether a batch brought the newest truncate."""
-        return self.cutoff_batch == batch
 
     def select_counting(self, rows: DataFrame, spared: int = 0) -> DataFrame:
-        """Of rows of the table those that count; and all of the batch `spared`.
+        """Of rows of the table those that count; and the newest of a key that batch `spared` wrote.
 
         `rows` must hold all rows of each key that it has.
         """
-        history = self.definition.keeps_history
-        identity = [*map(column, self.definition.keys), *([F.col("_order")] if history else [])]
+        order = [F.col("_order")] if self.definition.keeps_history else []
+        identity = [*map(column, self.definition.keys), *order]
         last = Window.partitionBy(*identity).orderBy(F.desc("_batch"))
-        counts = f"NOT ({self._forgotten_sql})"
-        if self.cutoff:
-            counts += f" AND _order >= {order_literal(self.cutoff)}"
-        if self.in_target:
-            return rows.where(counts)
-        newest = rows.withColumn("__place", F.row_number().over(last)).where("__place = 1")
-        return newest.where(f"({counts}) OR _batch = {spared}").drop("__place")
+        newest = rows.withColumn("__rank", F.row_number().over(last)).where("__rank = 1")
+        counts = f"({self._render_counts()}) OR _batch = {spared}"
+        return newest.where(counts).drop("__rank")
 
-    @property
-    def _forgotten_sql(self) -> str:
-        """SQL of whether a row is a tombstone that counts no more."""
+    def _render_counts(self) -> str:
+        """SQL of whether a key's newest row lies after the truncate and is not forgotten."""
+        after = f"_order >= {order_literal(self.cutoff)}" if self.cutoff else "true"
         if self.retention is None:
-            return "false"
-        return (
-            f"_deleted AND _source_time < current_timestamp() - INTERVAL '{self.retention}' SECOND"
-        )
+            return after
+        forgotten = f"current_timestamp() - INTERVAL '{self.retention}' SECOND"
+        return f"{after} AND NOT (_deleted AND _source_time < {forgotten})"
 
-    def find_parted(self, number: int) -> DataFrame | None:
-        """The rows whose values may lie on both sides of this batch's truncate; None without any.
+    def read_stored(self, changes: DataFrame, few: bool, number: int) -> DataFrame:
+        """The rows with which the changes of batch `number` are folded.
 
-        Some of their values are of earlier changes than others.
+        Those of the changes' keys; of a history, the ones that end after the key's first change. If
+        the batch brings a truncate, also those of other keys that it may cut in two.
+
+        `few` says that every task can hold the changes' keys.
         """
-        if number == 1 or not self.has_truncate_of(number):
-            return None
-        rows = self.select_counting(self._read_rows()).where("_facts.columns IS NOT NULL")
-        return None if rows.isEmpty() else rows
+        if self.definition.keeps_history:
+            return self._read_stored_versions(changes, few)
+        names, held = [*self.definition.keys], self._read_rows()
+        own_keys = to_all(changes.select(*map(column, names)), few)
+        rows = self.select_counting(held.join(own_keys, names, "left_semi"))
+        if self.cutoff_batch != number:
+            return rows
+        return rows.where("_facts.columns IS NULL").unionByName(self._read_parted())
+
+    def has_parted(self, number: int) -> bool:
+        """Whether batch `number` brings a truncate that may lie between the values of a row."""
+        return 1 < number == self.cutoff_batch and not self._read_parted().isEmpty()
+
+    def _read_parted(self) -> DataFrame:
+        """The rows of which some values are of earlier changes than others."""
+        return self.select_counting(self._read_rows()).where("_facts.columns IS NOT NULL")
+
+    def _read_stored_versions(self, changes: DataFrame, few: bool) -> DataFrame:
+        names = [*self.definition.keys]
+        first = changes.groupBy(*map(column, names)).agg(F.min("_order").alias("__first"))
+        rows = self.select_counting(self._read_rows().join(to_all(first, few), names))
+        begins = F.expr(sequence_sql("__first"))
+        needed = F.col("_next_order").isNull() | (F.col("_next_order") >= begins)
+        return rows.where(needed).drop("__first")
 
     def _read_rows(self) -> DataFrame:
         """All rows, with the columns that the fold takes."""
@@ -191,43 +171,16 @@ class FlowState:
             held = held.withColumn("_absent", absent_before(late, operation, absent))
         return held.select(*[column(f.name) for f in self.fields], *state_columns)
 
-    def read_stored(
-        self, changes: DataFrame, few: bool, parted: DataFrame | None = None
-    ) -> DataFrame:
-        """The rows of the changes' keys; of a history, those that end after the first change.
-
-        `few` says that every task can hold the changes' keys; `parted` are rows to be folded also.
-        """
-        keys, wanted = [*map(column, self.definition.keys)], self._read_rows()
-        if not self.definition.keeps_history:
-            own_keys = to_all(changes.select(*keys), few)
-            rows_of_keys = self.select_counting(
-                wanted.join(own_keys, [*self.definition.keys], "left_semi")
-            )
-            if parted is None:
-                return rows_of_keys
-            return rows_of_keys.where("_facts.columns IS NULL").unionByName(parted)
-        first = changes.groupBy(*keys).agg(F.min("_order").alias("__first"))
-        rows = self.select_counting(wanted.join(to_all(first, few), [*self.definition.keys]))
-        begins = F.expr(sequence_sql("__first"))
-        needed = F.col("_next_order").isNull() | (F.col("_next_order") >= begins)
-        return rows.where(needed).drop("__first")
-
     def remove_outdated(self, newest: int) -> None:
         """Removes rows that count no more, except the newest batch's, which keep its number."""
-        if newest % PACKED_EVERY:
-            return
-        if self.in_target:
-            self.table.delete_where(f"{self._forgotten_sql} AND _batch <> {newest}")
-        else:
+        if newest % PACKED_EVERY == 0:
             self.table.replace_rows(self.select_counting(self.table.read(), spared=newest))
 
     def write_batch(self, written: Observed, number: int) -> Counts:
-        """Adds the folded rows of a batch, or puts them in place of the target's.
+        """Adds the folded rows of a batch.
 
         The MERGE fails if another call writes while it runs. If another call has already written a
-        batch of this number, the MERGE into `TARGET_auto_cdc` matches its rows and adds none, and
-        the MERGE into the target fails at the first of them.
+        batch of this number, it matches that batch's rows and adds none.
 
         Returns:
             What the fold counted.
@@ -242,21 +195,8 @@ class FlowState:
             f" ON t._batch = s._batch AND t._batch = {number}"
             f" WHEN NOT MATCHED THEN {render_insert(names)}"
         )
-        if self.in_target:
-            same_key = agree_on("t", "s", self.definition.keys, ())
-            free = f"if(t._batch < {number}, true, CAST(raise_error('{_TAKEN}') AS BOOLEAN))"
-            columns = ([*self.definition.keys], self.values)
-            text = merge_sql(self.table.name, f"{same_key} AND {free}", columns, None)
-        try:
-            result = execute_with_rows(self.table.spark, text, rows).collect()[0].asDict()
-        except SPARK_FAILURES as error:
-            if _TAKEN not in str(error):
-                raise
-            raise _build_taken_error(number) from None
+        result = execute_with_rows(self.table.spark, text, rows).collect()[0].asDict()
         if written.counts.rows and not result["num_affected_rows"]:
-            raise _build_taken_error(number)
+            problem = f"another call has written the batch {number}; call again."
+            raise AutoCdcError("AUTOCDC_CONCURRENT_BATCH", problem)
         return correct_counts(written.counts, result)
-
-
-def _build_taken_error(number: int) -> AutoCdcError:
-    return AutoCdcError("AUTOCDC_CONCURRENT_BATCH", f"{_TAKEN} {number}; call again.")

@@ -2,7 +2,7 @@
 
 The target has the source's columns only, and follows the state: the rows of a batch are added to
 the state, and from there merged into the target. A process that ends between the two leaves a batch
-that the next call publishes. With `tombstones_in_target` the target is the state as well.
+that the next call publishes.
 """
 
 from collections.abc import Mapping
@@ -97,10 +97,6 @@ class FlowTable:
         """Adds rows by the names of their columns."""
         rows.writeTo(self.name).append()
 
-    def delete_where(self, condition: str) -> None:
-        """Deletes the rows of which SQL says so."""
-        self.spark.sql(f"DELETE FROM {self.name} WHERE {condition}")
-
     def add_columns(self, columns: str) -> None:
         """Adds columns, which are SQL."""
         self.spark.sql(f"ALTER TABLE {self.name} ADD COLUMNS ({columns})")
@@ -114,11 +110,6 @@ class FlowTable:
         else:
             write.saveAsTable(self.name)
         self.forget_schema()
-
-    def last_notes(self) -> set[str]:
-        """The user metadata of the newest commits."""
-        rows = self.spark.sql(f"DESCRIBE HISTORY {self.name} LIMIT 20").select("userMetadata")
-        return {row[0] for row in rows.collect() if row[0]}
 
 
 def _pairs_sql(properties: Mapping[str, str]) -> str:

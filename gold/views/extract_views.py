@@ -33,7 +33,7 @@ _DAY = "date_from_unix_date(CAST(conv(_sequence, 16, 10) AS INT))"
 
 def build_snapshot_views(spark: SparkSession, target: Target, table: Table) -> list[View]:
     """The views that only a snapshot table has; none before silver holds it."""
-    log, digests = f"{table.table}_changes", f"{table.table}_digests"
+    log = f"{table.table}_changes"
     if table.format != "snapshot" or not names.table_exists(spark, target, "silver", log):
         return []
     log_name = names.table_name(target, "silver", log)
@@ -42,8 +42,7 @@ def build_snapshot_views(spark: SparkSession, target: Target, table: Table) -> l
     kept = kept_name(table)
     separate = target.sensitive == "separate" and any(map(table.is_sensitive, columns))
     if separate and names.table_exists(spark, target, "silver", kept):
-        live, keys = (names.table_name(target, "silver", name) for name in (kept, digests))
-        views.append(sensitive_values(table, live, keys, columns))
+        views.append(sensitive_values(table, names.table_name(target, "silver", kept), columns))
     return views
 
 
@@ -124,22 +123,26 @@ def _quote_all(columns: Sequence[str]) -> str:
     return ", ".join(quote(c) for c in columns)
 
 
-def sensitive_values(table: Table, kept: str, digests: str, columns: Sequence[str]) -> View:
+def sensitive_values(table: Table, kept: str, columns: Sequence[str]) -> View:
     """`gold.T_sensitive`: what gold.T leaves out, by the digest of the key.
 
-    `kept` and `digests` are the SQL names of silver's current table or history, and of its digests
-    of live keys.
+    `kept` is the SQL name of silver's current table or history.
     """
     hidden = [c for c in columns if table.is_sensitive(c)]
     open_keys = [key for key in table.keys if key not in hidden]
     live = "_is_current" if table.stored_as_scd_type == 2 else "NOT _deleted"
-    same_key = names.agree_on("t", "d", table.keys, table.nullable_keys)
-    values = ", ".join(f"t.{quote(c)}" for c in (*open_keys, *hidden))
     query = (
-        f"SELECT lower(hex(d._key_digest)) AS {DIGEST_COLUMN[0]}, {values} FROM {kept} t"
-        f" JOIN {digests} d ON {same_key} WHERE {live}"
+        f"SELECT {_digest_key(table.keys)} AS {DIGEST_COLUMN[0]},"
+        f" {_quote_all([*open_keys, *hidden])} FROM {kept} WHERE {live}"
     )
     digest: dict[str, str | None] = {DIGEST_COLUMN[0]: DIGEST_COLUMN[2]}
     described = digest | list_comments(table, [*open_keys, *hidden])
     comment = f"sensitive columns of {table.table}, by the digest of the key"
     return View(f"{table.table}_sensitive", described, comment, (DIGEST_COLUMN[0],), query)
+
+
+def _digest_key(keys: Sequence[str]) -> str:
+    """SQL of the SHA-256 of a key, in which each value that is not null has its length in front."""
+    texts = [f"CAST({quote(key)} AS STRING)" for key in keys]
+    parts = [f"coalesce(concat(length({text}), ':', {text}), '-')" for text in texts]
+    return f"sha2(concat({', '.join(parts)}), 256)"

@@ -20,8 +20,6 @@ SUFFIXES = (
     "_changes",
     "_pending",
     "_dead_letters",
-    "_digests",
-    "_staged",
     "_folded",
     "_sensitive",
     "_published",

@@ -24,7 +24,8 @@ SHORTEST = 5
 """Shorter texts identify nobody: they are not searched for."""
 PLACE = ["_feed", "_arrival"]
 """What identifies a record."""
-WITH_KEYS = ("", "_history", "_digests", "_staged", "_folded")
+WITH_KEYS = ("", "_history", "_folded", "_digests", "_staged")
+"""The suffixes of tables with rows of keys; 0.3 wrote the last two for snapshot tables."""
 
 
 class KeyTraces(NamedTuple):

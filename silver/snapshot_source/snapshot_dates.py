@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
+from msgspec import structs
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -22,10 +23,14 @@ from silver.state.table_state import SnapshotDay, TableState
 
 
 class PendingDate(NamedTuple):
-    """A date to compare: its newest ingest batch, and the batches to read (None: all)."""
+    """A date to compare: its newest ingest batch, and what to read of it.
+
+    `records` are the rows of `batches`; both are None where all rows of the date are read.
+    """
 
     day: date | None
     newest: int
+    records: int | None
     batches: list[int] | None
 
 
@@ -37,9 +42,12 @@ def days_of(state: TableState) -> dict[date | None, SnapshotDay]:
     return {day.effective_date: day for day in state.days}
 
 
-def compared_since(days: Days, day: date) -> list[date]:
-    """The dates from `day` on that are compared already."""
-    return [at for at, entry in days.items() if entry.batch is not None and at and at >= day]
+def reopen_dates(days: Days, since: date) -> dict[date | None, SnapshotDay]:
+    """The dates, of which those from `since` on are not compared yet."""
+    return {
+        at: structs.replace(entry, batch=None, feed_batch=0) if at and at >= since else entry
+        for at, entry in days.items()
+    }
 
 
 def find_last_batch(days: Iterable[SnapshotDay]) -> int:
@@ -62,20 +70,22 @@ def list_pending(table: SilverTable, days: Days, done: int, newest: int) -> list
         done: the ingest batch up to which everything was compared.
         newest: the newest ingest batch.
     """
-    day = effective_date(F.col("_file"), table.config)
     rows = read_feed(table).where((F.col("_batch") > done) & (F.col("_batch") <= newest))
-    grouped = rows.groupBy(day.alias("day")).agg(
-        F.max("_batch").alias("newest"), F.collect_set("_batch").alias("batches")
+    files = rows.groupBy("_file", "_batch").agg(F.count(F.lit(1)).alias("records"))
+    grouped = files.groupBy(effective_date(F.col("_file"), table.config).alias("day")).agg(
+        F.max("_batch").alias("newest"),
+        F.sum("records").alias("records"),
+        F.collect_set("_batch").alias("batches"),
     )
     arrived = {row["day"]: PendingDate(*row) for row in grouped.collect()}
     # A date that was compared before is read in full, from whichever ingest batches.
     new = [
-        pending._replace(batches=None) if pending.day in days else pending
+        pending._replace(records=None, batches=None) if pending.day in days else pending
         for pending in arrived.values()
         if pending.newest > find_read_batch(days, pending.day)
     ]
     again = [
-        PendingDate(at, newest, None)
+        PendingDate(at, newest, None, None)
         for at, entry in days.items()
         if entry.batch is None and at not in arrived
     ]
@@ -91,6 +101,16 @@ def effective_date(file: Column, table: Table) -> Column:
 def read_feed(table: SilverTable) -> DataFrame:
     """All rows of the table's feed in bronze."""
     return bronze_rows.read_feed(table.lake, feed_of(table.config))
+
+
+def read_rows(table: SilverTable, pending: PendingDate) -> DataFrame:
+    """The rows of a date to compare, as they lie in bronze."""
+    day = F.lit(pending.day.isoformat() if pending.day else None).cast("date")
+    rows = read_feed(table).where(F.col("_batch") <= pending.newest)
+    if pending.batches is not None:
+        rows = rows.where(F.col("_batch").isin(pending.batches))
+    of_day = rows.where(effective_date(F.col("_file"), table.config).eqNullSafe(day))
+    return of_day.withColumn("_feed", F.lit(feed_of(table.config)))
 
 
 def feed_of(table: Table) -> str:

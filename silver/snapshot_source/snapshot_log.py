@@ -3,236 +3,245 @@
 They are all files that a folder `PATH/YYYY-MM-DD/` holds when a run reads it, and are one batch of
 the log. The batch replaces every log row of its date or later. Usually there are none; where files
 arrive late or are added, the later dates that it replaced are compared again.
+
+Rows are decoded, joined with the live rows and written in one pass. What all rows of a date show
+together, such as that deletes must wait, is corrected in the log afterwards, and only then does the
+table's state name the batch. A batch that the state does not name is that of a killed run, and is
+made anew.
 """
 
-from datetime import date
+from collections.abc import Callable
+from datetime import date, timedelta
+from functools import partial
 from typing import NamedTuple
 
+from msgspec import structs
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from lakehouse.config.table import Table
 from lakehouse.errors import SchemaChangeRefused
+from lakehouse.storage.statements import execute_with_rows
+from lakehouse.storage.writing import replace_rows
+from silver.changelog import log
 from silver.changelog.decoded_batch import RawBatch, write_decoded
-from silver.contract import GATED_COLUMNS, LOG_COLUMNS, NONE
+from silver.contract import LOG_COLUMNS
 from silver.decode.protocols.snapshot_files import sequence_of_day
 from silver.run import Run, SilverTable
-from silver.snapshot_source import snapshot_state
 from silver.snapshot_source.comparison import (
     DUPLICATE,
     SnapshotFiles,
-    add_digests,
+    are_same,
     compare_rows,
-    equals_newest,
-    select_newest_rows,
+    join_live,
+    to_unchanged_rows,
 )
 from silver.snapshot_source.extract_columns import follow_columns
-from silver.snapshot_source.row_digests import KEY_DIGEST
+from silver.snapshot_source.live_rows import read_live_rows
 from silver.snapshot_source.snapshot_dates import (
     Days,
     PendingDate,
+    RowKind,
     days_of,
-    effective_date,
     feed_of,
     find_read_batch,
-    read_feed,
+    read_row_kinds,
+    read_rows,
+    reopen_dates,
 )
-from silver.snapshot_source.snapshot_state import ComparedFiles
 from silver.snapshot_source.unread_lines import UnreadLines, find_unread_lines
-from silver.state.table_state import TableState
+from silver.state.table_state import SnapshotDay, TableState
 from silver.storage import layout
-from silver.storage.layout import DIGEST_COLUMNS, LETTER_COLUMN
-from silver.storage.row_columns import column, hash_change, to_all
+from silver.storage.layout import LETTER_COLUMN
+from silver.storage.row_columns import column, has_key, hash_change, of_keys
+from silver.storage.stages import add_plan_barrier
 
-# So many keys, or whole records, can be sent to every task.
-FEW_KEYS, FEW_RECORDS = 100_000, 1_000
-STAGED = "_staged"
-"""The suffix of the table with the decoded rows of a date, from which they are compared."""
+FEW = 100_000
+"""The rows of a smaller delta are decoded once more, to read the live rows of their keys alone."""
+_LETTERS = ("I", "U", "N")
+"""The letters of rows that the files have."""
 
 
-class CountedRows(NamedTuple):
-    """Counts of the staged rows; rows that are no dead letters are valid.
+class AppendedDate(NamedTuple):
+    """The table's state with a date that the log holds now, and the rows of the date's batch.
 
-    `rows` and `valid` count those with a key, `unread` dead letters without a readable key.
-    `arrival` is the `_arrival` of the last valid row; None without any.
+    `repaired` are the broken files that later ones repair, as starts of `_arrival`s.
     """
 
-    keys: int
-    valid_keys: int
-    rows: int
-    valid: int
-    arrival: str | None
-    unread: int
-
-    @property
-    def unique_keys(self) -> bool:
-        """Whether every key has one row."""
-        return self.rows == self.keys
+    state: TableState
+    kinds: list[RowKind]
+    repaired: list[str]
 
 
 def append_snapshot_files(
     run: Run, table: SilverTable, pending: PendingDate, state: TableState
-) -> tuple[TableState, ComparedFiles | None]:
+) -> AppendedDate:
     """Adds the files of one date to the log as its next batch.
 
     Files that are compared replace what the log has from their date on.
-
-    Returns:
-        The table's new state, and the rows of the files, where they were compared.
 
     Raises:
         ConfigurationDrift: the configuration contradicts what the table was built with.
         SchemaChangeRefused: a change of the columns that the table does not allow.
     """
-    batch = RawBatch(table, state, _read_rows(table, pending))
+    batch = RawBatch(table, state, read_rows(table, pending))
+    days, day, live = days_of(state), pending.day, None
     try:
-        if pending.day is not None:
+        if day is None or _brings_repeats_only(batch, days, day):
+            batch.raw = batch.raw.where(F.col("_batch") > find_read_batch(days, day))
+            unchanged = partial(to_unchanged_rows, table=table.config)
+            _write_batch(batch, f"_batch = {state.logged + 1}", unchanged)
+        else:
             follow_columns(batch)
-        staged = _stage_rows(batch)
+            live = read_live_rows(table, state, day)
+            compare = partial(_compare_rows, live=live, table=table, pending=pending)
+            _write_batch(batch, f"_sequence >= '{sequence_of_day(day)}'", compare)
+            days = reopen_dates(days, day + timedelta(days=1))
     except SchemaChangeRefused:
         run.noted[table.name] = batch.build_state_after(run.id)
         raise
-    compared = _log_rows(batch, staged, pending)
-    return batch.build_state_after(run.id).replace(logged=state.logged + 1), compared
+    kinds, unread = _correct_batch(batch, day)
+    entry = _describe_date(batch, days, pending, kinds, unread, live)
+    after = batch.build_state_after(run.id)
+    noted = after.replace(logged=state.logged + 1, days=[*{**days, day: entry}.values()])
+    return AppendedDate(noted, kinds, unread.repaired)
 
 
-def _log_rows(batch: RawBatch, staged: DataFrame, pending: PendingDate) -> ComparedFiles | None:
-    """Compares staged rows with those before the date, writes changes; None if not compared."""
-    table, number, days = batch.table, batch.state.logged + 1, days_of(batch.state)
-    config, counts = table.config, _count_rows(staged)
-    if pending.day is None or not counts.valid_keys or _has_repeats_only(staged, days, pending.day):
-        not_compared = staged.where(F.col("_feed_batch") > find_read_batch(days, pending.day))
-        _write_log(table, _to_unchanged_rows(not_compared, config), number, None)
-        return None
-    is_full = config.feeds[0].mode == "full"
-    unread = find_unread_lines(staged, config) if is_full and counts.unread else UnreadLines(0, [])
-    sequence, feed = sequence_of_day(pending.day), feed_of(config)
-    arrival, deletes = str(counts.arrival), is_full and not unread.lines
-    files = SnapshotFiles(pending.day, sequence, arrival, feed, pending.newest, deletes)
-    state = _read_state_before(table, days, pending.day, staged)
-    if not is_full and counts.rows <= FEW_KEYS:
-        state = state.join(F.broadcast(staged.select(KEY_DIGEST)), KEY_DIGEST, "left_semi")
-    rows = compare_rows(staged, state, config, files, counts.unique_keys)
-    repeated = counts.valid - counts.valid_keys
-    if repeated > 0:
-        rows = _add_raw_records(rows, batch.raw, repeated <= FEW_RECORDS)
-    _write_log(table, rows, number, sequence)
-    has_all = counts.valid_keys == counts.keys
-    return ComparedFiles(number, staged, counts.unique_keys, has_all, unread)
-
-
-def _read_rows(table: SilverTable, pending: PendingDate) -> DataFrame:
-    day = F.lit(pending.day.isoformat() if pending.day else None).cast("date")
-    rows = read_feed(table).where(F.col("_batch") <= pending.newest)
-    if pending.batches is not None:
-        rows = rows.where(F.col("_batch").isin(pending.batches))
-    of_day = rows.where(effective_date(F.col("_file"), table.config).eqNullSafe(day))
-    return of_day.withColumn("_feed", F.lit(feed_of(table.config)))
-
-
-def _stage_rows(batch: RawBatch) -> DataFrame:
-    """Writes decoded and gated rows with digests: the comparison reads only the digests."""
-    staged, layer_columns = batch.table.part(STAGED), (*GATED_COLUMNS, *DIGEST_COLUMNS)
-
-    def write(changes: DataFrame) -> _Staged:
-        rows = _Staged(add_digests(changes, batch.table.config), Observation())
-        layout.ensure_table(staged, layout.list_source_fields(changes.schema), layer_columns)
-        layout.load_rows(staged, rows.observe_rows(), anew=True)
-        return rows
-
-    def rewrite(changes: DataFrame) -> _Staged:
-        layout.drop_retyped(staged, layout.list_source_fields(changes.schema))
-        return write(changes)
-
-    _, rows = write_decoded(batch, write, rewrite)
-    return staged.read().select(*[column(c) for c in rows.changes.columns])
-
-
-class _Staged(NamedTuple):
-    """Rows to be staged, and what is counted of them while they are written."""
-
-    changes: DataFrame
-    observed: Observation
-
-    def observe_rows(self) -> DataFrame:
-        return self.changes.observe(self.observed, F.count("_mismatched").alias("mismatched"))
-
-    def count_mismatches(self) -> int:
-        """How many records show columns or types that they were decoded without."""
-        return int(self.observed.get["mismatched"])
-
-
-def _has_repeats_only(staged: DataFrame, days: Days, day: date) -> bool:
-    """Whether the rows that came since the date was compared equal the newest ones before.
+def _brings_repeats_only(batch: RawBatch, days: Days, day: date) -> bool:
+    """Whether the rows that came since the date was compared equal those that counted then.
 
     False as well while unreadable lines hold back the deletes, so that it is compared again.
     """
-    read = find_read_batch(days, day)
+    read, table = find_read_batch(days, day), batch.table
     if not read or days[day].unread_lines:
         return False
-    old = select_newest_rows(staged.where(F.col("_feed_batch") <= read))
-    new = staged.where(F.col("_feed_batch") > read).join(old, KEY_DIGEST, "left")
-    return new.where(F.col("_reason").isNotNull() | ~equals_newest()).isEmpty()
+    new = RawBatch(table, batch.state, batch.raw.where(F.col("_batch") > read))
+    columns = new.load_columns()
+    if columns.announced is None:
+        return False
+    rows = add_plan_barrier(new.decode_and_gate(new.with_members(columns)))
+    live = read_live_rows(table, batch.state, day + timedelta(days=1))
+    counted = F.col("_letter").isin(*_LETTERS) & (F.col("_sequence") == sequence_of_day(day))
+    keys = log.read_log(table).where(counted).select(*map(column, table.config.keys))
+    shown = None if live is None else of_keys(live, keys, table.config)
+    joined = join_live(rows, shown, table.config, "left")
+    values = [f for f in layout.list_source_fields(rows.schema) if f.name not in table.config.keys]
+    repeats = F.col("_reason").isNull() & F.col("_mismatched").isNull() & are_same(values)
+    return joined.where(~repeats | F.col("__is_live").isNull()).isEmpty()
 
 
-def _count_rows(staged: DataFrame) -> CountedRows:
-    """Counts the staged rows by their digests."""
-    valid, has_key = F.col("_reason").isNull(), F.col(KEY_DIGEST).isNotNull()
-    by_key = (
-        staged.where(has_key)
-        .groupBy(KEY_DIGEST)
-        .agg(F.count(F.lit(1)).alias("rows"), F.count_if(valid).alias("valid"))
+def _compare_rows(
+    changes: DataFrame, live: DataFrame | None, table: SilverTable, pending: PendingDate
+) -> DataFrame:
+    """Decoded rows as rows of the log; of a small delta only its own keys are compared."""
+    config, day = table.config, pending.day or date.min
+    is_full = config.feeds[0].mode == "full"
+    files = SnapshotFiles(day, feed_of(config), pending.newest, is_full)
+    if is_full or live is None:
+        return compare_rows(changes, live, config, files)
+    rows = add_plan_barrier(changes)
+    if pending.records is not None and pending.records <= FEW:
+        keys = F.broadcast(rows.select(*map(column, config.keys)))
+        live = of_keys(live, keys, config)
+    return compare_rows(rows, live, config, files)
+
+
+class _WrittenRows(NamedTuple):
+    """What Spark observes of the rows of a batch while they are written."""
+
+    seen: Observation
+
+    def count_mismatches(self) -> int:
+        """How many records show columns or types that they were decoded without."""
+        return int(self.seen.get["mismatched"])
+
+
+def _write_batch(
+    batch: RawBatch, condition: str, to_log_rows: Callable[[DataFrame], DataFrame]
+) -> None:
+    """Decodes a batch and writes it in one commit, in place of the log rows of a condition."""
+    table, number = batch.table, batch.state.logged + 1
+
+    def write(changes: DataFrame) -> _WrittenRows:
+        seen, rows = Observation(), to_log_rows(changes)
+        fields = layout.list_source_fields(rows.schema)
+        layout.ensure_table(table.log, fields, (*LOG_COLUMNS, LETTER_COLUMN))
+        values = [field.name for field in fields if field.name not in table.config.keys]
+        logged = rows.withColumns({"_digest": hash_change(values), "_batch": F.lit(number)})
+        observed = logged.observe(seen, F.count("_mismatched").alias("mismatched"))
+        replace_rows(table.spark, table.target, "silver", table.log.table, observed, condition)
+        return _WrittenRows(seen)
+
+    def rewrite(changes: DataFrame) -> _WrittenRows:
+        if table.log.read().where(F.col("_batch") != number).isEmpty():
+            layout.drop_retyped(table.log, layout.list_source_fields(changes.schema))
+        return write(changes)
+
+    write_decoded(batch, write, rewrite)
+
+
+def _correct_batch(batch: RawBatch, day: date | None) -> tuple[list[RowKind], UnreadLines]:
+    """Takes back deletes that must wait, and gives the dead letters of duplicates their records.
+
+    Deletes wait for unreadable lines of a full snapshot, and where no row of it is valid.
+
+    Returns:
+        What the batch holds, and the unreadable lines of the date.
+    """
+    table, number, unread = batch.table, batch.state.logged + 1, UnreadLines(0, [])
+    kinds = read_row_kinds(table, number - 1)
+    reasons, letters = {kind.reason for kind in kinds}, {kind.letter for kind in kinds}
+    if DUPLICATE in reasons:
+        _add_raw_records(batch, number)
+    if day is not None and reasons != {None} and table.config.feeds[0].mode == "full":
+        of_day = log.read_log(table).where(F.col("_sequence") == sequence_of_day(day))
+        unread = find_unread_lines(of_day.where("NOT _letter <=> 'D'"), table.config)
+    if "D" in letters and (unread.lines or not letters & {*_LETTERS}):
+        condition = f"_batch = {number} AND _letter = 'D'"
+        table.spark.sql(f"DELETE FROM {table.log.name} WHERE {condition}")
+        kinds = [kind for kind in kinds if kind.letter != "D"]
+    return kinds, unread
+
+
+def _add_raw_records(batch: RawBatch, number: int) -> None:
+    """Adds the raw records to the dead letters that only the comparison found."""
+    text = (
+        f"MERGE INTO {batch.table.log.name} t USING {{rows}} s ON t._arrival = s._arrival"
+        f" AND t._batch = {number} AND t._reason = '{DUPLICATE}'"
+        " WHEN MATCHED THEN UPDATE SET t._raw = s._raw"
     )
-    counts = by_key.agg(
-        F.count(F.lit(1)).alias("keys"),
-        F.count_if(F.col("valid") > 0).alias("valid_keys"),
-        F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
-        F.coalesce(F.sum("valid"), F.lit(0)).alias("valid"),
+    records = batch.raw.select("_arrival", F.col("_raw").cast("string").alias("_raw"))
+    execute_with_rows(batch.table.spark, text, records)
+
+
+def _describe_date(
+    batch: RawBatch,
+    days: Days,
+    pending: PendingDate,
+    kinds: list[RowKind],
+    unread: UnreadLines,
+    live: DataFrame | None,
+) -> SnapshotDay:
+    """The state's entry of a date whose rows the newest batch of the log has."""
+    mode = str(batch.table.config.feeds[0].mode)
+    entry = structs.replace(
+        days.get(pending.day, SnapshotDay(pending.day, mode, None, 0)),
+        mode=mode,
+        batch=batch.state.logged + 1,
+        feed_batch=max((kind.feed_batch for kind in kinds), default=pending.newest),
     )
-    last = staged.agg(
-        F.max(F.when(valid & has_key, F.col("_arrival"))).alias("arrival"),
-        F.count_if(~has_key & ~valid).alias("unread"),
-    )
-    return CountedRows(*counts.crossJoin(last).collect()[0])
+    if any(kind.letter for kind in kinds):
+        lacking = None if mode == "full" else _count_missing(batch, live)
+        entry = structs.replace(entry, not_supplied=lacking, unread_lines=None)
+    if any(kind.reason for kind in kinds) and mode == "full" and pending.day is not None:
+        entry = structs.replace(entry, unread_lines=unread.lines or None)
+    return entry
 
 
-def _read_state_before(table: SilverTable, days: Days, day: date, staged: DataFrame) -> DataFrame:
-    """The live keys before a date, with their digests; no rows before the first date."""
-    before = snapshot_state.read_state_before(table, days, day)
-    columns = [*[c.name for c in DIGEST_COLUMNS], *table.config.keys]
-    return staged.limit(0).select(*map(column, columns)) if before is None else before
-
-
-def _add_raw_records(rows: DataFrame, raw: DataFrame, few: bool) -> DataFrame:
-    """Adds the raw record to dead letters that only the comparison found; `few` broadcasts them."""
-    duplicates = rows.where(F.col("_reason") == DUPLICATE).select("_arrival")
-    records = raw.select("_arrival", F.col("_raw").alias("__raw"))
-    matching = records.join(duplicates, "_arrival", "left_semi")
-    joined = rows.join(to_all(matching, few), "_arrival", "left")
-    filled = joined.withColumn("_raw", F.coalesce("_raw", "__raw"))
-    return filled.select(*[column(c) for c in rows.columns])
-
-
-def _to_unchanged_rows(staged: DataFrame, table: Table) -> DataFrame:
-    """Log rows of records that change nothing: repeats, dead letters, files without a date."""
-    emptied = [
-        column(c) if c in table.keys else F.lit(None).cast(staged.schema[c].dataType).alias(c)
-        for c in staged.columns
-        if not c.startswith("_")
-    ]
-    operation = F.when(F.col("_reason").isNull(), NONE).alias("_operation")
-    layer_columns = [operation if c.name == "_operation" else F.col(c.name) for c in GATED_COLUMNS]
-    letter = F.lit(None).cast("string").alias(LETTER_COLUMN.name)
-    return staged.select(*emptied, *layer_columns, letter)
-
-
-def _write_log(table: SilverTable, rows: DataFrame, number: int, since: str | None) -> None:
-    """Writes batch `number` in one commit; with `since`, it replaces the log from there on."""
-    fields = layout.list_source_fields(rows.schema)
-    layout.ensure_table(table.log, fields, (*LOG_COLUMNS, LETTER_COLUMN))
-    values = [field.name for field in fields if field.name not in table.config.keys]
-    logged = rows.withColumns({"_digest": hash_change(values), "_batch": F.lit(number)})
-    if since is None:
-        layout.load_rows(table.log, logged, anew=False)
-    else:
-        logged.writeTo(table.log.name).overwrite(F.col("_sequence") >= F.lit(since))
+def _count_missing(batch: RawBatch, live: DataFrame | None) -> int:
+    """How many live keys are not among the rows of a delta, dead letters included."""
+    if live is None:
+        return 0
+    table, keys = batch.table.config, [*map(column, batch.table.config.keys)]
+    supplied = log.read_log(batch.table).where(F.col("_batch") == batch.state.logged + 1)
+    named = supplied.where(F.col("_reason").isNull() | has_key(table)).select(*keys)
+    return of_keys(live.select(*keys), named, table, "left_anti").count()

@@ -28,11 +28,6 @@ from silver.decode.types import can_widen
 LETTER_COLUMN = LayerColumn(
     "_letter", "string", "snapshot tables: I U D N; null on dead letters and on repeats of a row"
 )
-DIGEST_COLUMNS = (
-    LayerColumn("_key_digest", "binary", "SHA-256 of the key columns"),
-    LayerColumn("_value_digest", "binary", "SHA-256 of the columns that are compared"),
-    LayerColumn("_rest_digest", "binary", "SHA-256 of the operational columns; null without any"),
-)
 TRANSACTION_COLUMNS = (
     LayerColumn("group", "string", "the consistency group"),
     LayerColumn("transaction", "string", "the transaction, as in the change logs"),
@@ -44,7 +39,7 @@ TRANSACTION_COLUMNS = (
 )
 PROPERTIES = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
 OF_UPDATED_TABLES = {"delta.enableDeletionVectors": "true"}
-UPDATED = (CURRENT_COLUMNS, HISTORY_COLUMNS, DIGEST_COLUMNS)
+UPDATED = (CURRENT_COLUMNS, HISTORY_COLUMNS)
 _SINCE = "since batch "
 MOST_WITH_STATISTICS, SHORT = 32, 32
 """So many columns of the source have statistics; texts only up to so many characters: Delta cuts
@@ -177,6 +172,13 @@ def drop_retyped(table: LakeTable, fields: list[StructField]) -> None:
         old = have.get(field.name, field.dataType)
         if old != field.dataType and not can_widen(old, field.dataType):
             table.lake.spark.sql(f"ALTER TABLE {table.name} DROP COLUMN {names.quote(field.name)}")
+    table.forget()
+
+
+def drop_source_columns(table: LakeTable) -> None:
+    """Drops the source's columns of a table without rows; their types may come from a few rows."""
+    for field in table.business:
+        table.lake.spark.sql(f"ALTER TABLE {table.name} DROP COLUMN {names.quote(field.name)}")
     table.forget()
 
 

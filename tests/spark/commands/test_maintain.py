@@ -12,8 +12,8 @@ from lakehouse.run import ledger
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake, LakeTable
 from lakehouse.storage.upkeep import read_facts
+from silver.contract import CURRENT_COLUMNS
 from silver.storage import layout
-from silver.storage.layout import DIGEST_COLUMNS
 from tests.helpers import lake
 
 pytestmark = pytest.mark.slow
@@ -26,15 +26,14 @@ MANY = 52
 
 def planted(spark: SparkSession, target: Target) -> str:
     """A table of many small files, each with a deletion vector; returns its SQL name."""
-    table = LakeTable(Lake(spark, target), "silver", "t_digests")
-    layout.ensure_table(table, [], DIGEST_COLUMNS)
+    table = LakeTable(Lake(spark, target), "silver", "t")
+    layout.ensure_table(table, [], CURRENT_COLUMNS, of=TABLE)
     name = table.name
     numbered = spark.range(MANY * 4).repartitionByRange(MANY, "id")
-    first, *others = DIGEST_COLUMNS
-    empty = [F.lit(None).cast(c.type).alias(c.name) for c in others]
-    digest = F.col("id").cast("string").cast(first.type).alias(first.name)
-    numbered.select(digest, *empty).writeTo(name).append()
-    spark.sql(f"DELETE FROM {name} WHERE string({first.name}) % 4 = 0")
+    empty = {c.name: F.lit(None).cast(c.type) for c in CURRENT_COLUMNS}
+    number = {"_digest": F.col("id"), "_deleted": F.lit(False)}
+    numbered.select(*[c.alias(n) for n, c in (empty | number).items()]).writeTo(name).append()
+    spark.sql(f"DELETE FROM {name} WHERE _digest % 4 = 0")
     return name
 
 
@@ -57,7 +56,7 @@ def test_more_than_fifty_deletion_vectors_are_compacted_and_a_dry_run_only_says_
     assert ledger.read_entries(spark, target).where("table = 't'").count() == 1
     old = spark.sql(f"SELECT count(*) FROM {name} VERSION AS OF 1").collect()[0][0]
     assert old == MANY * 4
-    assert names.table_exists(spark, target, "silver", "t_digests")
+    assert names.table_exists(spark, target, "silver", "t")
 
 
 def test_landing_files_of_bronze_go_after_a_time_and_their_rows_stay(

@@ -1,6 +1,7 @@
 """`auto_cdc` as a function: Databricks' examples, in any order of rows and any cut."""
 
 import random
+import shutil
 from collections.abc import Callable
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -116,38 +117,10 @@ def test_a_late_change_brings_no_deleted_row_back(spark: SparkSession, tmp_path:
     assert _rows(spark, target) == [(2, "b", "x"), (3, "new", "x")]
 
 
-def test_the_target_keeps_tombstones_where_asked(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "t"
-    changes = [
-        [(1, "a", "x", "I", 1), (2, "b", "x", "I", 1)],
-        [(1, "a", "x", "DELETE", 5)],
-        [(1, "late", "x", "U", 3)],
-    ]
-    for part in changes:
-        rows = spark.createDataFrame(part, COLUMNS)
-        result = _flow(spark, rows, target, tombstones_in_target=True)
-    assert result.superseded == 1
-    columns = ("userId", "name", "_deleted")
-    assert _rows(spark, target, *columns) == [(1, None, True), (2, "b", False)]
-    with pytest.raises(AutoCdcError, match="AUTOCDC_TARGET_NOT_EMPTY"):
-        _flow(spark, rows, target)
-    monkeypatch.setattr(state, "PACKED_EVERY", 1)
-    rows = spark.createDataFrame([(3, "c", "x", "I", 1)], COLUMNS)
-    _flow(spark, rows, target, tombstones_in_target=True, tombstone_retention="0s")
-    assert _rows(spark, target, *columns) == [(2, "b", False), (3, "c", False)]
-    assert not (tmp_path / "t_auto_cdc").exists()
-
-
-@pytest.mark.parametrize("in_target", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_a_late_truncate_takes_the_values_before_it(
-    spark: SparkSession, tmp_path: Path, in_target: bool
-) -> None:
+def test_a_late_truncate_takes_the_values_before_it(spark: SparkSession, tmp_path: Path) -> None:
     options = {
         "apply_as_truncates": "operation = 'T'",
         "columns_to_update": "if(operation = 'U', array('city'), null)",
-        "tombstones_in_target": in_target,
     }
     changes = [(1, "a", "x", "I", 1), (2, "b", "x", "I", 2), (1, None, "y", "U", 7)]
     for part in (changes, [(None, None, None, "T", 5)]):
@@ -157,9 +130,8 @@ def test_a_late_truncate_takes_the_values_before_it(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("in_target", [False, True])
 def test_a_table_that_is_there_keeps_its_change_data_feed(
-    spark: SparkSession, tmp_path: Path, in_target: bool
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     target = tmp_path / "t"
     spark.sql(
@@ -168,12 +140,19 @@ def test_a_table_that_is_there_keeps_its_change_data_feed(
     )
     for change in [(1, "a", "x", "I", 1), (1, None, None, "DELETE", 2)]:
         rows = spark.createDataFrame([change], COLUMNS)
-        _flow(spark, rows, target, tombstones_in_target=in_target)
+        _flow(spark, rows, target)
     reader = spark.read.format("delta").option("readChangeFeed", True).option("startingVersion", 0)
     found = reader.load(str(target)).select("_change_type", "name").collect()
-    ends = ["update_preimage", "update_postimage"] if in_target else ["delete"]
-    assert {row["_change_type"] for row in found if row["name"] == "a"} == {"insert", ends[0]}
-    assert {row["_change_type"] for row in found} == {"insert", *ends}
+    assert {row["_change_type"] for row in found if row["name"] == "a"} == {"insert", "delete"}
+    assert {row["_change_type"] for row in found} == {"insert", "delete"}
+
+
+def test_a_target_whose_state_is_gone_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.createDataFrame([(1, "a", "x", "I", 1)], COLUMNS)
+    _flow(spark, rows, tmp_path / "t")
+    shutil.rmtree(tmp_path / "t_auto_cdc")
+    with pytest.raises(AutoCdcError, match="AUTOCDC_TARGET_NOT_EMPTY"):
+        _flow(spark, rows, tmp_path / "t")
 
 
 @pytest.mark.slow
@@ -198,17 +177,15 @@ def test_nulls_leave_values_as_they_are_where_asked(spark: SparkSession, tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("in_target", [False, True])
-def test_columns_come_and_types_grow(spark: SparkSession, tmp_path: Path, in_target: bool) -> None:
-    target, options = str(tmp_path / "t"), {"tombstones_in_target": in_target}
+def test_columns_come_and_types_grow(spark: SparkSession, tmp_path: Path) -> None:
+    target = str(tmp_path / "t")
     first = spark.sql("SELECT 1 AS id, 10 AS n, 1 AS seq")
-    auto_cdc(spark, first, target, ["id"], "seq", **options)
+    auto_cdc(spark, first, target, ["id"], "seq")
     more = spark.sql("SELECT 2 AS id, 3000000000 AS n, 2 AS seq, 'x' AS extra")
-    auto_cdc(spark, more, target, ["id"], "seq", **options)
+    auto_cdc(spark, more, target, ["id"], "seq")
     found = _rows(spark, tmp_path / "t", "id", "n", "seq", "extra")
     assert found == [(1, 10, 1, None), (2, 3000000000, 2, "x")]
-    condition = "AUTOCDC_TARGET_NOT_EMPTY" if in_target else "SCD_TYPE_DRIFT"
-    with pytest.raises(AutoCdcError, match=condition):
+    with pytest.raises(AutoCdcError, match="SCD_TYPE_DRIFT"):
         auto_cdc(spark, more, target, ["id"], "seq", stored_as_scd_type=2)
 
 
@@ -239,16 +216,15 @@ def test_a_forgotten_delete_leaves_the_number_of_its_batch(
     assert _rows(spark, tmp_path / "t_auto_cdc", "userId") == [(2,)]
 
 
-@pytest.mark.parametrize("in_target", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_call_that_began_before_another_wrote_is_refused(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_target: bool
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, options = tmp_path / "t", {"tombstones_in_target": in_target}
-    _flow(spark, spark.createDataFrame([(1, "a", "x", "I", 1)], COLUMNS), target, **options)
+    target = tmp_path / "t"
+    _flow(spark, spark.createDataFrame([(1, "a", "x", "I", 1)], COLUMNS), target)
     monkeypatch.setattr(state.FlowState, "newest_batch", 0)
     late = spark.createDataFrame([(1, "b", "x", "I", 2), (2, "b", "x", "I", 2)], COLUMNS)
     with pytest.raises(AutoCdcError) as refused:
-        _flow(spark, late, target, **options)
+        _flow(spark, late, target)
     assert refused.value.getCondition() == "AUTOCDC_CONCURRENT_BATCH"
     assert _rows(spark, target, "userId", "name") == [(1, "a")]
 

@@ -14,9 +14,6 @@ from bronze import job as bronze
 from lakehouse.config.target import Target
 from lakehouse.storage import names
 from silver import job
-from silver.changelog import log
-from silver.run import SilverTable
-from silver.snapshot_source.comparison import select_live_keys
 from tests.helpers import extract_lake, lake
 
 pytestmark = pytest.mark.slow
@@ -129,9 +126,11 @@ def test_a_day_that_arrives_late_or_gets_more_files_takes_the_later_ones_along(
     assert shown == {1: "x", 3: "x", 4: "x"}
 
 
+@pytest.mark.parametrize("moment", ["_note_state", "run_table"])
 def test_a_run_that_died_after_the_log_was_written_is_brought_to_its_end(
-    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
+    """Whether or not the table's state names the batch of the log."""
     config = table("delta")
     for day, rows in enumerate([[line(1, "x"), line(2, "x")], [line(1, "y")]], start=1):
         file = extract_lake.land(target, f"2024-01-0{day}", "a", rows)
@@ -141,7 +140,7 @@ def test_a_run_that_died_after_the_log_was_written_is_brought_to_its_end(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
-        killed.setattr("silver.snapshot_source.snapshot_state._update_digests", dies)
+        killed.setattr(f"silver.snapshot_source.snapshot_run.{moment}", dies)
         job.apply(spark, target, [config], "run", lake.quiet)
     assert extract_lake.apply(spark, target, config) == {"records": 3, "I": 2, "U": 1, "X": 1}
     assert operations(spark, target, config) == {
@@ -149,14 +148,41 @@ def test_a_run_that_died_after_the_log_was_written_is_brought_to_its_end(
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", ["full", "delta"])
-@pytest.mark.parametrize("much", [0, 1_000_000])
-def test_the_state_after_the_days_is_that_of_the_log_however_it_is_written(
-    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, mode: str, much: int
+@pytest.mark.parametrize("moment", ["_note_state", "run_table"])
+def test_a_run_that_died_over_a_late_day_is_brought_to_its_end(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """Written anew or merged into, from one row per key or several, some not to be believed."""
-    monkeypatch.setattr("silver.snapshot_source.snapshot_state.MUCH", much)
-    monkeypatch.setattr("silver.snapshot_source.snapshot_log.FEW_KEYS", 0)
+    """The later days, whose rows the late one has replaced in the log, are compared again."""
+    config = table()
+    first = extract_lake.land(target, "2024-01-01", "a", [line(1, "x"), line(2, "x")])
+    third = extract_lake.land(target, "2024-01-03", "a", [line(1, "x"), line(3, "x")])
+    extract_lake.ingest(spark, target, config, 1, first, third)
+    extract_lake.apply(spark, target, config)
+    late = extract_lake.land(target, "2024-01-02", "a", [line(2, "y")])
+    extract_lake.ingest(spark, target, config, 2, late)
+
+    def dies(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
+        killed.setattr(f"silver.snapshot_source.snapshot_run.{moment}", dies)
+        job.apply(spark, target, [config], "run", lake.quiet)
+    extract_lake.apply(spark, target, config)
+    assert operations(spark, target, config) == {
+        (1, "I", 1, "x"), (1, "I", 2, "x"),
+        (2, "D", 1, "x"), (2, "U", 2, "y"),
+        (3, "I", 1, "x"), (3, "D", 2, "y"), (3, "I", 3, "x"),
+    }  # fmt: skip
+    shown = {row["id"]: row["a"] for row in lake.rows(spark, target, "t")}
+    assert shown == {1: "x", 3: "x"}
+
+
+@pytest.mark.parametrize(("mode", "few"), [("full", 0), ("delta", 0), ("delta", 100)])
+def test_each_day_is_compared_with_what_the_days_before_left(
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, mode: str, few: int
+) -> None:
+    """From one row per key or several, some not to be believed."""
+    monkeypatch.setattr("silver.snapshot_source.snapshot_log.FEW", few)
     config, bad = table(mode), '{"id": %d, "a": "x", "n": "1.005"}'
     days = [
         [line(1, "x"), line(2, "x"), line(3, "x")],
@@ -170,11 +196,6 @@ def test_the_state_after_the_days_is_that_of_the_log_however_it_is_written(
     ]
     extract_lake.ingest(spark, target, config, 1, *files)
     extract_lake.apply(spark, target, config)
-    held = spark.table(names.table_name(target, "silver", "t_digests"))
-    logged = select_live_keys(log.read_log(SilverTable.at(spark, target, config)), config).select(
-        *held.columns
-    )
-    assert sorted(map(str, held.collect())) == sorted(map(str, logged.collect()))
     missing = {
         "full": {(3, "D", 3, "x"), (3, "D", 1, "y")},
         "delta": {

@@ -22,7 +22,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "CANNOT_SET_TOGETHER",
     ),
     ({"stored_as_scd_type": 2, "apply_as_truncates": "true"}, "CANNOT_SET_TOGETHER"),
-    ({"stored_as_scd_type": 2, "tombstones_in_target": True}, "CANNOT_SET_TOGETHER"),
     ({"track_history_column_list": ["a"]}, "CANNOT_SET_TOGETHER"),
 ]
 BUILT: dict[str, Any] = {"keys": ["id"], "sequence_by": "seq", "stored_as_scd_type": 2}

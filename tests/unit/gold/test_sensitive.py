@@ -28,7 +28,7 @@ def test_sensitive_columns_are_left_out() -> None:
 
 
 def test_left_out_columns_of_a_snapshot_table_are_shown_apart_by_digest() -> None:
-    view = sensitive_values(table(), "silver.t", "silver.t_digests", ["id", "email", "age"])
+    view = sensitive_values(table(), "silver.t", ["id", "email", "age"])
     assert view.name == "t_sensitive"
     assert list(view.columns) == ["key_digest", "id", "email"]
     assert "age" not in view.query
