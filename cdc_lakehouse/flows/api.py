@@ -21,6 +21,8 @@ from cdc_lakehouse.flows.definition import (
 )
 from cdc_lakehouse.flows.tables import FlowTable
 from lakehouse.durations import to_seconds
+from lakehouse.storage.names import quote
+from lakehouse.storage.statements import render_equal
 from silver.storage.row_columns import all_of, column
 
 Source: TypeAlias = DataFrame | str
@@ -168,10 +170,11 @@ def _find_changes(into: FlowTarget, version: object, rows: DataFrame, mode: str)
     compared = into.definition.columns_of(given)
     live_types = {field.name: field.dataType for field in live.schema.fields}
     comparable = {f.name: f.dataType for f in compared} == live_types
-    if comparable and not any("map<" in kind.simpleString() for kind in live_types.values()):
+    if comparable:
         there = live.select(*[column(c).alias(f"__{at}") for at, c in enumerate(live_types)])
-        equal = [column(c).eqNullSafe(F.col(f"__{at}")) for at, c in enumerate(live_types)]
-        given = given.join(there, all_of(equal), "left_anti")
+        named = enumerate(live_types.items())
+        same = [F.expr(render_equal(quote(c), f"__{at}", kind)) for at, (c, kind) in named]
+        given = given.join(there, all_of(same), "left_anti")
     if mode == "delta":
         return given
     gone = live.select(*map(column, keys)).join(rows.select(*map(column, keys)), keys, "left_anti")
