@@ -81,10 +81,12 @@ def to_unchanged_rows(rows: DataFrame, table: Table) -> DataFrame:
 
 def join_live(rows: DataFrame, live: DataFrame | None, table: Table, how: str) -> DataFrame:
     """Joins snapshot rows with the live rows of their keys; `__is_live` is null without one."""
-    before = rows.limit(0) if live is None else live
-    fields = list_source_fields(rows.schema)
-    renamed = [_read_as(before.schema, field).alias(_name_live(field.name)) for field in fields]
-    named = before.select(*renamed, F.lit(True).alias("__is_live"))
+    fields = {_name_live(field.name): field for field in list_source_fields(rows.schema)}
+    if live is None:
+        nulls = {name: F.lit(None).cast(field.dataType) for name, field in fields.items()}
+        return rows.withColumns(nulls | {"__is_live": F.lit(None).cast("boolean")})
+    renamed = [_read_as(live.schema, field).alias(name) for name, field in fields.items()]
+    named = live.select(*renamed, F.lit(True).alias("__is_live"))
     return rows.join(named, _build_same_key(table), how)
 
 
@@ -147,8 +149,8 @@ def _choose_case(values: Sequence[T.StructField]) -> Column:
 def _choose_letter(compared: Sequence[T.StructField]) -> Column:
     """The letter of a key: of its newest row, or of its live row alone; null on other rows."""
     case = F.col("__case")
-    found = F.when(F.col("__is_live").isNull(), "I").when(are_same(compared), "N").otherwise("U")
-    return F.when(case == _MISSING, "D").when(case == _NEWEST, found)
+    changed = F.when(F.col("__is_live").isNull(), "I").when(are_same(compared), "N").otherwise("U")
+    return F.when(case == _MISSING, "D").when(case == _NEWEST, changed)
 
 
 def _choose_operation(operational: Sequence[T.StructField]) -> Column:

@@ -17,11 +17,11 @@ from silver.storage.row_columns import column
 
 
 def read_live_rows(table: SilverTable, state: TableState, day: date) -> DataFrame | None:
-    """Keys and values of the live rows before a date; None where nothing is logged yet.
+    """Keys and values of the live rows before a date; None where nothing is logged.
 
     They are the table's own, or those of the log where the table holds changes from the date on.
     """
-    if not table.log.exists:
+    if not table.log.business:
         return None
     sequence = sequence_of_day(day)
     if not table.kept.exists or reaches_sequence(table, state, sequence):
