@@ -47,7 +47,7 @@ def render_equal(one: str, other: str, type: T.DataType) -> str:
     elif isinstance(type, T.VariantType):
         one, other = (f"to_json({value})" for value in (one, other))
     elif _holds_incomparable(type):
-        one, other = (f"to_json(struct({value}))" for value in (one, other))
+        one, other = (f"to_json(named_struct('value', {value}))" for value in (one, other))
     return f"{one} <=> {other}"
 
 
