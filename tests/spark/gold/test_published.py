@@ -17,6 +17,7 @@ from gold import published
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
+from lakehouse.storage.statements import Follower
 from tests.helpers.lake import land, run
 from tests.helpers.lake import rows as shown
 from tests.pages.shell import ROOT
@@ -163,10 +164,10 @@ def test_a_reader_of_the_feed_holds_the_same_rows_whenever_runs_are_killed(
     spark: SparkSession, target: Target, source: Source
 ) -> None:
     table = orders()
-    merge, replace = published.PublishedTable._merge, published.PublishedTable._replace
+    merge, replace = Follower.merge_rows, published.PublishedTable._replace
 
-    def killed(*given: Any) -> int:
-        merge(*given)
+    def killed(*given: Any, **options: Any) -> int:
+        merge(*given, **options)
         raise KeyboardInterrupt
 
     def killed_at_first(*given: Any) -> None:
@@ -179,9 +180,9 @@ def test_a_reader_of_the_feed_holds_the_same_rows_whenever_runs_are_killed(
             *([{"op": "T"}, {"id": 50, "amount": at}] if at == 3 else []),
         )  # fmt: skip
         if at % 2 == 0:
-            killing = {"_merge": killed, "_replace": killed_at_first}
             with (
-                patch.multiple(published.PublishedTable, **killing),
+                patch.object(Follower, "merge_rows", killed),
+                patch.object(published.PublishedTable, "_replace", killed_at_first),
                 pytest.raises(KeyboardInterrupt),
             ):
                 run(spark, target, [table])
