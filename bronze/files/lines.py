@@ -3,9 +3,11 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType, TimestampType
 
 from bronze.contract import NOT_TEXT, folder_columns
@@ -15,6 +17,7 @@ from bronze.files.file_kinds import UnreadableFile
 from bronze.files.json_files import has_other_records, read_other_records
 from bronze.files.listing import URL, DroppedFile, literal_path
 from bronze.files.parquet_files import arrow_rows, files_with_96_bits
+from bronze.files.row_numbers import number_rows
 from lakehouse.places.place import ask_each
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import quote
@@ -71,19 +74,19 @@ def check_places(feed: Feed, files: Sequence[DroppedFile]) -> None:
 def _add_places(records: DataFrame, raw: Column, files: int) -> DataFrame:
     """The records with their places; `_row` counts from 0 in each split of a file.
 
-    Spark numbers all rows of a task. With several files, each split's first number is subtracted.
+    A task reads one split of a single file, and Spark numbers its rows. Of several files it reads
+    several splits, in turn.
     """
-    placed = records.select(
-        raw.alias("_raw"),
-        F.expr(URL).alias("_url"),
-        F.col("_metadata.file_block_start").alias("_block"),
-        F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1)).alias("_row"),
-    )
+    block = F.col("_metadata.file_block_start")
     if files == 1:
-        return placed
-    splits = placed.groupBy("_url", "_block").agg(F.min("_row").alias("_first"))
-    numbered = placed.join(F.broadcast(splits), ["_url", "_block"])
-    return numbered.select("_raw", "_url", "_block", F.expr("_row - _first AS _row"))
+        row = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1))
+    else:
+        make_function: Any = pandas_udf  # its overloads know no iterators
+        row = make_function(number_rows, "bigint").asNondeterministic()(
+            F.xxhash64(F.col("_metadata.file_path"), block)
+        )
+    placed = raw.alias("_raw"), F.expr(URL).alias("_url"), block.alias("_block"), row.alias("_row")
+    return records.select(*placed)
 
 
 def _json_lines(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> list[DataFrame]:
