@@ -2,7 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
+
+from lakehouse.config.strict import Strict
 
 _OF_SOURCE = "db|schema|table|name|connector|ts_ms|ts_us|ts_ns|file|gtid|server_id"
 ROUTED = "__dbz__physicalTableIdentifier"
@@ -24,10 +26,8 @@ Infinity = Annotated[
 """YAML parses the word `null` as no value."""
 
 
-class Column(BaseModel):
+class Column(Strict):
     """A declared column: its Spark SQL type and how it is treated."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: str = Field(description="The Spark SQL type. With `from` the default is `string`.")
     origin: str | None = Field(

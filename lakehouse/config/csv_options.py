@@ -3,7 +3,9 @@
 import codecs
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
+
+from lakehouse.config.strict import Strict
 
 SEPARATORS = (",", ";", "\t", "|")
 """The separators that are tried if the options name none."""
@@ -28,13 +30,11 @@ Separator = Annotated[
 OneOrNone = Annotated[str, Field(max_length=1)]
 
 
-class Csv(BaseModel):
+class Csv(Strict):
     """Options of Spark's CSV reader. What is not given is found out from each file.
 
     Without `header` the fields of a row are the table's `columns` in their order.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     sep: Separator | None = Field(default=None, description="What separates the fields.")
     header: bool = Field(

@@ -6,7 +6,7 @@ from lakehouse.config.loading import SUFFIXES
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import gaps, ledger
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.upkeep import NO_LAYOUT, Layout
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, TRANSACTIONS
 from silver.storage import layout
@@ -19,19 +19,17 @@ _STATISTICS = {"": CURRENT_COLUMNS, "_history": HISTORY_COLUMNS}
 
 def of_table(spark: SparkSession, target: Target, table: Table) -> dict[str, Layout]:
     """SQL names of the table's silver tables, each with the layout of its files."""
-    there = [s for s in ("", *SUFFIXES) if _table_exists(spark, target, f"{table.table}{s}")]
-    named = {s: names.table_name(target, "silver", f"{table.table}{s}") for s in there}
+    lake = Lake(spark, target)
+    there = [s for s in ("", *SUFFIXES) if lake.exists("silver", f"{table.table}{s}")]
+    named = {s: lake.name("silver", f"{table.table}{s}") for s in there}
     return {name: _build_layout(spark, name, suffix, table) for suffix, name in named.items()}
 
 
 def of_all(spark: SparkSession, target: Target) -> dict[str, Layout]:
     """SQL names of the tables that are not of one table only."""
-    there = (name for name in OF_ALL if _table_exists(spark, target, name))
-    return dict.fromkeys((names.table_name(target, "silver", name) for name in there), NO_LAYOUT)
-
-
-def _table_exists(spark: SparkSession, target: Target, name: str) -> bool:
-    return names.table_exists(spark, target, "silver", name)
+    lake = Lake(spark, target)
+    there = (name for name in OF_ALL if lake.exists("silver", name))
+    return dict.fromkeys((lake.name("silver", name) for name in there), NO_LAYOUT)
 
 
 def _build_layout(spark: SparkSession, name: str, suffix: str, table: Table) -> Layout:
