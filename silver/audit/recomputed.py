@@ -127,8 +127,7 @@ def _versions_of(rows: DataFrame) -> DataFrame:
 
 def _check_rows(batch: Batch, stored: DataFrame, table: Table, values: list[str]) -> DataFrame:
     rebuilt = current.first_rows(batch, values)
-    written = rebuilt.where("_write")  # the others only carry counts
-    return _diff_rows(_select_live(written), _select_live(stored), table, [*values, "_place"])
+    return _diff_rows(_select_live(rebuilt), _select_live(stored), table, [*values, "_place"])
 
 
 def _add_columns(changes: DataFrame, stored: DataFrame, values: list[str]) -> DataFrame:

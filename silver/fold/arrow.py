@@ -18,10 +18,11 @@ keys, `_order`, stored rows first, then `_new` last. A key may cross record batc
 
 Output: the key columns, the columns of `FoldRules.columns`, the stored columns, and
 
-- `_write`: whether the row is new or differs from the stored one. Other rows carry counts only.
 - `_keeps_values` (current tables): all values are those of the stored row: a MERGE may leave them.
-- an int column `_n_NAME` for each of `OUTCOMES`, and `_n_ties`: how many new changes of the row's
-  key have the outcome. The outcomes of all rows add up to the new changes; ties are not outcomes.
+- `_counts`: null. One more row comes last, in which all other columns are null: it has how many new
+  changes had each of `OUTCOMES`, which add up to the new changes, and the `NOTES`.
+
+Only rows that are new or differ from the stored ones come out.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +33,7 @@ import pyarrow as pa
 from silver.fold.arrow_current import CurrentFolder
 from silver.fold.arrow_history import CHANGE_COLUMNS, HISTORY_FACTS, HistoryFolder
 from silver.fold.arrow_values import Window
-from silver.fold.rules import OUTCOMES, FoldRules
+from silver.fold.rules import NOTES, OUTCOMES, WRITTEN, FoldRules
 
 FACTS = "struct<upsert:binary,removed:binary,columns:map<string,binary>,changes:array<binary>>"
 CURRENT_FACTS = (
@@ -48,7 +49,9 @@ STORED_FACTS = (*CURRENT_FACTS[:-1], ("_facts", "string"))
 Spark's Arrow writer is slow with nested columns (see `silver.fold.nested`), and few rows have any.
 """
 OLD_KEYS = (("_moved_from", "bigint"), ("_belongs_to", "bigint"))
-COUNTS = tuple((f"_n_{name}", "int") for name in (*OUTCOMES, "ties"))
+COUNTED = (*OUTCOMES, *NOTES)
+COUNTS = ("_counts", f"struct<{','.join(f'{name}:bigint' for name in COUNTED)}>")
+_COUNTS_TYPE = pa.struct([(name, pa.int64()) for name in COUNTED])
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,8 @@ class FoldPlan:
     def output(self) -> tuple[tuple[str, str], ...]:
         """Names and Spark SQL types of the output columns after the keys and `rules.columns`."""
         if self.history:
-            return (*CHANGE_COLUMNS, *HISTORY_FACTS, ("_write", "boolean"), *COUNTS)
-        marks = (("_write", "boolean"), ("_keeps_values", "boolean"))
-        return (*CURRENT_FACTS, *marks, *COUNTS)
+            return (*CHANGE_COLUMNS, *HISTORY_FACTS, COUNTS)
+        return (*CURRENT_FACTS, ("_keeps_values", "boolean"), COUNTS)
 
 
 def fold_batches(plan: FoldPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -83,16 +85,30 @@ def fold_batches(plan: FoldPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[
             continue
         window = Window(carried, batch)
         folder.fold(window)
-        yield from _build_batches(plan, folder.take_output())
+        yield from _take_rows(plan, folder)
         carried, numbers = window.keep_rows(folder.sources() | {window.size - 1})
         folder.renumber_sources(numbers)
     if carried is not None:
         folder.set_window(Window(carried, None))
         folder.end_key()
-        yield from _build_batches(plan, folder.take_output())
+        yield from _take_rows(plan, folder)
+        yield _build_counts(plan, folder)
 
 
-def _build_batches(plan: FoldPlan, arrays: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+def _take_rows(plan: FoldPlan, folder: CurrentFolder | HistoryFolder) -> Iterator[pa.RecordBatch]:
+    columns = folder.take_output()
+    if size := len(columns[plan.keys[0]]):
+        folder.counts[WRITTEN] += size
+        yield _build_batch(plan, columns | {COUNTS[0]: pa.nulls(size, _COUNTS_TYPE)})
+
+
+def _build_counts(plan: FoldPlan, folder: CurrentFolder | HistoryFolder) -> pa.RecordBatch:
+    """The row of the counts, once all other rows are taken."""
+    nulls = {name: pa.nulls(1, column.type) for name, column in folder.take_output().items()}
+    counts = pa.array([{name: folder.counts[name] for name in COUNTED}], _COUNTS_TYPE)
+    return _build_batch(plan, nulls | {COUNTS[0]: counts})
+
+
+def _build_batch(plan: FoldPlan, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
     names = [*plan.keys, *plan.rules.columns, *(name for name, _ in plan.output)]
-    if len(arrays[names[0]]):
-        yield pa.RecordBatch.from_arrays([arrays[name] for name in names], names=names)
+    return pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)

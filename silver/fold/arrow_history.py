@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from silver.fold.arrow_values import (
@@ -10,13 +9,11 @@ from silver.fold.arrow_values import (
     Folder,
     Ints,
     Window,
-    count_keys,
     find_stored_rows,
     index_of,
     read_changes,
     to_micros,
 )
-from silver.fold.law import NO_VALUES
 from silver.fold.rules import Changes, FoldRules, VersionFacts
 from silver.fold.versions import HistoryFold, HistoryRow
 
@@ -47,7 +44,6 @@ _OPTIONAL = {
     "_group_sequences": pa.map_(pa.string(), pa.string()),
 }
 _FACT_TYPES = {"binary": pa.binary(), "boolean": pa.bool_(), "timestamp": pa.int64()}
-_NO_FACTS = VersionFacts(None, False, False, None, None, None, None, None, b"", None)
 
 
 class HistoryFolder(Folder[HistoryFold]):
@@ -57,8 +53,6 @@ class HistoryFolder(Folder[HistoryFold]):
         super().__init__(rules, keys)
         self._comparison = ContentComparison(rules.tracked)
         self._rows: list[HistoryRow] = []
-        self._counted: list[tuple[int, HistoryFold]] = []
-        self._counts_only: list[int] = []
 
     def set_window(self, window: Window) -> None:
         """Goes on to the next window."""
@@ -79,18 +73,13 @@ class HistoryFolder(Folder[HistoryFold]):
         """Folds rows that were read."""
         key.fold(self.changes, begin, end)
 
-    def close_key(self, key: HistoryFold, last: int) -> None:
-        """Ends a key; its last row carries its counts."""
-        newest = key.finish()
+    def close_key(self, key: HistoryFold) -> None:
+        """Ends a key."""
+        key.finish()
         self._rows += key.rows
-        if key.outcomes:
-            if not key.rows:
-                self._counts_only.append(len(self._rows))
-                self._rows.append(HistoryRow(newest, NO_VALUES, _NO_FACTS))
-            self._counted.append((len(self._rows) - 1, key))
 
     def take_output(self) -> dict[str, pa.Array]:
-        """The rows that are new or differ, and rows that carry counts only, as columns."""
+        """The rows that are new or differ, as columns."""
         if self.key is not None:
             self._rows += self.key.rows
             self.key.rows = []
@@ -104,13 +93,7 @@ class HistoryFolder(Folder[HistoryFold]):
             else:
                 columns[name] = pa.nulls(len(rows), _OPTIONAL[name])
         columns["_absent"] = _without_taken(columns["_absent"], rows)
-        columns |= self._facts_columns(rows)
-        write = np.ones(len(rows), np.bool_)
-        write[self._counts_only] = False
-        columns["_write"] = pa.array(write)
-        counts = count_keys(len(rows), self._counted)
-        self._counted, self._counts_only = [], []
-        return columns | {f"_n_{name}": pa.array(n, pa.int32()) for name, n in counts.items()}
+        return columns | self._facts_columns(rows)
 
     def _facts_columns(self, rows: Sequence[HistoryRow]) -> dict[str, pa.Array]:
         stored_type = self.window.column("_source_time").type

@@ -1,6 +1,7 @@
 """Rows of record batches as one window: the keys in it, and rows taken by source."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from silver.fold.law import Content, KeyFold
-from silver.fold.rules import NO_SOURCE, OUTCOMES, Changes, FoldRules
+from silver.fold.rules import NO_SOURCE, TIES, Changes, FoldRules
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -77,7 +78,7 @@ class Folder(ABC, Generic[Key]):
     def __init__(self, rules: FoldRules, keys: Sequence[str]) -> None:
         self.rules, self.keys = rules, keys
         self.key: Key | None = None
-        self._last = NO_SOURCE
+        self.counts = Counter[str]()
 
     def fold(self, window: Window) -> None:
         """Folds the rows of a window; ends the keys that end in it."""
@@ -99,10 +100,11 @@ class Folder(ABC, Generic[Key]):
         """Ends the open key, if there is one."""
         key, self.key = self.key, None
         if key is not None:
-            self.close_key(key, self._last)
+            self.close_key(key)
+            self.counts.update(key.outcomes)
+            self.counts[TIES] += key.ties
 
     def _fold_rows(self, begin: int, end: int) -> None:
-        self._last = self.changes.source[end - 1]
         if self.key is not None:
             self.fold_rows(self.key, begin, end)
 
@@ -112,11 +114,10 @@ class Folder(ABC, Generic[Key]):
 
     def sources(self) -> set[int]:
         """The rows that the open key still needs."""
-        return {self._last} | (self.key.sources() if self.key is not None else set())
+        return self.key.sources() if self.key is not None else set()
 
     def renumber_sources(self, numbers: Mapping[int, int]) -> None:
         """Gives each row that the open key needs its new number."""
-        self._last = numbers.get(self._last, NO_SOURCE)
         if self.key is not None:
             self.key.renumber_sources(numbers)
 
@@ -152,8 +153,8 @@ class Folder(ABC, Generic[Key]):
         """Folds rows that were read."""
 
     @abstractmethod
-    def close_key(self, key: Key, last: int) -> None:
-        """Ends a key whose last row is `last`."""
+    def close_key(self, key: Key) -> None:
+        """Ends a key."""
 
     @abstractmethod
     def take_output(self) -> dict[str, pa.Array]:
@@ -168,16 +169,6 @@ def _list_rows_to_fold(window: Window, begins: Ints, plain: Bools) -> Ints:
     left = np.cumsum(change[:-1], dtype=np.int8) == 0
     left[: window.carried_size] = False
     return np.flatnonzero(left)
-
-
-def count_keys(size: int, keys: Iterable[tuple[int, KeyFold]]) -> dict[str, Ints]:
-    """The counts of outcomes, and of ties, by output row; each key comes with its row."""
-    counts = {name: np.zeros(size, np.int64) for name in (*OUTCOMES, "ties")}
-    for at, key in keys:
-        counts["ties"][at] = key.ties
-        for name, n in key.outcomes.items():
-            counts[name][at] = n
-    return counts
 
 
 class ContentComparison:

@@ -12,7 +12,7 @@ from silver.fold.law import NO_VALUES, Content, Digests, KeyFold
 from silver.fold.order_key import sequence_of
 from silver.fold.rules import NO_SOURCE, Changes, FoldRules
 
-DIGEST_BYTES = 8
+_DIGEST_BYTES = 8
 
 
 class RowFacts(NamedTuple):
@@ -192,8 +192,12 @@ class CurrentFold(KeyFold):
         for sequence, digests in sorted(by_sequence.items()):
             others = digests.keys() - ({self.digest} if sequence == newest else set())
             if others:
-                packed = (d.to_bytes(DIGEST_BYTES, "big", signed=True) for d in sorted(others))
-                yield sequence + b"".join(packed)
+                yield sequence + b"".join(map(pack_digest, sorted(others)))
+
+
+def pack_digest(digest: int) -> bytes:
+    """A digest as `RowFacts.changes` has it."""
+    return digest.to_bytes(_DIGEST_BYTES, "big", signed=True)
 
 
 def _expand_row(stored: RowFacts, source: int) -> Changes:
@@ -218,8 +222,10 @@ def _read_digests(stored: RowFacts) -> dict[bytes, Digests]:
     by_sequence: dict[bytes, Digests] = {}
     for entry in stored.changes or ():
         sequence = sequence_of(entry)
-        ends = range(len(sequence) + DIGEST_BYTES, len(entry) + 1, DIGEST_BYTES)
-        digests = (int.from_bytes(entry[at - DIGEST_BYTES : at], "big", signed=True) for at in ends)
+        ends = range(len(sequence) + _DIGEST_BYTES, len(entry) + 1, _DIGEST_BYTES)
+        digests = (
+            int.from_bytes(entry[at - _DIGEST_BYTES : at], "big", signed=True) for at in ends
+        )
         by_sequence[sequence] = dict.fromkeys(digests, NO_SOURCE)
     by_sequence.setdefault(sequence_of(stored.order), {})[stored.digest] = NO_SOURCE
     return by_sequence

@@ -27,6 +27,11 @@ batch is applied, and the others are superseded.
 """
 
 
+TIES, WRITTEN, KEPT = NOTES = ("ties", "rows", "kept")
+"""What a fold counts beside outcomes: new changes at a sequence that has another change, rows that
+are new or differ, and those among them that are live and keep their stored values."""
+
+
 class Cutoff(NamedTuple):
     """A truncate point or a snapshot cut-off: older changes no longer count.
 

@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 
 from lakehouse.storage.names import quote
 from silver.fold.arrow import (
+    COUNTED,
     COUNTS,
     CURRENT_FACTS,
     OLD_KEYS,
@@ -24,7 +25,7 @@ from silver.fold.arrow import (
 )
 from silver.fold.arrow_history import CHANGE_COLUMNS, HISTORY_FACTS
 from silver.fold.nested import with_null_lists, without_null_lists
-from silver.fold.rules import OUTCOMES
+from silver.fold.rules import KEPT, OUTCOMES, TIES, WRITTEN
 
 _FACTS = T.StructType(
     [
@@ -44,7 +45,12 @@ _TYPES: Mapping[str, T.DataType] = {
     "array<string>": T.ArrayType(T.StringType()),
     "map<string,string>": T.MapType(T.StringType(), T.StringType()),
     dict(CURRENT_FACTS)["_facts"]: _FACTS,
+    COUNTS[1]: T.StructType([T.StructField(name, T.LongType()) for name in COUNTED]),
 }
+
+
+_KEPT = "_keeps_values AND NOT _deleted"
+_MARKS = ("_keeps_values", COUNTS[0])
 
 
 class Counts(NamedTuple):
@@ -67,16 +73,19 @@ class Counts(NamedTuple):
 class Observed(NamedTuple):
     """Folded rows that are to be written, without the columns of the counts.
 
-    `seen` has the counts: at once, or once the rows are written.
+    `seen` has the counts: at once, or once the rows are written. With `leaves_kept`, live rows that
+    keep their values are left for another write.
     """
 
     rows: DataFrame
     seen: Observation | Mapping[str, Any]
+    leaves_kept: bool = False
 
     @property
     def counts(self) -> Counts:
         """The counts; waits for the write where they are observed in it."""
-        return counts_of(self.seen.get if isinstance(self.seen, Observation) else self.seen)
+        seen = self.seen.get if isinstance(self.seen, Observation) else self.seen
+        return counts_of(seen, self.leaves_kept)
 
 
 def fold(
@@ -92,7 +101,7 @@ def fold(
         partitions: into how many parts; Spark decides by default.
 
     Returns:
-        Keys, columns, stored columns, `_write`, and the counts, as `silver.fold.arrow` has them.
+        Rows that are new or differ, and rows of counts, as `silver.fold.arrow` has them.
     """
     values = [changes.schema[name] for name in (*plan.keys, *plan.rules.columns)]
     fields = {field.name: field.dataType for field in values} | _list_change_columns(changes, plan)
@@ -121,13 +130,15 @@ def _unite_rows(
     return rows.union(_select_columns(stored, fields, marks))
 
 
-def observe(folded: DataFrame, left: Column | None = None) -> Observed:
-    """The folded rows that are to be written, but for those to be `left` for another write.
+def observe(folded: DataFrame, leave_kept: bool = False) -> Observed:
+    """The folded rows that are to be written, and the counts, taken while they are written.
 
-    The counts are taken while the rows are written.
+    With `leave_kept` live rows that keep their values are left for another write.
     """
-    seen, is_left = Observation(), F.lit(False) if left is None else F.coalesce(left, F.lit(False))
-    return Observed(_select_written(folded.observe(seen, *_sum_counts(is_left)), is_left), seen)
+    seen = Observation()
+    rows = _select_rows(folded.observe(seen, _collect_counts()))
+    written = rows.where(f"NOT ({_KEPT})") if leave_kept else rows
+    return Observed(written.drop(*_MARKS), seen, leave_kept)
 
 
 def count(folded: DataFrame) -> Observed:
@@ -135,28 +146,31 @@ def count(folded: DataFrame) -> Observed:
 
     For writes of which Spark sends the client no counts: a MERGE through Spark Connect.
     """
-    (sums,) = folded.agg(*_sum_counts(F.lit(False))).collect()
-    return Observed(_select_written(folded, F.lit(False)), sums.asDict())
+    (seen,) = folded.agg(_collect_counts()).collect()
+    return Observed(_select_rows(folded).drop(*_MARKS), seen.asDict())
 
 
-def _sum_counts(is_left: Column) -> list[Column]:
-    write = F.col("_write")
-    row_counts = {"rows": F.count_if(write & ~is_left), "left": F.count_if(write & is_left)}
-    sums = row_counts | {name: F.sum(name) for name, _ in COUNTS}
-    return [sum.alias(name) for name, sum in sums.items()]
+def select_kept(folded: DataFrame) -> DataFrame:
+    """The folded rows that are live and keep their values."""
+    return _select_rows(folded).where(_KEPT).drop(*_MARKS)
 
 
-def _select_written(folded: DataFrame, is_left: Column) -> DataFrame:
-    marks = [c for c in ("_write", "_keeps_values") if c in folded.columns]
-    return folded.where(F.col("_write") & ~is_left).drop(*marks, *[name for name, _ in COUNTS])
+def counts_of(seen: Mapping[str, Any], leaves_kept: bool = False) -> Counts:
+    """The counts that were observed: those of every task that folded."""
+    tasks = seen[COUNTS[0]] or []
+    sums = {name: sum(int(counts[name]) for counts in tasks) for name in COUNTED}
+    outcomes = {name: sums[name] for name in OUTCOMES if sums[name]}
+    left = sums[KEPT] if leaves_kept else 0
+    return Counts(outcomes, sums[TIES], sums[WRITTEN] - left, left)
 
 
-def counts_of(seen: Mapping[str, Any]) -> Counts:
-    """The counts that were observed."""
-    counts = {name: int(seen[f"_n_{name}"] or 0) for name in OUTCOMES}
-    outcomes = {name: n for name, n in counts.items() if n}
-    ties = int(seen["_n_ties"] or 0)
-    return Counts(outcomes, ties, int(seen["rows"] or 0), int(seen["left"] or 0))
+def _collect_counts() -> Column:
+    return F.collect_list(COUNTS[0]).alias(COUNTS[0])
+
+
+def _select_rows(folded: DataFrame) -> DataFrame:
+    """The folded rows without those that have the counts."""
+    return folded.where(F.col(COUNTS[0]).isNull())
 
 
 def _list_change_columns(changes: DataFrame, plan: FoldPlan) -> dict[str, T.DataType]:

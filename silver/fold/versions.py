@@ -101,16 +101,14 @@ class HistoryFold(KeyFold):
             else:
                 super().fold(changes, at, at + 1)
 
-    def finish(self) -> int:
-        """Ends the key and emits the held rows. Returns the source of the newest change."""
-        newest = NO_SOURCE if self._last is None else self._last.source
+    def finish(self) -> None:
+        """Ends the key and emits the held rows."""
         if self._last is not None:
             self._take_row(self._last)
             self._last = None
         if self._version is not None:
             self._end_version(self._version, None)
             self._version = None
-        return newest
 
     def sources(self) -> set[int]:
         """The sources that rows to come may still need."""

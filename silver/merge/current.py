@@ -7,7 +7,7 @@ has no values, unless deleted rows stay visible (`on_delete: flag`); and where o
 live row change (a tie that was lost, a late delete), which is rare, a second MERGE writes them.
 """
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.storage import names
@@ -16,7 +16,7 @@ from silver.changelog.batch import Batch
 from silver.contract import CURRENT_COLUMNS, UPSERT
 from silver.fold.arrow import CURRENT_FACTS
 from silver.fold.order_key import order_literal
-from silver.fold.spark import Counts, fold, observe
+from silver.fold.spark import Counts, fold, observe, select_kept
 from silver.merge import counted
 from silver.storage import layout
 from silver.storage.row_columns import absent_before, column, of_keys
@@ -41,11 +41,9 @@ def write_current(batch: Batch) -> Counts:
     same = names.agree_on("t", "s", table.keys, table.nullable_keys)
     on = names.join_conditions(same, batch.key_range("t."))
     text = merge_sql(kept.name, on, (table.keys, values), cutoff)
-    left = _changes_facts_only() if narrow else None
-    counts = counted.merge_and_count(batch, CURRENT_COLUMNS, text, observe(folded, left))
+    counts = counted.merge_and_count(batch, CURRENT_COLUMNS, text, observe(folded, narrow))
     if counts.left:
-        folded = folded_rows(kept.read(), batch, values, narrow).where("_write")
-        facts_only = folded.where(_changes_facts_only())
+        facts_only = select_kept(folded_rows(kept.read(), batch, values, narrow))
         execute_with_rows(batch.table.spark, facts_sql(kept.name, on), facts_only)
     return counts
 
@@ -115,11 +113,6 @@ def facts_sql(target: str, on: str) -> str:
     stored = [c.name for c in CURRENT_COLUMNS if c.name != "_batch"]
     matched = f"WHEN MATCHED THEN {render_update(stored)}"
     return f"MERGE INTO {target} t USING {{rows}} s ON {on} {matched}"
-
-
-def _changes_facts_only() -> Column:
-    """Whether a live row keeps its values, and only its facts change."""
-    return F.col("_keeps_values") & ~F.col("_deleted")
 
 
 def _to_table_rows(rows: DataFrame, batch: Batch, values: list[str]) -> DataFrame:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from silver.fold.arrow import FoldPlan, fold_batches
 from silver.fold.order_key import make_order
-from silver.fold.rules import OUTCOMES, Cutoff, FoldRules
+from silver.fold.rules import Cutoff, FoldRules
 from tests.helpers.oracle import Event
 
 COLUMNS = ("a", "b")
@@ -51,8 +51,6 @@ HISTORY = {
     "_life": BINARY,
     "_kept": FLAG,
 }
-COUNTS = {f"_n_{name}": name for name in (*OUTCOMES, "ties")}
-
 Row = dict[str, Any]
 
 
@@ -90,11 +88,9 @@ class FoldLake:
 
     def apply(self, changes: Sequence[Row], floor_is_new: bool = False) -> Counter[str]:
         """Folds changes and merges what comes out, as a MERGE does."""
-        found = self.folded(changes, floor_is_new)
-        counts = Counter[str]()
-        for row in found:
-            counts.update({name: row.pop(column) for column, name in COUNTS.items()})
-        written = [row for row in found if row["_write"]]
+        written, counts = split_counts(self.folded(changes, floor_is_new))
+        kept = [row for row in written if row.get("_keeps_values") and not row["_deleted"]]
+        assert (counts.pop("rows", 0), counts.pop("kept", 0)) == (len(written), len(kept))
         assert len({self.place(row) for row in written}) == len(written)
         for row in written:
             stored = self.table.get(self.place(row))
@@ -226,6 +222,17 @@ def as_rows(batch: pa.RecordBatch) -> list[Row]:
         whole = whole.set_column(at, name, whole.column(at).cast(pa.int64()))
     rows: list[Row] = whole.to_pylist()
     return rows
+
+
+def split_counts(rows: Sequence[Row]) -> tuple[list[Row], Counter[str]]:
+    """The rows that a fold writes, and what its last row counts."""
+    if not rows:
+        return [], Counter()
+    *written, last = rows
+    counts = last.pop("_counts")
+    assert {*last.values()} == {None}
+    assert [row.pop("_counts") for row in written] == [None] * len(written)
+    return written, +Counter[str](counts)
 
 
 def values(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -136,7 +136,9 @@ FAULTS: dict[str, Plant] = {
         bigquery, "canonical_sequence", lambda _: str.upper
     ),
     "every plain key is new": replacing(
-        plain_keys, "_has_newer_sequence", lambda own: lambda orders: np.ones_like(own(orders))
+        plain_keys,
+        "_compare_sequences",
+        lambda own: lambda orders: (np.ones_like(own(orders)[0]), own(orders)[1]),
     ),
 }
 

@@ -1,5 +1,6 @@
 import pytest
 
+from silver.fold.arrow import COUNTED
 from silver.fold.spark import Counts, counts_of
 from silver.merge.counted import correct_counts
 
@@ -19,7 +20,9 @@ def test_a_source_that_is_computed_several_times_is_counted_once(times: int) -> 
     assert correct_counts(Counts(outcomes, times, 3 * times), RESULT) == ONCE
 
 
-def test_what_did_not_occur_is_no_outcome() -> None:
-    seen = {"rows": 1, "left": 0, "_n_inserted": 1, "_n_updated": 0, "_n_late": None}
-    seen |= dict.fromkeys(("_n_deleted", "_n_delete_unknown", "_n_superseded"), 0)
-    assert counts_of(seen | {"_n_duplicate": 0, "_n_ties": None}) == Counts({"inserted": 1}, 0, 1)
+def test_the_counts_of_all_tasks_are_added_and_what_did_not_occur_is_no_outcome() -> None:
+    one = {**dict.fromkeys(COUNTED, 0), "inserted": 1, "rows": 3, "kept": 2, "ties": 1}
+    other = {**dict.fromkeys(COUNTED, 0), "inserted": 1, "late": 1, "rows": 1}
+    assert counts_of({"_counts": [one, other]}) == Counts({"inserted": 2, "late": 1}, 1, 4)
+    assert counts_of({"_counts": [one]}, leaves_kept=True) == Counts({"inserted": 1}, 1, 1, 2)
+    assert counts_of({"_counts": None}) == Counts({})
