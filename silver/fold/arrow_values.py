@@ -179,18 +179,25 @@ class ContentComparison:
         self._compared: dict[str, pa.Array | list[str]] = {}
         self._values: dict[str, list[object]] = {}
         self._same: list[bool] | None = None
+        self._size = 0
 
     def set_window(self, window: Window) -> None:
         """Goes on to the next window."""
         self._compared = {c: to_comparable(window.column(c)) for c in self._columns}
-        self._values, self._same = {}, None
+        self._values, self._same, self._size = {}, None, window.size
+
+    def equals_previous(self) -> Bools:
+        """Whether each row of the window agrees with the row before it."""
+        if not self._columns:
+            return np.ones(self._size, np.bool_)
+        return equals_previous(list(self._compared.values()))
 
     def agree(self, row: Content, later: Content) -> bool:
         """Compares the rows column by column; neighbours in the window are compared all at once."""
         if not row.parts and not later.parts and later.source == row.source + 1:
             if self._same is None:
-                self._same = equals_previous(list(self._compared.values())).tolist()
-            return not self._columns or self._same[later.source]
+                self._same = self.equals_previous().tolist()
+            return self._same[later.source]
         return all(
             self._find_value(column, row.source_of(column))
             == self._find_value(column, later.source_of(column))
@@ -278,9 +285,6 @@ def find_stored_rows(window: Window, rows: Ints) -> Ints:
     return np.flatnonzero(to_bools(window.column("_stored"))[rows])
 
 
-def to_micros(times: pa.Array) -> list[int | None]:
+def to_micros(times: pa.Array) -> pa.Array:
     """Timestamps as µs since 1970."""
-    counts: list[int | None] = (
-        times.cast(pa.timestamp("us", times.type.tz)).cast("int64").to_pylist()
-    )
-    return counts
+    return times.cast(pa.timestamp("us", times.type.tz)).cast("int64")

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from silver.fold.arrow_facts import FACTS_TYPE
 from silver.fold.arrow_values import Bools, Ints, Window, index_of, to_bools
 from silver.fold.current import pack_digest
-from silver.fold.order_key import SECTION, SECTION_BYTES, sequence_of
+from silver.fold.order_key import sequence_of
+from silver.fold.plain_rows import PlainRows, find_newest, has_value, read_plain_rows
 from silver.fold.rules import NO_SOURCE, FoldRules
 
 
@@ -91,50 +90,23 @@ def find_plain_keys(window: Window, begins: Ints, rules: FoldRules) -> tuple[Boo
     if len(begins) < 2 or rules.grouped or rules.from_log:
         return np.zeros(max(len(begins) - 1, 0), np.bool_), PlainKeys.none()
     first, last = begins[:-1], begins[1:] - 1
-    rows = _read_rows(window, first, rules)
-    size = begins[-1]
-    has_stored = rows.stored[first]
-    plain = np.logical_and.reduceat(rows.plain[:size], first) & (last - first + 1 > has_stored)
+    rows = read_plain_rows(window, first, rules)
+    row_is_plain, has_stored = rows.plain, rows.stored[first]
+    if has_stored.any():
+        live = ~has_value(window, "_facts") & ~to_bools(window.column("_deleted"))
+        row_is_plain &= live | ~rows.stored
+    plain = np.logical_and.reduceat(row_is_plain[: begins[-1]], first)
+    plain &= last - first + 1 > has_stored
     return plain, _fold_plain(rows, first[plain], last[plain])
 
 
-class _Rows(NamedTuple):
-    """Of each row of a window: whether a plain key may have it, and what it is."""
-
-    plain: Bools
-    stored: Bools
-    upsert: Bools
-    repeats: Bools
-
-
-def _read_rows(window: Window, first: Ints, rules: FoldRules) -> _Rows:
-    """Finds rows that a plain key may have, where `first` are the first rows of the keys."""
-    plain, stored = to_bools(window.column("_new")), np.zeros(window.size, np.bool_)
-    upsert = to_bools(pc.equal(window.column("_operation"), "upsert"))
-    newer, same = _compare_sequences(window.column("_order"))
-    newer[first] = True
-    if window.has_values("_stored"):
-        stored = to_bools(window.column("_stored"))
-        live = ~_has_value(window, "_facts") & ~to_bools(window.column("_deleted"))
-        plain, upsert = np.where(stored, live, plain), upsert | stored
-        same[1:] &= ~stored[:-1]
-    repeats = ~newer & same
-    digests = window.column("_digest")
-    repeats[1:] &= to_bools(pc.equal(digests[1:], digests[:-1]))
-    plain &= newer | repeats
-    plain &= ~_has_value(window, "_absent")
-    if rules.newest_cutoff:
-        above = pc.greater_equal(window.column("_order"), pa.scalar(rules.newest_cutoff))
-        plain &= to_bools(above)
-    return _Rows(plain, stored, upsert, repeats)
-
-
-def _fold_plain(rows: _Rows, first: Ints, last: Ints) -> PlainKeys:
+def _fold_plain(rows: PlainRows, first: Ints, last: Ints) -> PlainKeys:
     """The newest rows of keys, all of whose rows from `first` to `last` are plain."""
-    newest = _find_newest(~rows.repeats)[last]
-    upsert = _find_newest(rows.upsert & ~rows.repeats)[last]
+    newest = find_newest(~rows.repeats)[last]
+    upserts = (rows.upsert | rows.stored) & ~rows.repeats
+    upsert = find_newest(upserts)[last]
     upsert[upsert < first] = NO_SOURCE
-    removed = _find_newest(~rows.upsert & ~rows.repeats)[upsert]
+    removed = find_newest(~upserts & ~rows.repeats)[upsert]
     removed[(removed < first) | (upsert == NO_SOURCE)] = NO_SOURCE
     deleted, has_stored = upsert != newest, rows.stored[first]
     repeated = np.concatenate([[0], np.cumsum(rows.repeats)])
@@ -150,49 +122,3 @@ def _fold_plain(rows: _Rows, first: Ints, last: Ints) -> PlainKeys:
         "duplicate": duplicates,
     }
     return PlainKeys(newest, upsert, removed, deleted, rows.stored[upsert] & was_row, outcomes)
-
-
-def _find_newest(rows: Bools) -> Ints:
-    """For each row the last of these up to it."""
-    newest: Ints = np.maximum.accumulate(np.where(rows, np.arange(len(rows)), NO_SOURCE))
-    return newest
-
-
-def _compare_sequences(orders: pa.Array) -> tuple[Bools, Bools]:
-    """Whether each order key has a higher sequence than the order key before it, or the same."""
-    keys, lengths = _pad_values(orders)
-    sizes = np.ones(len(keys), np.int64)
-    goes_on = np.ones(len(keys), np.bool_)
-    for at in range(0, keys.shape[1], SECTION_BYTES):
-        goes_on &= keys[:, at] == SECTION
-        sizes += SECTION_BYTES * goes_on
-    newer, same = np.zeros(len(keys), np.bool_), np.zeros(len(keys), np.bool_)
-    if len(keys) < 2:
-        return newer, same
-    differs = keys[1:] != keys[:-1]
-    byte = np.where(differs.any(axis=1), differs.argmax(axis=1), keys.shape[1])
-    rows, within = np.arange(len(byte)), byte < np.minimum(sizes[1:], sizes[:-1])
-    at = np.minimum(byte, keys.shape[1] - 1)
-    newer[1:] = within & (keys[1:][rows, at] > keys[:-1][rows, at])
-    same[1:] = ~within & (sizes[1:] == sizes[:-1])
-    return newer & (lengths > 0), same & (lengths > 0)
-
-
-def _pad_values(values: pa.Array) -> tuple[npt.NDArray[np.uint8], Ints]:
-    """Binary values as rows of bytes, filled up with zeros; and their lengths, 0 for null."""
-    lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy().astype(np.int64)
-    width = int(lengths.max(initial=0)) + 1
-    rows = np.zeros((len(values), width), np.uint8)
-    filled = pc.fill_null(values, b"").cast(pa.large_binary())
-    _, ends, data = filled.buffers()
-    offsets = np.frombuffer(ends, np.int64)[filled.offset : filled.offset + len(filled) + 1]
-    if data is not None and lengths.any():
-        taken = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
-        rows[np.arange(width) < lengths[:, None]] = taken
-    return rows, lengths
-
-
-def _has_value(window: Window, name: str) -> Bools:
-    if not window.has_values(name):
-        return np.zeros(window.size, np.bool_)
-    return to_bools(window.column(name).is_valid())

@@ -23,7 +23,7 @@ Agree = Callable[[Content, Content], bool]
 """Whether two rows agree on the tracked columns; null agrees with null only."""
 
 
-_NO_COLUMNS: frozenset[str] = frozenset()
+NO_COLUMNS: frozenset[str] = frozenset()
 
 
 class HistoryRow(NamedTuple):
@@ -36,7 +36,7 @@ class HistoryRow(NamedTuple):
     source: int
     content: Content
     facts: VersionFacts
-    taken: frozenset[str] = _NO_COLUMNS
+    taken: frozenset[str] = NO_COLUMNS
 
 
 class _HeldRow:
@@ -275,7 +275,7 @@ class HistoryFold(KeyFold):
             row.from_order, end, row.life, kept,
         )  # fmt: skip
         if row.stored is None or row.rewritten or facts != row.stored:
-            taken = _NO_COLUMNS
+            taken = NO_COLUMNS
             if row.content.parts:
                 parts = row.content.parts.items()
                 taken = frozenset(c for c, (order, _, _) in parts if order == row.order)

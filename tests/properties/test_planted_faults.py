@@ -16,7 +16,7 @@ from silver.decode.debezium.events.placeholders import Placeholders
 from silver.decode.protocols import bigquery
 from silver.decode.protocols.reader import FlatRowReader
 from silver.decode.values.sequences import sequence_of
-from silver.fold import plain_keys
+from silver.fold import plain_rows
 from silver.fold.arrow_values import ContentComparison
 from silver.fold.current import CurrentFold
 from silver.fold.law import KeyFold
@@ -136,7 +136,7 @@ FAULTS: dict[str, Plant] = {
         bigquery, "canonical_sequence", lambda _: str.upper
     ),
     "every plain key is new": replacing(
-        plain_keys,
+        plain_rows,
         "_compare_sequences",
         lambda own: lambda orders: (np.ones_like(own(orders)[0]), own(orders)[1]),
     ),
