@@ -114,7 +114,7 @@ class _Versions:
         key = HistoryFold(rules, lambda _one, _other: False, traces=True)
         key.fold(lists._replace(time=[None] * len(rows), stored=facts), 0, len(rows))
         key.finish()
-        for row in key.rows:
+        for row in key.take_rows():
             self._rows[changes[row.source].order] = row.source, row.facts
         notes = key.notes or {}
         return {at: Done(notes[at]) for at in batch}

@@ -16,9 +16,10 @@ from silver.fold.arrow_values import (
     read_changes,
     to_micros,
 )
+from silver.fold.open_version import NO_COLUMNS, HistoryRow
 from silver.fold.plain_versions import PlainVersions, find_plain_versions
 from silver.fold.rules import NO_SOURCE, Changes, FoldRules, VersionFacts
-from silver.fold.versions import NO_COLUMNS, HistoryFold, HistoryRow
+from silver.fold.versions import HistoryFold
 
 CHANGE_COLUMNS = (
     ("_order", "binary"),
@@ -89,13 +90,12 @@ class HistoryFolder(Folder[HistoryFold]):
     def close_key(self, key: HistoryFold) -> None:
         """Ends a key."""
         key.finish()
-        self._rows += key.rows
+        self._rows += key.take_rows()
 
     def take_output(self) -> dict[str, pa.Array]:
         """The rows that are new or differ, as columns."""
         if self.key is not None:
-            self._rows += self.key.rows
-            self.key.rows = []
+            self._rows += self.key.take_rows()
         rows, self._rows = self._rows, []
         plain, self._plain = self._plain or _NO_ROWS, None
         sources = np.concatenate([plain.sources, np.asarray([r.source for r in rows], np.int64)])

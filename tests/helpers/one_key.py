@@ -193,8 +193,9 @@ class HistoryKey(_Table):
         changes = lists(found, [row[3] for row in rows])._replace(time=times, stored=facts)
         key.fold(changes, 0, len(rows))
         key.finish()
-        self.written, self.ties = len(key.rows), key.ties
-        for row in key.rows:
+        rows_to_write = key.take_rows()
+        self.written, self.ties = len(rows_to_write), key.ties
+        for row in rows_to_write:
             change = found[row.source]
             content = {c: value(row.content, c) for c in COLUMNS}
             self.rows[change.order] = Kept(change, row.facts, content)
