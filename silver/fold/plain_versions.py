@@ -76,7 +76,8 @@ def _has_sound_time(rows: PlainRows, times: pa.Array, first: Ints) -> Bools:
     sound = np.ones(len(micros), np.bool_)
     sound[1:] = (micros[1:] >= micros[:-1]) & (~rows.repeats[1:] | (micros[1:] == micros[:-1]))
     sound[first] = True
-    return known & sound
+    sound &= known
+    return sound
 
 
 def _may_precede(
@@ -88,7 +89,7 @@ def _may_precede(
     is_newest[last] = rows.stored[last]
     comes_first = np.append(False, rows.stored[:-1])
     comes_first[first] = True
-    fits = comes_first & (is_newest == ~has_value(window, "_next_order"))
+    fits: Bools = comes_first & (is_newest == ~has_value(window, "_next_order"))
     fits &= ~has_value(window, "_kept")
     fits &= ~(rows.upsert & is_newest) | (
         has_value(window, "_valid_from") & has_value(window, "_from_order")

@@ -38,8 +38,9 @@ COMMENT = "changes in the change log of {} that are not applied yet, one row per
 def can_show(batch: Batch) -> bool:
     """Whether a batch, all of the log that is not merged, can be shown by its newest changes.
 
-    Not so with changes that lack columns or changed their key, now or before, with a truncate, a
-    full snapshot, positions that start anew, columns or types that the table lacks, or ties.
+    The view takes a key's newest change for its row, and looks at nothing else. So every change
+    carries all columns, in the table's types; no truncate, full snapshot or new epoch removes rows
+    or reorders them; no row comes from another key; and no two changes of a key share a sequence.
     """
     table, state, kept = batch.table, batch.before, batch.table.kept
     obstacles = (
