@@ -20,7 +20,7 @@ Output: the key columns, the columns of `FoldRules.columns`, the stored columns,
 
 - `_keeps_values` (current tables): all values are those of the stored row: a MERGE may leave them.
 - `_counts`: null. One more row comes last, in which all other columns are null: it has how many new
-  changes had each of `OUTCOMES`, which add up to the new changes, and the `NOTES`.
+  changes had each of `OUTCOMES`, which add up to the new changes, and the `NOTES`, as JSON text.
 
 Only rows that are new or differ from the stored ones come out.
 """
@@ -28,6 +28,7 @@ Only rows that are new or differ from the stored ones come out.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 
 from silver.fold.arrow_current import CurrentFolder
@@ -50,8 +51,7 @@ Spark's Arrow writer is slow with nested columns (see `silver.fold.nested`), and
 """
 OLD_KEYS = (("_moved_from", "bigint"), ("_belongs_to", "bigint"))
 COUNTED = (*OUTCOMES, *NOTES)
-COUNTS = ("_counts", f"struct<{','.join(f'{name}:bigint' for name in COUNTED)}>")
-_COUNTS_TYPE = pa.struct([(name, pa.int64()) for name in COUNTED])
+COUNTS = "_counts"
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class FoldPlan:
     def output(self) -> tuple[tuple[str, str], ...]:
         """Names and Spark SQL types of the output columns after the keys and `rules.columns`."""
         if self.history:
-            return (*CHANGE_COLUMNS, *HISTORY_FACTS, COUNTS)
-        return (*CURRENT_FACTS, ("_keeps_values", "boolean"), COUNTS)
+            return (*CHANGE_COLUMNS, *HISTORY_FACTS, (COUNTS, "string"))
+        return (*CURRENT_FACTS, ("_keeps_values", "boolean"), (COUNTS, "string"))
 
 
 def fold_batches(plan: FoldPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -99,14 +99,14 @@ def _take_rows(plan: FoldPlan, folder: CurrentFolder | HistoryFolder) -> Iterato
     columns = folder.take_output()
     if size := len(columns[plan.keys[0]]):
         folder.counts[WRITTEN] += size
-        yield _build_batch(plan, columns | {COUNTS[0]: pa.nulls(size, _COUNTS_TYPE)})
+        yield _build_batch(plan, columns | {COUNTS: pa.nulls(size, pa.string())})
 
 
 def _build_counts(plan: FoldPlan, folder: CurrentFolder | HistoryFolder) -> pa.RecordBatch:
     """The row of the counts, once all other rows are taken."""
     nulls = {name: pa.nulls(1, column.type) for name, column in folder.take_output().items()}
-    counts = pa.array([{name: folder.counts[name] for name in COUNTED}], _COUNTS_TYPE)
-    return _build_batch(plan, nulls | {COUNTS[0]: counts})
+    counts = msgspec.json.encode({name: folder.counts[name] for name in COUNTED}).decode()
+    return _build_batch(plan, nulls | {COUNTS: pa.array([counts], pa.string())})
 
 
 def _build_batch(plan: FoldPlan, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -39,18 +40,17 @@ _TYPES: Mapping[str, T.DataType] = {
     "binary": T.BinaryType(),
     "boolean": T.BooleanType(),
     "bigint": T.LongType(),
-    "int": T.IntegerType(),
     "string": T.StringType(),
     "timestamp": T.TimestampType(),
     "array<string>": T.ArrayType(T.StringType()),
     "map<string,string>": T.MapType(T.StringType(), T.StringType()),
     dict(CURRENT_FACTS)["_facts"]: _FACTS,
-    COUNTS[1]: T.StructType([T.StructField(name, T.LongType()) for name in COUNTED]),
 }
 
 
+_parse_counts = msgspec.json.Decoder(dict[str, int]).decode
 _KEPT = "_keeps_values AND NOT _deleted"
-_MARKS = ("_keeps_values", COUNTS[0])
+_MARKS = ("_keeps_values", COUNTS)
 
 
 class Counts(NamedTuple):
@@ -157,20 +157,20 @@ def select_kept(folded: DataFrame) -> DataFrame:
 
 def counts_of(seen: Mapping[str, Any], leaves_kept: bool = False) -> Counts:
     """The counts that were observed: those of every task that folded."""
-    tasks = seen[COUNTS[0]] or []
-    sums = {name: sum(int(counts[name]) for counts in tasks) for name in COUNTED}
+    tasks = [_parse_counts(text) for text in seen[COUNTS] or ()]
+    sums = {name: sum(counts[name] for counts in tasks) for name in COUNTED}
     outcomes = {name: sums[name] for name in OUTCOMES if sums[name]}
     left = sums[KEPT] if leaves_kept else 0
     return Counts(outcomes, sums[TIES], sums[WRITTEN] - left, left)
 
 
 def _collect_counts() -> Column:
-    return F.collect_list(COUNTS[0]).alias(COUNTS[0])
+    return F.collect_list(COUNTS).alias(COUNTS)
 
 
 def _select_rows(folded: DataFrame) -> DataFrame:
     """The folded rows without those that have the counts."""
-    return folded.where(F.col(COUNTS[0]).isNull())
+    return folded.where(F.col(COUNTS).isNull())
 
 
 def _list_change_columns(changes: DataFrame, plan: FoldPlan) -> dict[str, T.DataType]:

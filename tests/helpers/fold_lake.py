@@ -229,7 +229,7 @@ def split_counts(rows: Sequence[Row]) -> tuple[list[Row], Counter[str]]:
     if not rows:
         return [], Counter()
     *written, last = rows
-    counts = last.pop("_counts")
+    counts = msgspec.json.decode(last.pop("_counts"))
     assert {*last.values()} == {None}
     assert [row.pop("_counts") for row in written] == [None] * len(written)
     return written, +Counter[str](counts)

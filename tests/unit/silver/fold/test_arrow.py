@@ -124,7 +124,7 @@ def test_the_output_has_the_columns_of_the_plan_in_their_types(history: bool) ->
     found, counts = fold_batches(chosen, iter(table(pa.array([1]), pa.array(["a"])).to_batches()))
     assert counts.schema == found.schema
     types = {
-        "binary": pa.binary(), "boolean": pa.bool_(), "bigint": pa.int64(), "int": pa.int32(),
+        "binary": pa.binary(), "boolean": pa.bool_(), "bigint": pa.int64(),
         "string": pa.string(), "timestamp": TIME, "array<string>": pa.list_(pa.string()),
         "map<string,string>": pa.map_(pa.string(), pa.string()),
     }  # fmt: skip

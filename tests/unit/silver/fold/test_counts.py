@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from silver.fold.arrow import COUNTED
@@ -23,6 +25,10 @@ def test_a_source_that_is_computed_several_times_is_counted_once(times: int) -> 
 def test_the_counts_of_all_tasks_are_added_and_what_did_not_occur_is_no_outcome() -> None:
     one = {**dict.fromkeys(COUNTED, 0), "inserted": 1, "rows": 3, "kept": 2, "ties": 1}
     other = {**dict.fromkeys(COUNTED, 0), "inserted": 1, "late": 1, "rows": 1}
-    assert counts_of({"_counts": [one, other]}) == Counts({"inserted": 2, "late": 1}, 1, 4)
-    assert counts_of({"_counts": [one]}, leaves_kept=True) == Counts({"inserted": 1}, 1, 1, 2)
+    assert counts_of({"_counts": list(map(json.dumps, (one, other)))}) == Counts(
+        {"inserted": 2, "late": 1}, 1, 4
+    )
+    assert counts_of({"_counts": [json.dumps(one)]}, leaves_kept=True) == Counts(
+        {"inserted": 1}, 1, 1, 2
+    )
     assert counts_of({"_counts": None}) == Counts({})
