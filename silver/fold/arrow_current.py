@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.fold.arrow_facts import read_stored_facts, to_facts_column
 from silver.fold.arrow_values import Bools, Folder, Ints, index_of, read_changes
 from silver.fold.current import CurrentFold, RowFacts
-from silver.fold.plain_keys import PlainKeys, find_plain_keys
+from silver.fold.plain.facts import read_stored_facts, to_facts_column
+from silver.fold.plain.keys import PlainKeys, find_plain_keys
 from silver.fold.rules import KEPT, Changes, FoldRules
 
 

@@ -17,7 +17,7 @@ from silver.fold.arrow_values import (
     to_micros,
 )
 from silver.fold.open_version import NO_COLUMNS, HistoryRow
-from silver.fold.plain_versions import PlainVersions, find_plain_versions
+from silver.fold.plain.versions import PlainVersions, find_plain_versions
 from silver.fold.rules import NO_SOURCE, Changes, FoldRules, VersionFacts
 from silver.fold.versions import HistoryFold
 
@@ -142,7 +142,7 @@ def _without_taken(absent: pa.Array, rows: Sequence[HistoryRow], places: Ints) -
         return absent
     taken = [rows[at].taken if at >= 0 else NO_COLUMNS for at in places]
     lists = zip(absent.to_pylist(), taken, strict=True)
-    left = [[c for c in names or () if c not in found] or None for names, found in lists]
+    left = [[c for c in names or () if c not in moved] or None for names, moved in lists]
     return pa.array(left, absent.type)
 
 

@@ -16,10 +16,10 @@ from silver.decode.debezium.events.placeholders import Placeholders
 from silver.decode.protocols import bigquery
 from silver.decode.protocols.reader import FlatRowReader
 from silver.decode.values.sequences import sequence_of
-from silver.fold import plain_rows
 from silver.fold.arrow_values import ContentComparison
 from silver.fold.current import CurrentFold
 from silver.fold.law import KeyFold
+from silver.fold.plain import rows as plain_rows
 from silver.fold.rules import Cutoff, FoldRules
 from silver.fold.versions import HistoryFold
 from tests.helpers.flat_sources import STREAMS

@@ -10,7 +10,7 @@ import pytest
 from silver.fold.arrow import FoldPlan, fold_batches
 from silver.fold.arrow_values import Window
 from silver.fold.order_key import make_order
-from silver.fold.plain_keys import find_plain_keys
+from silver.fold.plain.keys import find_plain_keys
 from silver.fold.rules import Cutoff, FoldRules
 from tests.helpers.fold_lake import CHANGE, CURRENT, facts_text, split_counts
 

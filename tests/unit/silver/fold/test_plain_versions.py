@@ -9,7 +9,7 @@ import pytest
 
 from silver.fold.arrow_values import Window
 from silver.fold.order_key import make_order
-from silver.fold.plain_versions import find_plain_versions
+from silver.fold.plain.versions import find_plain_versions
 from silver.fold.rules import FoldRules
 from tests.helpers.fold_lake import CHANGE, HISTORY, FoldLake
 from tests.helpers.oracle import Event

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from silver.fold.arrow_facts import FACTS_TYPE
 from silver.fold.arrow_values import Bools, Ints, Window, index_of, to_bools
 from silver.fold.current import pack_digest
 from silver.fold.order_key import sequence_of
-from silver.fold.plain_rows import PlainRows, find_newest, has_value, read_plain_rows
+from silver.fold.plain.facts import FACTS_TYPE
+from silver.fold.plain.rows import PlainRows, find_newest, has_value, read_plain_rows
 from silver.fold.rules import NO_SOURCE, FoldRules
 
 
@@ -52,8 +52,10 @@ class PlainKeys(NamedTuple):
             return pa.nulls(len(self.newest), FACTS_TYPE)
         changes = [index_of(rows[which]) for rows in (self.removed, upsert)]
         orders = [window.take("_order", index) for index in changes]
-        known = [_pack(window, index, order) for index, order in zip(changes, orders, strict=True)]
-        lists = [[each for each in both if each is not None] for both in zip(*known, strict=True)]
+        entries = [
+            _pack(window, index, order) for index, order in zip(changes, orders, strict=True)
+        ]
+        lists = [[each for each in both if each is not None] for both in zip(*entries, strict=True)]
         types = {field.name: field.type for field in FACTS_TYPE}
         columns = {
             "upsert": orders[1],

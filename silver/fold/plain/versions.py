@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from silver.fold.arrow_values import Bools, Ints, Window, index_of, to_bools, to_micros
-from silver.fold.plain_rows import PlainRows, find_newest, has_value, read_plain_rows
+from silver.fold.plain.rows import PlainRows, find_newest, has_value, read_plain_rows
 from silver.fold.rules import NO_SOURCE, FoldRules
 
 
@@ -71,12 +71,12 @@ def _read_times(window: Window, rows: PlainRows) -> pa.Array:
 
 def _has_sound_time(rows: PlainRows, times: pa.Array, first: Ints) -> Bools:
     """Whether a row's time is known, and no earlier than that of the row before it."""
-    known = to_bools(times.is_valid())
+    has_time = to_bools(times.is_valid())
     micros = pc.fill_null(times, 0).to_numpy()
     sound = np.ones(len(micros), np.bool_)
     sound[1:] = (micros[1:] >= micros[:-1]) & (~rows.repeats[1:] | (micros[1:] == micros[:-1]))
     sound[first] = True
-    sound &= known
+    sound &= has_time
     return sound
 
 

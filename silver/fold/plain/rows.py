@@ -1,7 +1,7 @@
 """Rows of a window that a plain key may have: new and whole, and newer than the row before them.
 
 A key is plain if all of its rows are: nearly every key of a batch. Such keys are folded for a whole
-window at once, by `silver.fold.plain_keys` and `silver.fold.plain_versions`.
+window at once, by `silver.fold.plain.keys` and `silver.fold.plain.versions`.
 """
 
 from typing import NamedTuple
