@@ -24,8 +24,8 @@ from cdc_lakehouse.cli.options import HELP
 from cdc_lakehouse.flows import api, debezium, definition
 from cdc_lakehouse.flows.batch import AutoCdcResult
 from gold.quality import results
-from gold.status import pipeline, reads
-from gold.views import extract_views, selects
+from gold.status import pipeline
+from gold.views import extract_views, reads, selects
 from lakehouse import errors
 from lakehouse.config import source, table, table_rules, target
 from lakehouse.config.columns import Column

@@ -13,7 +13,7 @@ from bronze.feeds import Feed, list_feeds
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.spark.failures import describe_failure
-from lakehouse.storage.lake import AskedLake
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.landing import from_landing
 from lakehouse.storage.names import literal, table_name
 from lakehouse.storage.writing import DeclaredTable
@@ -73,7 +73,7 @@ def record_unreadable(
     _declare_table(feed).append(spark, target, values)
 
 
-def read_unreadable(lake: AskedLake, feed: Feed) -> dict[str, str]:
+def read_unreadable(lake: Lake, feed: Feed) -> dict[str, str]:
     """Path and message of every file that cannot be read yet."""
     table = unreadable_name(feed.name)
     if not lake.exists("bronze", table):
@@ -82,7 +82,7 @@ def read_unreadable(lake: AskedLake, feed: Feed) -> dict[str, str]:
     return {row["file"]: row["message"] for row in rows}
 
 
-def unreadable_files(lake: AskedLake, tables: Sequence[Table]) -> dict[str, list[str]]:
+def unreadable_files(lake: Lake, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table, a sentence for each file that its feeds could not read; the first few by name."""
     warnings: dict[str, list[str]] = {}
     for feed in list_feeds(tables):

@@ -17,7 +17,15 @@ from bronze.files.file_kinds import encoding_by_mark
 from lakehouse.config.source import Source
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.places.place import Place, list_below, list_folder, open_file, parts_below, to_place
+from lakehouse.places.place import (
+    Place,
+    ask_each,
+    list_below,
+    list_folder,
+    open_file,
+    parts_below,
+    to_place,
+)
 from lakehouse.places.settings import is_reached
 from lakehouse.storage.delta_log import TableLog, read_table_log, read_values
 from lakehouse.storage.landing import is_finished
@@ -28,7 +36,8 @@ MOST_NAMED = 5
 def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table, a warning for each of its sources without records; only tables with warnings.
 
-    A folder that is empty now but has had records is no reason for a warning.
+    A folder that is empty now but has had records is no reason for a warning. Missing folders are
+    left to `missing_folders`.
     """
     if target.catalog:
         return {}
@@ -45,6 +54,21 @@ def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str
         for table in tables
     }
     return {name: warnings for name, warnings in by_table.items() if warnings}
+
+
+def missing_folders(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
+    """By table, a warning for each landing folder that does not exist; looks at folders alone."""
+    if target.catalog or not is_reached(target, target.landing):
+        return {}
+    landing = to_place(target, target.landing)
+    named = [(t.table, source.path) for t in tables for source in t.feeds if source.path]
+    there = ask_each(lambda folder: folder.is_dir(), [landing / path for _, path in named])
+    warnings: dict[str, list[str]] = {}
+    for (table, path), exists in zip(named, there, strict=True):
+        if not exists:
+            text = f"the landing folder {landing / path} does not exist"
+            warnings.setdefault(table, []).append(f"{text}; do: {_where_to_look(landing, path)}")
+    return warnings
 
 
 @dataclass(frozen=True)
@@ -65,6 +89,8 @@ def _find_warning(target: Target, source: Source, log: BronzeLog | None) -> str 
     warning = None
     if source.path is not None and is_reached(target, target.landing):
         landing = to_place(target, target.landing)
+        if not (landing / source.path).is_dir():
+            return None
         warning = _look_into_folder(landing, source.path, source, bool(log and log.rows))
     topic = source.topic or (source.kafka.topic if source.kafka else None)
     if warning is None and topic is not None and log and (log.rows or source.kafka):
@@ -75,8 +101,6 @@ def _find_warning(target: Target, source: Source, log: BronzeLog | None) -> str 
 def _look_into_folder(landing: Place, path: str, source: Source, came_before: bool) -> str | None:
     """What is wrong with a landing folder, or with its newest snapshot; None if nothing is."""
     folder = landing / path
-    if not folder.is_dir():
-        return f"the landing folder {folder} does not exist; do: {_where_to_look(landing, path)}"
     if came_before:
         return _find_empty_snapshot(folder, source) if source.format == "snapshot" else None
     files = [file for file in list_below(folder) if file.is_file()]

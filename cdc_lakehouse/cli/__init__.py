@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cdc_lakehouse.cli.warm import ask_warm_process
 from lakehouse.interrupts import exit_silently, leave_at_once
 
 if TYPE_CHECKING:
@@ -21,9 +20,6 @@ QUESTIONS = ("sql", "status")
 def main() -> None:
     """The console script `lakehouse`: exits 0, 1 (a table failed), 2 (wrong usage), 3 or 130."""
     leave_at_once()
-    answered = ask_warm_process()
-    if answered is not None:
-        sys.exit(answered)
     _import_command(next((word for word in sys.argv[1:] if not word.startswith("-")), ""))
     from cdc_lakehouse.cli.front import app, run_command_line
 

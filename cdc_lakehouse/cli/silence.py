@@ -1,6 +1,6 @@
 """Warnings about runs that succeed, so that nothing goes wrong in silence."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lakehouse.config.loading import find_yaml
@@ -11,14 +11,32 @@ CHECK, DECIDING = "# check", ("keys:", "sequence_by:", "apply_as_deletes:")
 
 
 def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
-    """By table: no input, overwritten files, columns and names that never came or look encoded."""
+    """By table what a run warns of: `lasting_warnings`, missing folders, a YAML that changed."""
+    from bronze.loss.missing_input import missing_folders
+    from gold.status.column_hints import planned_rebuilds
+
+    checks = (missing_folders, planned_rebuilds, lasting_warnings)
+    return join_by_table(tables, [check(target, tables) for check in checks])
+
+
+def lasting_warnings(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
+    """By table: no input, overwritten files, columns and names that never came or look encoded.
+
+    They stay as they are until the next run.
+    """
     from bronze.files.overwritten import overwritten_files
     from bronze.loss.missing_input import missing_input
     from gold.status.column_hints import column_hints
 
     checks = (missing_input, overwritten_files, column_hints, unknown_names)
-    by_check = [check(target, tables) for check in checks]
-    return {t.table: [text for each in by_check for text in each.get(t.table, ())] for t in tables}
+    return join_by_table(tables, [check(target, tables) for check in checks])
+
+
+def join_by_table(
+    tables: Sequence[Table], sentences: Sequence[Mapping[str, Sequence[str]]]
+) -> dict[str, list[str]]:
+    """Several lists of sentences by table as one, with every table."""
+    return {t.table: [text for each in sentences for text in each.get(t.table, ())] for t in tables}
 
 
 def unknown_names(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:

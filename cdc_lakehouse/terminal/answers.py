@@ -4,6 +4,8 @@ Everything becomes text inside Spark, so that no value is narrowed on its way th
 are ISO 8601, binary is base64, decimals keep their digits, infinite dates do not fail.
 """
 
+import csv
+import io
 import itertools
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +22,6 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from lakehouse.quick.texts import render_csv_line
 from lakehouse.storage.names import quote
 from lakehouse.words import JSON_OPTIONS, NTZ_FORMAT, TIME_FORMAT
 
@@ -39,9 +40,16 @@ def json_lines(frame: DataFrame) -> Iterator[str]:
 
 def csv_lines(frame: DataFrame) -> Iterator[str]:
     """A header and one line per row; null is an empty field."""
-    yield render_csv_line(frame.columns)
+    yield _render_csv_line(frame.columns)
     for row in row_texts(frame):
-        yield render_csv_line(row)
+        yield _render_csv_line(row)
+
+
+def _render_csv_line(fields: Sequence[str | None]) -> str:
+    """A line of CSV without its end; None is an empty field."""
+    line = io.StringIO()
+    csv.writer(line, quoting=csv.QUOTE_MINIMAL, lineterminator="").writerow(fields)
+    return line.getvalue()
 
 
 def row_texts(frame: DataFrame) -> Iterator[list[str | None]]:

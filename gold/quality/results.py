@@ -8,16 +8,17 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from hashlib import sha256
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
-
-from gold.quality.run import Result
 from lakehouse.config.table import Expectation, Table
 from lakehouse.config.target import Target
 from lakehouse.storage.names import table_exists, table_name
 from lakehouse.storage.writing import DeclaredTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from gold.quality.run import Result
 
 TABLE, COMMENT = "pipeline_quality", "what every run of the expectations found"
 
@@ -54,10 +55,10 @@ def rule_text(expectation: Expectation) -> str:
 
 
 def append_results(
-    spark: SparkSession,
+    spark: "SparkSession",
     target: Target,
     table: Table,
-    results: Sequence[Result],
+    results: "Sequence[Result]",
     run_id: str,
     checked: str = "gold",
 ) -> None:
@@ -73,7 +74,7 @@ def append_results(
 
 
 def find_rule_changes(
-    spark: SparkSession, target: Target, tables: Iterable[Table]
+    spark: "SparkSession", target: Target, tables: Iterable[Table]
 ) -> list[RuleChanges]:
     """The tables whose rules differ from their last run's; to be called before `append_results`."""
     last_rules = _last_rules(spark, target)
@@ -86,7 +87,9 @@ def find_rule_changes(
     return changes
 
 
-def _last_rules(spark: SparkSession, target: Target) -> dict[str, set[str]]:
+def _last_rules(spark: "SparkSession", target: Target) -> dict[str, set[str]]:
+    from pyspark.sql import functions as F
+
     if not table_exists(spark, target, "gold", TABLE):
         return {}
     rows = spark.table(table_name(target, "gold", TABLE))

@@ -14,11 +14,9 @@ from urllib.parse import quote
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
-from gold.quality.results import TABLE as QUALITY_RESULTS
 from gold.report import page, story
+from gold.report.history import DAYS, History
 from gold.report.page import Record
 from gold.report.runs import list_runs
 from gold.report.tables import TableLines, describe_tables
@@ -27,11 +25,9 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.durations import render_duration
 from lakehouse.places.place import write_whole
-from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
-from lakehouse.storage import names
 
-DAYS, MOST_ENTRIES, RUNS_SHOWN = 30, 50_000, 25
+RUNS_SHOWN = 25
 COLOURED = ("records", *story.KNOWN, *story.OUTCOMES)
 _CODE = re.compile("`([^`]+)`")
 
@@ -59,28 +55,24 @@ class Report(NamedTuple):
 
 
 def write_report(
-    spark: SparkSession,
     target: Target,
     tables: list[Table],
     file: Path,
-    status: PipelineStatus,
+    shown: tuple[PipelineStatus, History],
     docs: Path | None = None,
 ) -> None:
     """Writes the report about these tables; an existing one is replaced.
 
-    It shows the given status, and the runs of the last `DAYS` days: the newest
-    `MOST_ENTRIES` entries of the ledger. It links the Data Docs in the folder `docs`, if they are
-    there.
+    It links the Data Docs in the folder `docs`, if they are there.
     """
-    names_ = [table.table for table in tables]
-    results = read_last_results(spark, target, names_)
+    status, history = shown
     report = Report(
         target=target.name,
         moment=datetime.now(timezone.utc),
         status=status,
-        entries=read_recent_entries(spark, target, names_),
-        results=results,
-        tables=describe_tables(target, tables, results),
+        entries=history.entries,
+        results=history.results,
+        tables=describe_tables(target, tables, history.results),
         docs=_link_docs(docs, file),
     )
     write_whole(file, render_page(report).encode())
@@ -92,27 +84,6 @@ def _link_docs(docs: Path | None, file: Path) -> str | None:
     if index is None or not index.is_file():
         return None
     return quote(os.path.relpath(index, file.parent).replace(os.sep, "/"))
-
-
-def read_recent_entries(spark: SparkSession, target: Target, tables: list[str]) -> list[Entry]:
-    """The ledger's newest entries about these tables."""
-    rows = ledger.read_entries(spark, target).where(F.col("table").isin(tables))
-    rows = rows.where(
-        f"status <> 'begun' AND started_at > current_timestamp() - INTERVAL {DAYS} DAYS"
-    )
-    newest = rows.drop(ledger.STATE, "positions").orderBy(F.desc("ended_at")).limit(MOST_ENTRIES)
-    return [_parse_entry(row.asDict()) for row in newest.collect()]
-
-
-def read_last_results(spark: SparkSession, target: Target, tables: list[str]) -> list[Record]:
-    """What the last run of `lakehouse quality` found in gold, of each of these tables."""
-    if not names.table_exists(spark, target, "gold", QUALITY_RESULTS):
-        return []
-    rows = spark.table(names.table_name(target, "gold", QUALITY_RESULTS))
-    mine = rows.where((F.col("checked") == "gold") & F.col("table").isin(tables))
-    last = mine.groupBy("table").agg(F.max_by("run_id", "at").alias("run_id"))
-    newest = mine.join(last, ["table", "run_id"], "left_semi").orderBy("table", "rule")
-    return [row.asDict(recursive=True) for row in newest.collect()]
 
 
 def render_page(report: Report) -> str:
@@ -191,9 +162,3 @@ def _describe_size(count: int | None) -> str:
     while size >= 1024 and len(units) > 1:
         size, units = size / 1024, units[1:]
     return f"{size:.1f} {units[0]}" if size % 1 and size < 100 else f"{size:.0f} {units[0]}"
-
-
-def _parse_entry(row: dict[str, Any]) -> Entry:
-    """Spark's times come without a zone and are UTC."""
-    times = {key: row[key].replace(tzinfo=timezone.utc) for key in ("started_at", "ended_at")}
-    return Entry.model_validate(row | times)

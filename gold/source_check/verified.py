@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from lakehouse.config.target import Target
-from lakehouse.places.place import Place, to_place, write_whole
+from lakehouse.places.place import Place, ask_each, to_place, write_whole
 
 FOLDER, SWEEP = "_verified", "_sweep"
 Stored = TypeVar("Stored", bound=msgspec.Struct)
@@ -88,8 +88,10 @@ def write_verified(target: Target, table: str, verified: Verified) -> None:
 
 def list_verified(target: Target, tables: Sequence[str]) -> dict[str, dict[str, str | None]]:
     """What `status` and the report show of each table: `verified_through`, `verified_at`."""
-    states = {table: read_verified(target, table) for table in tables}
-    return {t: {"verified_through": v.through, "verified_at": v.at} for t, v in states.items()}
+    files = [_locate_file(target, table) for table in tables]
+    states = ask_each(lambda file: _read_file(file, Verified) or Verified(), files)
+    shown = [{"verified_through": one.through, "verified_at": one.at} for one in states]
+    return dict(zip(tables, shown, strict=True))
 
 
 @contextmanager

@@ -54,10 +54,29 @@ INTEGERS = ("byte", "short", "integer", "long")
 
 def column_hints(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table, a warning per column that wants looking at; tables without are left out."""
-    if target.catalog:
-        return {}
     hints_of = {table.table: list(_find_hints(target, table)) for table in tables}
     return {name: hints for name, hints in hints_of.items() if hints}
+
+
+def planned_rebuilds(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
+    """By table, a warning if its YAML does not fit the columns of its change log any more."""
+    columns = {table.table: list_log_columns(target, table) for table in tables}
+    return {table.table: find_rebuild(table, columns[table.table]) for table in tables}
+
+
+def list_log_columns(target: Target, table: Table) -> dict[str, str]:
+    """The change log's columns with their types; none without rows, and none in a catalog."""
+    log = read_table_log(target, "silver", f"{table.table}{CHANGES}")
+    return log.columns if log and log.rows else {}
+
+
+def find_rebuild(table: Table, columns: Mapping[str, str]) -> list[str]:
+    """A warning if the YAML needs a rebuild of a table whose change log has these columns."""
+    planned = plan_changes(table, Held(columns, (), None, None)) if columns else None
+    if planned is None or planned.effect != "rebuild":
+        return []
+    action = f"put the YAML back, or `lakehouse rebuild {table.table}`"
+    return [f"{'; '.join(planned.why)}; do: {action}"]
 
 
 def encoded_as(name: str, kind: str, column: ColumnValues) -> tuple[str, str] | None:
@@ -78,10 +97,6 @@ def _find_hints(target: Target, table: Table) -> Iterator[str]:
     if not (log and columns and log.rows):
         return
     business = {name: column for name, column in columns.items() if not name.startswith("_")}
-    planned = plan_changes(table, Held(log.columns, (), None, None))
-    if planned.effect == "rebuild":
-        action = f"put the YAML back, or `lakehouse rebuild {table.table}`"
-        yield f"{'; '.join(planned.why)}; do: {action}"
     yield from _find_never_came(table, business)
     yield from _find_renamed(table, list(business))
     for name in [name for name in business if name not in table.columns]:

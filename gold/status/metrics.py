@@ -72,7 +72,8 @@ FAMILIES = (
         "verified_at",
     ),
     _number("accounted", "1 if outcomes add up to the records."),
-    _time("checked_timestamp_seconds", "When these figures were asked.", "checked_at"),
+    _time("checked_timestamp_seconds", "When these figures were read.", "checked_at"),
+    _time("as_of_timestamp_seconds", "When a command took these figures.", "as_of"),
 )
 
 
@@ -94,17 +95,6 @@ def render_metrics(records: Sequence[Record], version: str) -> str:
     positions = [({"table": table, "position": position}, 1.0) for table, position in through]
     lines += _render_family("verified_through", "Up to which position that was.", positions)
     return "\n".join([*lines, ""])
-
-
-def update_ages(record: Record, now: float) -> Record:
-    """An older status record with its ages brought up to `now`, in seconds since 1970."""
-    gone = now - (_to_seconds(record.get("checked_at")) or now)
-    lag, waits = record.get("lag_seconds"), record.get("staleness_seconds")
-    promised = record.get("max_staleness_seconds")
-    waits = waits + gone if waits else waits
-    stale = bool(record.get("stale")) or bool(waits and promised and waits > promised)
-    lag = None if lag is None else lag + gone
-    return {**record, "lag_seconds": lag, "staleness_seconds": waits, "stale": stale}
 
 
 def _render_family(name: str, text: str, samples: Sequence[Sample]) -> Iterator[str]:

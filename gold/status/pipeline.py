@@ -11,7 +11,7 @@ from typing import NamedTuple
 from lakehouse.places.place import Place, list_folder, to_place
 from lakehouse.run import ledger
 from lakehouse.storage import names
-from lakehouse.storage.lake import AskedLake
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
 from lakehouse.words import parse_columns
@@ -26,7 +26,7 @@ class Files(NamedTuple):
     deletion_vectors: int | None = None
 
 
-def measure_files(lake: AskedLake, table: str) -> Files:
+def measure_files(lake: Lake, table: str) -> Files:
     """A silver table's files: from its newest checksum file, else from DESCRIBE DETAIL.
 
     The latter has deletion vectors on Databricks only. Unknown numbers are None, and so are all of
@@ -52,7 +52,7 @@ def read_checksum(log: Place) -> Files | None:
     )
 
 
-def _describe_files(lake: AskedLake, table: str) -> Files:
+def _describe_files(lake: Lake, table: str) -> Files:
     from lakehouse.spark.spark_failures import SPARK_FAILURES
 
     try:
@@ -76,6 +76,7 @@ watermark | timestamp | newest commit time at the source that is applied, or sho
 lag_seconds | bigint | age of the watermark; grows while the source is silent
 staleness_seconds | bigint | how long the oldest change that is not applied has waited; 0 if none is
 max_staleness_seconds | bigint | the table's max_staleness; null where it has none
+waiting_since | timestamp | when the oldest change that is not applied came; null if none waits
 stale | boolean | whether a change has waited for longer than max_staleness
 pending_changes | bigint | decoded records that are not applied
 waiting_transactions | bigint | transactions that wait for the other tables of their group
@@ -172,9 +173,8 @@ _JOINED = """SELECT known.*, coalesce(held.rows, 0L) AS rows,
  apply_p95_seconds,
  current_timestamp() AS checked_at,
  timestampdiff(SECOND, logged.newest, current_timestamp()) AS lag_seconds,
- CASE WHEN coalesce(logged.since, failing.since) IS NULL THEN 0L ELSE
- timestampdiff(SECOND, least(logged.since, failing.since), current_timestamp()) END
- AS staleness_seconds,
+ least(logged.since, failing.since) AS waiting_since,
+ coalesce(timestampdiff(SECOND, waiting_since, current_timestamp()), 0L) AS staleness_seconds,
  coalesce(staleness_seconds > max_staleness_seconds, false) AS stale,
  coalesce(logged.n, 0L) AS pending_changes, coalesce(waits.n, 0L) AS waiting_transactions,
  coalesce(letters.n, 0L) AS dead_letters,

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 
 from lakehouse.config.table import Table
 from lakehouse.storage import names
-from lakehouse.storage.lake import AskedLake
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
 from silver.contract import kept_name
 
 
-def build_stale_query(lake: AskedLake, table: Table, rows: str | None = None) -> str | None:
+def build_stale_query(lake: Lake, table: Table, rows: str | None = None) -> str | None:
     """The query of a table's stale keys; None while it cannot have any.
 
     `rows` is what is shown, in SQL; silver's own table unless it is given.

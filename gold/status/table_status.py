@@ -3,20 +3,18 @@
 import json
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date, datetime, timezone
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from gold.report import story
-from gold.source_check.verified import list_verified
 from gold.status import pipeline, stale
+from gold.status.measure import read_gaps, to_json
 from gold.status.pipeline import Sources, TableFacts
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.durations import to_seconds
 from lakehouse.run import ledger
 from lakehouse.run.gaps import list_strict
-from lakehouse.storage.lake import AskedLake, Lake
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import View
 from silver.contract import KEY_PARTS, LACKED_KEYS, LEFT_OUT, ORDER, kept_name, waits_in_log
 
@@ -38,7 +36,7 @@ def read_status(spark: "SparkSession", target: Target, tables: list[Table]) -> l
     return status_of(Lake(spark, target), tables)
 
 
-def status_of(lake: AskedLake, tables: list[Table]) -> list[Record]:
+def status_of(lake: Lake, tables: list[Table]) -> list[Record]:
     """One record per table: the columns of `gold.pipeline_status` (`pipeline.STATUS`).
 
     In place of a number, `dead_letters` says how many of which reason (beside it their total), and
@@ -47,8 +45,7 @@ def status_of(lake: AskedLake, tables: list[Table]) -> list[Record]:
     `order` says what the records of Debezium are ordered by (`source`, `change` or `arrival`),
     `key_parts` which parts of their keys are no keys of the table, `lacked_keys` which keys of the
     table their keys lack and have unknown old values, `left_out` which fields are in no column.
-    `verified_through` is the position up to which the table was found equal to its source, at
-    `verified_at`. Times are ISO 8601 in UTC.
+    Times are ISO 8601 in UTC.
     """
     kept = find_sources(lake)
     facts = [collect_facts(lake, table) for table in tables]
@@ -56,18 +53,16 @@ def status_of(lake: AskedLake, tables: list[Table]) -> list[Record]:
     with ThreadPoolExecutor(lake.at_once) as pool:
         asked = [pool.submit(_ask_status, lake, part, kept) for part in parts]
         rows = {name: row for part in asked for name, row in part.result().items()}
-    counts, lost, states = _read_counts(lake, kept), _read_gaps(lake, kept), states_of(lake)
+    counts, lost, states = _read_counts(lake, kept), read_gaps(lake), states_of(lake)
     names, strict = [table.table for table in tables], list_strict(tables)
-    verified = list_verified(lake.target, names)
     return [
         _build_record(rows[name], counts.get(name, {}), lost.get(name, []), states.get(name, {}))
         | {"on_data_loss": "fail" if name in strict else "continue"}
-        | verified[name]
         for name in names
     ]
 
 
-def states_of(lake: AskedLake) -> dict[str, Record]:
+def states_of(lake: Lake) -> dict[str, Record]:
     """The newest state of every table, as its JSON says."""
     if not lake.exists("silver", ledger.TABLE):
         return {}
@@ -75,7 +70,7 @@ def states_of(lake: AskedLake) -> dict[str, Record]:
     return {row["table"]: json.loads(row[ledger.STATE]) for row in newest}
 
 
-def _ask_status(lake: AskedLake, facts: list[TableFacts], kept: Sources) -> dict[str, Record]:
+def _ask_status(lake: Lake, facts: list[TableFacts], kept: Sources) -> dict[str, Record]:
     return {row["table"]: row for row in lake.ask(pipeline.build_status_view(facts, kept).query)}
 
 
@@ -86,7 +81,7 @@ def build_status_views(spark: "SparkSession", target: Target, tables: list[Table
     return [pipeline.build_runs_view(kept), pipeline.build_status_view(facts, kept)]
 
 
-def collect_facts(lake: AskedLake, table: Table) -> TableFacts:
+def collect_facts(lake: Lake, table: Table) -> TableFacts:
     """What the status query of a table reads."""
     current = kept_name(table)
     place = _find_table(lake, current)
@@ -105,10 +100,8 @@ def collect_facts(lake: AskedLake, table: Table) -> TableFacts:
     )
 
 
-def _build_stale_query(lake: AskedLake, table: Table) -> str | None:
+def _build_stale_query(lake: Lake, table: Table) -> str | None:
     """The query of the table's stale keys; None as well where Spark cannot read the table."""
-    if not isinstance(lake, Lake):
-        return stale.build_stale_query(lake, table)
     from lakehouse.spark.spark_failures import SPARK_FAILURES
 
     try:
@@ -117,7 +110,7 @@ def _build_stale_query(lake: AskedLake, table: Table) -> str | None:
         return None
 
 
-def find_sources(lake: AskedLake) -> Sources:
+def find_sources(lake: Lake) -> Sources:
     """SQL names of what is kept over all tables, as far as it exists."""
     return Sources(
         ledger=_find_table(lake, ledger.TABLE),
@@ -126,11 +119,11 @@ def find_sources(lake: AskedLake) -> Sources:
     )
 
 
-def _find_table(lake: AskedLake, table: str) -> str | None:
+def _find_table(lake: Lake, table: str) -> str | None:
     return lake.name("silver", table) if lake.exists("silver", table) else None
 
 
-def _read_counts(lake: AskedLake, kept: Sources) -> dict[str, dict[str, int]]:
+def _read_counts(lake: Lake, kept: Sources) -> dict[str, dict[str, int]]:
     """Every class of record over all silver runs, by table."""
     totals: dict[str, dict[str, int]] = defaultdict(dict)
     if kept.ledger is not None:
@@ -141,21 +134,9 @@ def _read_counts(lake: AskedLake, kept: Sources) -> dict[str, dict[str, int]]:
     return totals
 
 
-def _read_gaps(lake: AskedLake, kept: Sources) -> dict[str, list[Record]]:
-    """The open gaps by the table that they are about, oldest first."""
-    gaps: dict[str, list[Record]] = defaultdict(list)
-    if kept.gaps is not None:
-        rows = f"SELECT * FROM {kept.gaps} WHERE resolved_at IS NULL ORDER BY found_at"
-        for note in lake.ask(rows):
-            table = note.pop("table")
-            gap = {key: _to_json(value) for key, value in note.items() if not key.startswith("_")}
-            gaps[table].append(gap)
-    return gaps
-
-
 def _build_record(row: Record, counts: dict[str, int], gaps: list[Record], state: Record) -> Record:
     """The columns of the view, and what the ledger, the gaps and the table's state add to them."""
-    record = {key: _to_json(value) for key, value in row.items() if key != "dead_letter_reasons"}
+    record = {key: to_json(value) for key, value in row.items() if key != "dead_letter_reasons"}
     reasons, built = row["dead_letter_reasons"] or {}, state.get("built", {})
     return record | {
         "dead_letters": dict(sorted(reasons.items())),
@@ -167,12 +148,3 @@ def _build_record(row: Record, counts: dict[str, int], gaps: list[Record], state
         **{name: json.loads(built.get(aspect) or "[]") for aspect, name in _LISTS.items()},
         "accounted": sum(story.count_classes(counts).values()) == counts.get("records", 0),
     }
-
-
-def _to_json(value: object) -> object:
-    """A value that JSON can hold; Spark's times come without a zone and are UTC."""
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=timezone.utc).isoformat().replace("+00:00", "Z")
-    if isinstance(value, (date, Decimal)):
-        return str(value)
-    return value

@@ -1,17 +1,21 @@
 """Records that no table reads, over all runs, from the ledger."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gold.status.table_status import states_of
 from lakehouse.config.table import Table
 from lakehouse.run import ledger
 from lakehouse.run.unread import UNREAD, Unread, list_unread
-from lakehouse.storage.lake import AskedLake
+from lakehouse.storage.lake import Lake
 
 
-def unread_of(lake: AskedLake, tables: Sequence[Table]) -> list[Unread]:
+def unread_of(lake: Lake, tables: Sequence[Table]) -> list[Unread]:
     """What no table reads of the feeds that tables share; `tables` are all that are configured."""
+    return list_unread(read_unread(lake), tables)
+
+
+def read_unread(lake: Lake) -> list[tuple[str, str, int]]:
+    """The ledger's counts of what no table reads: feed, name of the count, number."""
     if not lake.exists("silver", ledger.TABLE):
         return []
     place = lake.name("silver", ledger.TABLE)
@@ -21,17 +25,20 @@ def unread_of(lake: AskedLake, tables: Sequence[Table]) -> list[Unread]:
         f"{sums} WHERE split_part(name, ':', 1) = '{UNREAD}' GROUP BY `table`, name"
         " ORDER BY `table`, name"
     )
-    return list_unread([(row["table"], row["name"], row["n"]) for row in rows], tables)
+    return [(row["table"], row["name"], row["n"]) for row in rows]
 
 
-def waiting_deletes(lake: AskedLake, tables: Sequence[Table]) -> dict[str, list[str]]:
+def waiting_deletes(lake: Lake, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table, a sentence for each date whose deletes wait."""
+    from gold.status.table_status import states_of
+
     asked = [t.table for t in tables if t.format == "snapshot"]
     states = states_of(lake) if asked else {}
-    return {t: _describe_waiting(states[t].get("days", [])) for t in asked if t in states}
+    return {t: describe_waiting(states[t].get("days", [])) for t in asked if t in states}
 
 
-def _describe_waiting(days: Sequence[dict[str, Any]]) -> list[str]:
+def describe_waiting(days: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each date of snapshot files whose deletes wait."""
     waiting = [day for day in days if day.get("unread_lines")]
     return [
         f"the deletes of {day['effective_date']} wait, as {day['unread_lines']:,} lines of its"

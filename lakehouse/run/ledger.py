@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from lakehouse.config.strict import Strict
 from lakehouse.config.target import Layer, Target
+from lakehouse.places.place import Place, list_folder, to_place
 from lakehouse.run.memory import Memory
 from lakehouse.spark.failures import FailureText
-from lakehouse.storage.delta_log import read_table_log, read_values
+from lakehouse.storage.delta_log import read_added, read_table_log, read_values
 from lakehouse.storage.names import literal
 from lakehouse.storage.writing import DeclaredTable
 from lakehouse.words import parse_columns
@@ -36,6 +37,9 @@ duration_ms | bigint | how long it took, in milliseconds
 state | string | all that the lakehouse knows of the table after the run, as JSON; the newest counts
 """)
 _LEDGER = DeclaredTable("silver", TABLE, "what every run did to every table", COLUMNS)
+
+
+_FIELDS = tuple(name for name, _, _ in COLUMNS)
 
 
 class Entry(Strict):
@@ -131,6 +135,44 @@ def read_local_states(target: Target) -> dict[str, str] | None:
         return None
     states = [row for row in rows if row[1] == "silver" and row[3] is not None]
     return {table: state for _, _, table, state in sorted(states, key=lambda row: row[0])}
+
+
+def find_newest_commit(target: Target) -> int:
+    """The number of the ledger's newest commit in a lake without a catalog; -1 before one."""
+    log = _locate_ledger(target) / "_delta_log"
+    names = [file.name.removesuffix(".json") for file in list_folder(log)]
+    return max((int(name) for name in names if name.isdigit()), default=-1)
+
+
+def read_added_entries(target: Target, after: int) -> tuple[int, list[Entry]] | None:
+    """The newest commit, and the entries since a commit; None where these cannot be told."""
+    added = read_added(_locate_ledger(target), after, _FIELDS)
+    return None if added is None else (added[0], [_parse_entry(row) for row in added[1]])
+
+
+def read_all_entries(target: Target) -> tuple[int, list[Entry]]:
+    """The newest commit, and all entries of a lake without a catalog.
+
+    Raises:
+        OSError: the ledger cannot be read.
+    """
+    log = read_table_log(target, "silver", TABLE)
+    if log is None:
+        return find_newest_commit(target), []
+    rows = read_values(log, _FIELDS, len(log.files))
+    if rows is None:
+        raise OSError("the ledger cannot be read")
+    return log.version, [_parse_entry(row) for row in rows]
+
+
+def _parse_entry(row: Sequence[Any]) -> Entry:
+    given = dict(zip(_FIELDS, row, strict=True))
+    maps = {name: dict(given[name] or {}) for name in ("positions", "counts")}
+    return Entry.model_validate(given | maps)
+
+
+def _locate_ledger(target: Target) -> Place:
+    return to_place(target, target.lake, "silver", TABLE)
 
 
 def newest_states_sql(ledger: str) -> str:

@@ -116,12 +116,14 @@ def read_column_values(table: TableLog) -> dict[str, ColumnValues] | None:
     return {names[inside]: values for inside, values in columns.items()}
 
 
-def read_values(table: TableLog, columns: Sequence[str]) -> list[tuple[Any, ...]] | None:
+def read_values(
+    table: TableLog, columns: Sequence[str], most_files: int = MOST_FILES
+) -> list[tuple[Any, ...]] | None:
     """All rows of some columns, including hidden rows.
 
-    None for a table of more than `MOST_FILES` files, a damaged one, or one without the columns.
+    None for a table of more than `most_files` files, a damaged one, or one without the columns.
     """
-    if len(table.files) > MOST_FILES or not set(columns) <= set(table.physical):
+    if len(table.files) > most_files or not set(columns) <= set(table.physical):
         return None
     inside = [table.physical[name] for name in columns]
     try:
@@ -133,6 +135,29 @@ def read_values(table: TableLog, columns: Sequence[str]) -> list[tuple[Any, ...]
         for part in parts
         for row in zip(*(part[name].to_pylist() for name in inside), strict=True)
     ]
+
+
+def read_added(
+    folder: Place, after: int, columns: Sequence[str]
+) -> tuple[int, list[tuple[Any, ...]]] | None:
+    """The newest version of a table, and the rows that commits after a version have added.
+
+    Rows that a commit only moves are left out. None where the log or a file is not there any more.
+    For tables whose columns have their own names in the files.
+    """
+    log = folder / "_delta_log"
+    try:
+        if after >= 0 and not (log / f"{after:020}.json").exists():
+            return None
+        commits = _commits_from(log, after + 1)
+        lines = [line for text in ask_each(_read_text, commits) for line in text.splitlines()]
+        added = [json.loads(line)["add"] for line in lines if line.startswith('{"add"')]
+        files = [folder / unquote(add["path"]) for add in added if add.get("dataChange", True)]
+        parts = [_read_parquet(file, columns) for file in files]
+    except (OSError, ValueError):
+        return None
+    rows = [zip(*(part[name].to_pylist() for name in columns), strict=True) for part in parts]
+    return after + len(commits), [row for part in rows for row in part]
 
 
 def forget_old_log(folder: Place) -> None:

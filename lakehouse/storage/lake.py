@@ -1,7 +1,7 @@
 """A lake as the layers use it: the Spark session, and the places of the tables."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lakehouse.config.target import Layer, Target
 from lakehouse.storage import names
@@ -9,11 +9,6 @@ from lakehouse.storage import names
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
-
-    from lakehouse.quick.lake import QuickLake
-
-AskedLake: TypeAlias = "Lake | QuickLake"
-"""A lake that answers queries in Spark's SQL: by Spark, or by DuckDB without Spark."""
 
 
 @dataclass(frozen=True)

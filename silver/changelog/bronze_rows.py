@@ -14,7 +14,7 @@ from lakehouse.config.target import Target
 from lakehouse.run.memory import Arrived
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage import names
-from lakehouse.storage.lake import AskedLake, Lake, LakeTable
+from lakehouse.storage.lake import Lake, LakeTable
 from silver.run import SilverTable
 from silver.storage.stages import end_stage
 
@@ -152,7 +152,7 @@ def read_mended(lake: Lake, feed: str) -> DataFrame | None:
     return rows.groupBy("_arrival").agg(newest).select("_row.*")
 
 
-def mended_sql(lake: AskedLake, table: Table) -> str | None:
+def mended_sql(lake: Lake, table: Table) -> str | None:
     """SELECT of `_feed`, `_arrival` and `_mended_at` of the mended records; None without any."""
     at, _, _ = bronze.MENDED_AT
     tables = {feed: bronze.mended_name(feed) for feed in feeds_of(table)}

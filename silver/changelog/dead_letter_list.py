@@ -1,6 +1,5 @@
 """Lists dead letters of some tables, selected by reason, key and time, newest first."""
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
@@ -11,11 +10,10 @@ from pyspark.sql import functions as F
 from bronze.contract import MENDED_AT, feed_name
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.quick.lake import NotQuick, QuickAnswer, QuickLake
 from lakehouse.storage import names
-from lakehouse.storage.lake import AskedLake, Lake, LakeTable
+from lakehouse.storage.lake import Lake, LakeTable
 from silver.changelog import bronze_rows
-from silver.changelog.acknowledged import ACKNOWLEDGED, IDENTITY, with_acknowledged
+from silver.changelog.acknowledged import IDENTITY, with_acknowledged
 from silver.decode.change import NOT_JSON
 from silver.decode.spark import position_column
 from silver.run import SilverTable
@@ -27,7 +25,6 @@ SHOWN = (
 )  # fmt: skip
 _STORED = tuple(name for name in SHOWN if name not in ("acknowledged", "mended_at"))
 NO_TOPIC = "no_topic"
-_REASON_CODE = re.compile(r"[a-z]+_[a-z_]+|rule")
 
 
 class Wanted(NamedTuple):
@@ -92,49 +89,6 @@ def select_newest(letters: DataFrame, limit: int) -> DataFrame:
     return letters.orderBy(F.desc("at"), "table", F.desc("_arrival")).limit(limit).drop(*IDENTITY)
 
 
-def quick_letters(
-    lake: QuickLake, tables: Sequence[Table], wanted: Wanted, limit: int
-) -> tuple[QuickAnswer, list[tuple[str, str, int]]]:
-    """The newest dead letters of a lake that needs no Spark, and `count_by_reason` of all.
-
-    Raises:
-        NotQuick: Spark has to be asked.
-    """
-    if wanted.key or wanted.file or not all(map(_REASON_CODE.fullmatch, wanted.reasons)):
-        raise NotQuick("the query has texts of a person")
-    if any(_has_letters(lake, feed) for feed in _list_shared_feeds(tables)):
-        raise NotQuick("a shared feed has dead letters of its own")
-    parts = [_build_letters_sql(lake, table, wanted) for table in tables]
-    union = " UNION ALL ".join(filter(None, parts))
-    if not union:
-        return QuickAnswer([], [], []), []
-    letters_sql = _add_acknowledged(lake, union, wanted)
-    counts = f"SELECT `table`, reason, count(*) AS n FROM ({letters_sql}) GROUP BY `table`, reason"
-    counted = lake.ask(f"{counts} ORDER BY `table`, reason")
-    order = f"ORDER BY at DESC, `table`, _arrival DESC LIMIT {limit}"
-    newest = f"SELECT `table`, {', '.join(SHOWN)} FROM ({letters_sql}) {order}"
-    rows = lake.answer(lake.in_duckdb(newest))
-    return rows, [(row["table"], row["reason"], row["n"]) for row in counted]
-
-
-def _has_letters(lake: QuickLake, feed: str) -> bool:
-    select = "SELECT 1 AS n FROM {} WHERE _topic IS NULL LIMIT 1"
-    exists = lake.exists("bronze", feed)
-    return exists and bool(lake.ask(select.format(lake.name("bronze", feed))))
-
-
-def _add_acknowledged(lake: QuickLake, letters_sql: str, wanted: Wanted) -> str:
-    """SELECT of the letters with the reason for which each is acknowledged."""
-    reason, join = "CAST(NULL AS string)", ""
-    if lake.exists("silver", ACKNOWLEDGED.name):
-        entries, reason = lake.name("silver", ACKNOWLEDGED.name), "acknowledged"
-        newest = f"max_by(because, at) AS acknowledged FROM {entries} GROUP BY _feed, _arrival"
-        join = f" LEFT JOIN (SELECT _feed, _arrival, {newest}) AS noted USING (_feed, _arrival)"
-    where = "" if wanted.resolved else f" WHERE {reason} IS NULL"
-    shown = ", ".join(f"{reason} AS {n}" if n == "acknowledged" else n for n in SHOWN)
-    return f"SELECT `table`, {shown}, _arrival FROM ({letters_sql}) AS letters{join}{where}"
-
-
 def _list_shared_feeds(tables: Sequence[Table]) -> list[str]:
     """The bronze tables whose records are divided among tables by topic."""
     return sorted({feed_name(t, source) for t in tables for source in t.feeds if source.topic})
@@ -151,7 +105,7 @@ def _read_letters(table: SilverTable, wanted: Wanted) -> DataFrame | None:
     return letters.where(one_key.says_key("key", wanted.key, table.log.schema))
 
 
-def _build_letters_sql(lake: AskedLake, table: Table, wanted: Wanted) -> str | None:
+def _build_letters_sql(lake: Lake, table: Table, wanted: Wanted) -> str | None:
     """SELECT of the wanted dead letters of a table, whatever their key; None where it has none."""
     name = f"{table.table}_dead_letters"
     if not lake.exists("silver", name):

@@ -5,11 +5,11 @@ import pytest
 from pyspark.sql import SparkSession
 from selenium.webdriver import Chrome
 
-from cdc_lakehouse.cli.ask.queries import print_status
-from cdc_lakehouse.cli.ask.status_records import ask_status
+from cdc_lakehouse.cli.ask.queries import show_status
+from cdc_lakehouse.cli.ask.status_records import keep_status, read_status
 from gold.report import html
+from gold.report.history import read_history
 from lakehouse.config.target import Target
-from lakehouse.storage.lake import Lake
 from tests.browser.conftest import look
 from tests.browser.test_report_page import expected, numbers
 from tests.helpers.status_lake import TABLES, fill
@@ -26,10 +26,10 @@ def test_the_report_of_a_lake_shows_what_status_prints(
     page, docs = tmp_path / "report" / "report.html", tmp_path / "_docs"
     (docs / "docs").mkdir(parents=True)
     (docs / "docs" / "index.html").write_text("<title>Data Docs</title>")
-    html.write_report(
-        spark, target, TABLES, page, ask_status(Lake(spark, target), TABLES, TABLES), docs
-    )
-    print_status(Lake(spark, target), TABLES, as_json=True)
+    keep_status(spark, target, TABLES)
+    status = read_status(target, TABLES, TABLES)
+    html.write_report(target, TABLES, page, (status, read_history(target, TABLES)), docs)
+    show_status(status, as_json=True, wide=False)
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     opened = look(driver, page, 1280, "light")
     assert numbers(opened, records) == expected(records)

@@ -40,6 +40,7 @@ CALM: dict[str, Any] = {
     "last_run": None,
     "last_failure": None,
     "checked_at": NOW.isoformat(),
+    "as_of": NOW.isoformat(),
     "counts": {},
     "accounted": True,
     "verified_through": None,

@@ -86,9 +86,13 @@ OLD = GroupState("g", 1, waiting=[waits("1", orders=1)])
 NEW = GroupState("g", 2, waiting=[waits("2", orders=2, people=1), waits("3", people=1)])
 STATES = {
     "orders": TableState(
-        batch=2, group=OLD, schema_changes=[added(10, "c2"), added(5, "c1"), added(0, "c0")]
+        batch=2,
+        pending=2,
+        waiting_since=int(NOW.timestamp() * 1e6),
+        group=OLD,
+        schema_changes=[added(10, "c2"), added(5, "c1"), added(0, "c0")],
     ),
-    "people": TableState(group=NEW),
+    "people": TableState(group=NEW, pending=1, waiting_since=int(NOW.timestamp() * 1e6)),
 }
 
 

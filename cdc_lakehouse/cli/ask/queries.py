@@ -1,31 +1,28 @@
 """`sql` and `status`: queries of the lake, and the state of its tables."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
 from itertools import accumulate
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cdc_lakehouse.cli.ask.status_records import ask_status
+from cdc_lakehouse.cli.ask.status_records import find_status
 from cdc_lakehouse.cli.front import check_lake, command, load_conf, load_whole_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
-from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import find_nearest
 from lakehouse.durations import render_duration
 from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
 from lakehouse.spark.failures import describe_failure
-from lakehouse.storage.lake import AskedLake, Lake
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
 
     from gold.status.trouble import PipelineStatus, Record
-    from lakehouse.quick.lake import QuickLake
 
 MOST_TROUBLE_LINES = 10
 ALL_SHOWN = "--format csv or json shows all"
@@ -82,11 +79,9 @@ def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None
         action = "ask gold.T_as_of(TIMESTAMP '…'), or write T TIMESTAMP AS OF '…' in the query"
         raise ConfigurationError("command line", "--as-of", str(as_of), expected, action)
     check_lake(target)
-    if moment is None and print_quickly(target, tables, query[0], shown):
-        return
     spark, began = start_spark(target, tables, asks=moment is None), datetime.now(timezone.utc)
 
-    from gold.status.reads import record_query
+    from gold.views.reads import record_query
 
     views = [f"gold.{name}" for t in tables for name in (t.table, f"{t.table}_history")]
     print_answer(spark, target, query[0], shown, moment, views)
@@ -103,57 +98,13 @@ def status(
     """Show how every table does: trouble first, then rows, lag, pending changes, dead letters."""
     target, tables, everything = load_whole_conf(chosen)
     check_lake(target)
+    pipeline = find_status(target, tables, everything)
+    if shown == "prometheus":
+        from gold.status.metrics import render_metrics
 
-    def answer(lake: AskedLake) -> None:
-        if shown == "prometheus":
-            print_metrics(lake, tables)
-        else:
-            print_status(lake, tables, shown == "json", wide, everything)
-
-    if not asked_quickly(target, answer):
-        answer(Lake(start_spark(target, tables, asks=True), target))
-
-
-def asked_quickly(target: Target, answer: Callable[["QuickLake"], object]) -> bool:
-    """Answers from the lake's files without Spark; False, and nothing printed, if it cannot."""
-    from gold.status.quick import quick_lake
-    from lakehouse.quick.lake import NotQuick
-
-    try:
-        answer(quick_lake(target))
-    except NotQuick:
-        return False
-    return True
-
-
-def print_quickly(target: Target, tables: list[Table], query: str, shown: str) -> bool:
-    """Answers a query without Spark; False, and nothing printed, if it cannot."""
-    from cdc_lakehouse.terminal.console import show_grid
-    from gold.views.quick import answer_query
-    from lakehouse.quick import texts
-    from lakehouse.quick.lake import NotQuick
-
-    try:
-        result = answer_query(target, tables, query)
-        if shown == "table":
-            show_grid(result.columns, texts.render_texts(result), ALL_SHOWN)
-        else:
-            lines = texts.json_lines(result) if shown == "json" else texts.csv_lines(result)
-            print("".join(f"{line}\n" for line in lines), end="")
-    except NotQuick:
-        return False
-    return True
-
-
-def print_metrics(lake: AskedLake, tables: list[Table]) -> None:
-    """Prints the status as Prometheus reads it."""
-    from cdc_lakehouse.terminal.console import show_progress
-    from gold.status import table_status
-    from gold.status.metrics import render_metrics
-
-    with show_progress("asking how the tables do"):
-        records = table_status.status_of(lake, tables)
-    print(render_metrics(records, version("cdc-lakehouse")), end="")
+        print(render_metrics(pipeline.records, version("cdc-lakehouse")), end="")
+    else:
+        show_status(pipeline, shown == "json", wide)
 
 
 def print_answer(
@@ -189,26 +140,6 @@ def print_answer(
         raise QueryRefused(_render_refusal(describe_failure(refused), views)) from refused
     except (PySparkException, Py4JJavaError) as failed:
         raise QueryFailed(describe_failure(failed)) from failed
-
-
-def print_status(
-    lake: AskedLake,
-    tables: list[Table],
-    as_json: bool,
-    wide: bool = False,
-    everything: list[Table] | None = None,
-) -> "list[dict[str, Any]]":
-    """Prints the status of every table: six columns, or all (`wide`), or JSON lines.
-
-    `everything` are all tables that are configured, where `tables` are only some. Returns the
-    records of `ask_status`.
-    """
-    from cdc_lakehouse.terminal.console import show_progress
-
-    with show_progress("asking how the tables do"):
-        pipeline = ask_status(lake, tables, everything or tables)
-    show_status(pipeline, as_json, wide)
-    return pipeline.records
 
 
 def show_status(pipeline: "PipelineStatus", as_json: bool, wide: bool) -> None:

@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from cdc_lakehouse.cli.ask.status_records import ask_status
+from cdc_lakehouse.cli.ask.status_records import find_status
 from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
+from gold.status.trouble import PipelineStatus
+from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
-from lakehouse.storage.lake import Lake
 from lakehouse.words import render_count
 
 Output = Annotated[
@@ -34,16 +35,31 @@ def report(chosen: Chosen, output: Output = None, docs: Docs = None) -> None:
     target, tables, everything = load_whole_conf(chosen)
     file = find_report_file(target, output)
     check_lake(target)
-    spark = start_spark(target, tables)
+    docs = docs or (None if target.catalog else Path(target.lake, "_docs"))
+    with show_progress("report"):
+        write_page(target, (tables, everything), file, docs)
+    print(f"report of {render_count(len(tables), 'table')} in {file}")
 
+
+def write_page(
+    target: Target, of: tuple[list[Table], list[Table]], file: Path, docs: Path | None = None
+) -> PipelineStatus:
+    """Writes the report about the first of two lists of tables, of all that are configured.
+
+    Returns the status that it shows.
+    """
+    from gold.report.history import ask_history, read_history
     from gold.report.html import write_report
 
-    with show_progress("report") as tell:
-        tell(f"asking about {render_count(len(tables), 'table')}")
-        pipeline = ask_status(Lake(spark, target), tables, everything)
-        docs = docs or (None if target.catalog else Path(target.lake, "_docs"))
-        write_report(spark, target, tables, file, pipeline, docs)
-    print(f"report of {render_count(len(tables), 'table')} in {file}")
+    tables, everything = of
+    pipeline = find_status(target, tables, everything)
+    history = (
+        ask_history(start_spark(target, tables, asks=True), target, tables)
+        if target.catalog
+        else read_history(target, tables)
+    )
+    write_report(target, tables, file, (pipeline, history), docs)
+    return pipeline
 
 
 def find_report_file(target: Target, output: Path | None = None) -> Path:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdc_lakehouse.cli.front import app, check_lake, command, load_conf, run_command_line
+from cdc_lakehouse.cli.front import check_lake, command, load_conf
 from cdc_lakehouse.cli.options import Chosen, seconds_of
-from cdc_lakehouse.cli.warm import warm_process
 from lakehouse.config.target import Target
 from lakehouse.durations import render_duration
 from lakehouse.errors import ConfigurationError, SparkUnavailable
@@ -45,7 +44,7 @@ def serve(
     port: Port = 0,
     foreground: Foreground = False,
 ) -> None:
-    """Keep a Spark warm that answers sql, status, explain and dead-letters list at once.
+    """Keep a Spark warm that answers sql, explain and dead-letters list at once.
 
     It goes on in the background and ends by itself when idle. Printed is its Spark Connect URL, for
     notebooks, dbt and other clients: gold.T, silver.T and bronze.T are there as in `lakehouse sql`.
@@ -61,12 +60,8 @@ def serve(
     check_lake(target)
     check_writable(target)
     if foreground:
-        with warm_process() as asked:
-            if not asked:
-                _be_server(target, port, longest)
-                return
-        run_command_line(app)
-        sys.exit()
+        _be_server(target, port, longest)
+        return
     if running is None:
         running = _start_process(target, chosen, ["--idle", idle, "--port", str(port)])
         ending = f"it ends once idle for {render_duration(longest)}, or by serve --stop"

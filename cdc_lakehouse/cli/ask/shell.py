@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from cdc_lakehouse.cli.ask.queries import print_answer, print_status
+from cdc_lakehouse.cli.ask.queries import print_answer, show_status
+from cdc_lakehouse.cli.ask.status_records import find_status
 from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.table import Table
@@ -16,7 +17,6 @@ from lakehouse.config.target import LAYERS, Target
 from lakehouse.errors import LakehouseError, QueryRefused
 from lakehouse.interrupts import go_on
 from lakehouse.storage import names
-from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -144,9 +144,8 @@ def _run_command(given: Asking, statement: str) -> None:
     elif word == "\\d":
         show_grid(["layer", "table"], [[layer, table] for layer, table in list_tables(given)])
     elif word == "\\status":
-        print_status(
-            Lake(given.spark, given.target), given.tables, False, everything=given.everything
-        )
+        pipeline = find_status(given.target, given.tables, given.everything)
+        show_status(pipeline, as_json=False, wide=False)
     elif word == "\\?":
         show_grid(["command", "shows"], list(COMMANDS.items()))
     else:

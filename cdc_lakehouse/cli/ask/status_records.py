@@ -1,41 +1,143 @@
-"""Status records of tables, for `status`, the report and the demo."""
+"""Status records of tables: written at the end of a command, read by `status` and the report.
 
+In a catalog they are asked of Spark each time.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from cdc_lakehouse.cli.silence import warnings_of, without_yaml
+from cdc_lakehouse.cli.front import start_spark
+from cdc_lakehouse.cli.silence import join_by_table, lasting_warnings, without_yaml
+from gold.status import status_file
+from gold.status.column_hints import find_rebuild, list_log_columns
+from gold.status.figures import Figures, Record, count_waiting, render_record
+from gold.status.trouble import PipelineStatus
+from gold.status.unread import describe_waiting
 from lakehouse.config.table import Table
-from lakehouse.storage.lake import AskedLake
+from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
-    from gold.status.trouble import PipelineStatus
+    from pyspark.sql import SparkSession
+
+NOT_YET = "no run has worked on this table yet; do: `lakehouse run`"
 
 
-def ask_status(lake: AskedLake, tables: list[Table], everything: list[Table]) -> "PipelineStatus":
-    """The status records of the tables, unread topics and lines, and tables without YAML.
+def find_status(target: Target, tables: list[Table], everything: list[Table]) -> PipelineStatus:
+    """The status of these tables: from the lake's file, or of Spark where there is a catalog.
 
-    `everything` are all tables that are configured, of which `tables` may be some. A record is one
-    of `gold.status.table_status`, with its `warnings`, and with what no table reads of its feeds:
-    `unread_topics` with their records, and `unread_lines`.
+    `everything` are all tables that are configured, of which `tables` may be some.
+
+    Raises:
+        ConfigurationError: the lake has no such file.
+    """
+    if not target.catalog:
+        return read_status(target, tables, everything)
+    return ask_status(start_spark(target, tables, asks=True), target, tables, everything)
+
+
+def read_status(target: Target, tables: list[Table], everything: list[Table]) -> PipelineStatus:
+    """The status as the lake's file has it, with today's ages, YAML and landing folders.
+
+    Raises:
+        ConfigurationError: there is no such file.
+    """
+    kept, now = status_file.require_known(target), datetime.now(timezone.utc)
+    waiting, records = count_waiting(kept.tables.values()), list[Record]()
+    for table in tables:
+        of = kept.tables.get(table.table, Figures(warnings=[NOT_YET]))
+        record = render_record(target, table, of, waiting[table.table], now)
+        today = find_rebuild(table, of.columns)
+        records.append(record | {"warnings": [*today, *of.warnings, *describe_waiting(of.days)]})
+    unread = [(feed, name, n) for feed, of in kept.unread.items() for name, n in of.items()]
+    status = _add_common(target, (tables, everything), records, unread)
+    if not status_file.is_behind(target, kept):
+        return status
+    taken = max((of.as_of for of in kept.tables.values() if of.as_of), default=None)
+    since = f" since {taken:%F %T} UTC, when these figures were taken" if taken else ""
+    note = f"a run has written{since}: it is under way, or was broken off"
+    return status._replace(notes=[note, *status.notes])
+
+
+def ask_status(
+    spark: "SparkSession", target: Target, tables: list[Table], everything: list[Table]
+) -> PipelineStatus:
+    """The status as Spark knows it now."""
+    from bronze.files.unreadable import unreadable_files
+    from gold.status.table_status import status_of
+    from gold.status.unread import read_unread, waiting_deletes
+
+    lake = Lake(spark, target)
+    warned = [lasting_warnings(target, tables), unreadable_files(lake, tables)]
+    warnings = join_by_table(tables, [*warned, waiting_deletes(lake, tables)])
+    records = [of | {"warnings": warnings[of["table"]]} for of in status_of(lake, tables)]
+    return _add_common(target, (tables, everything), records, read_unread(lake))
+
+
+def keep_status(
+    spark: "SparkSession", target: Target, everything: list[Table], anew: Sequence[Table] = ()
+) -> None:
+    """Brings the lake's file up to date; a failure is a warning. A lake in a catalog has no file.
+
+    Measured are the tables of which the ledger has new entries, and those to be measured `anew`.
+    """
+    from bronze.files.unreadable import unreadable_files
+    from cdc_lakehouse.terminal.console import warn
+    from gold.status.measure import find_unmeasured, measure_tables
+    from lakehouse.spark.failures import describe_failure
+    from lakehouse.spark.spark_failures import TABLE_FAILURES
+
+    if target.catalog:
+        return
+    lake, names = Lake(spark, target), {table.table for table in everything}
+    try:
+        kept = status_file.sum_up(target)
+        asked = find_unmeasured(everything, kept.tables, {table.table for table in anew})
+        measured = measure_tables(lake, asked)
+        tables = [each.table for each in asked]
+        warned = [lasting_warnings(target, tables), unreadable_files(lake, tables)]
+        warnings = join_by_table(tables, warned)
+        for table in tables:
+            columns = list_log_columns(target, table)
+            more = {"warnings": warnings[table.table], "columns": columns}
+            measured[table.table] = {**measured[table.table], **more}
+        if asked or status_file.is_outdated(target):
+            status_file.update_known(target, measured, names)
+    except TABLE_FAILURES as failure:
+        warn(f"the status is left as it was: {describe_failure(failure)}")
+
+
+def _add_common(
+    target: Target,
+    of: tuple[list[Table], list[Table]],
+    records: Sequence[Record],
+    counts: Sequence[tuple[str, str, int]],
+) -> PipelineStatus:
+    """The status of some of all tables, with what today's landing folders say.
+
+    A record gets what no table reads of its table's feeds: `unread_topics` with their records, and
+    `unread_lines`; and the position up to which the table was found equal to its source,
+    `verified_through`, at `verified_at`.
     """
     from bronze.contract import feed_name
-    from bronze.files.unreadable import unreadable_files
-    from gold.status import table_status
-    from gold.status.trouble import PipelineStatus
-    from gold.status.unread import unread_of, waiting_deletes
+    from bronze.loss.missing_input import missing_folders
+    from gold.source_check.verified import list_verified
+    from lakehouse.run.unread import list_unread
 
-    unreadable, waiting = unreadable_files(lake, tables), waiting_deletes(lake, tables)
-    warnings = [warnings_of(lake.target, tables), unreadable, waiting]
+    tables, everything = of
     feeds = {t.table: {feed_name(t, source) for source in t.feeds} for t in tables}
     read = set[str]().union(*feeds.values())
-    unread = [each for each in unread_of(lake, everything) if each.feed in read]
-    records = []
-    for record in table_status.status_of(lake, tables):
+    unread = [each for each in list_unread(counts, everything) if each.feed in read]
+    missing, verified = missing_folders(target, tables), list_verified(target, list(feeds))
+    shown = []
+    for record in records:
         table = record["table"]
-        own = [each for each in unread if each.feed in feeds[table]]
+        unread_here = [each for each in unread if each.feed in feeds[table]]
         more = {
-            "warnings": [text for of_kind in warnings for text in of_kind.get(table, ())],
-            "unread_topics": {topic: n for each in own for topic, n in each.topics.items()},
-            "unread_lines": sum(each.lines for each in own),
+            "warnings": [*missing.get(table, ()), *record["warnings"]],
+            "unread_topics": {topic: n for each in unread_here for topic, n in each.topics.items()},
+            "unread_lines": sum(each.lines for each in unread_here),
         }
-        records.append(record | more)
-    return PipelineStatus(records, unread, without_yaml(lake.target, everything))
+        shown.append(record | verified[table] | more)
+    return PipelineStatus(shown, unread, without_yaml(target, everything))

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cdc_lakehouse.cli.ask.queries import to_narrow_row
-from cdc_lakehouse.cli.ask.report import find_report_file
-from cdc_lakehouse.cli.ask.status_records import ask_status
+from cdc_lakehouse.cli.ask.report import find_report_file, write_page
+from cdc_lakehouse.cli.ask.status_records import keep_status
 from cdc_lakehouse.cli.front import command, load_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen, same_lake
 from cdc_lakehouse.cli.work.rounds import Round
@@ -17,7 +17,6 @@ from cdc_lakehouse.demo import questions as shop
 from cdc_lakehouse.demo.story import Story, story_lines
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Target
-from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,8 +34,6 @@ def demo(chosen: Chosen) -> None:
     It takes about a minute on two processors. Everything it writes lies in lake/ and landing/ below
     the root, and in conf/ where there is none.
     """
-    from gold.report.html import write_report
-
     chosen = chosen._replace(conf=shop.copy_configuration(chosen.conf))
     target, tables = load_conf(chosen)
     tables = shop.select_shop_tables(tables)
@@ -49,9 +46,9 @@ def demo(chosen: Chosen) -> None:
     with ThreadPoolExecutor(1) as beside:
         asked = beside.submit(_answer_questions, spark, target, tables)
         with _time_step(4, "the report is written"):
-            pipeline = ask_status(Lake(spark, target), tables, tables)
-            page, records = find_report_file(target), pipeline.records
-            write_report(spark, target, tables, page, pipeline)
+            keep_status(spark, target, tables)
+            page = find_report_file(target)
+            records = write_page(target, (tables, tables), page).records
         fail_at_the_end(entries)
         with _time_step(5, "gold has answered"):
             answers, explained = asked.result()

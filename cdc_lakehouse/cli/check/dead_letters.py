@@ -2,13 +2,14 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdc_lakehouse.cli.ask.queries import ShownStatus, asked_quickly, to_utc
+from cdc_lakehouse.cli.ask.queries import ShownStatus, to_utc
+from cdc_lakehouse.cli.ask.status_records import keep_status
 from cdc_lakehouse.cli.front import (
     add_group,
     check_lake,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from cdc_lakehouse.terminal.grid import Row
-    from lakehouse.quick.lake import QuickLake
     from lakehouse.run.ledger import Entry
     from silver.changelog.dead_letter_list import Wanted
 
@@ -81,8 +81,6 @@ def list_letters(
     from silver.changelog.dead_letter_list import Wanted, dead_letters, select_newest
 
     wanted = Wanted(reason or (), sought, moment, resolved)
-    if asked_quickly(target, lambda lake: _print_quickly(lake, tables, wanted, limit, shown)):
-        return
     frame = dead_letters(start_spark(target, tables, asks=True), target, tables, wanted)
     if shown == "table":
         _print_table(frame, limit, resolved, target)
@@ -108,60 +106,24 @@ def wanted_key(key: str | None, tables: list[Table]) -> dict[str, str | None] | 
 
 
 def _print_table(frame: "DataFrame | None", limit: int, resolved: bool, target: Target) -> None:
+    """Prints the newest letters in a grid, and how many there are by table and reason."""
     from cdc_lakehouse.terminal.answers import row_texts
-    from cdc_lakehouse.terminal.console import show_progress, wait_for_first
+    from cdc_lakehouse.terminal.console import fit_line, show_grid, show_progress, wait_for_first
     from silver.changelog.dead_letter_list import count_by_reason, select_newest
 
     with show_progress("looking for dead letters"):
         counts = [] if frame is None else count_by_reason(frame)
-    letters = FoundLetters([], [], counts)
     if frame is not None and counts:
-        newest = select_newest(frame, limit)
-        rows = wait_for_first("reading dead letters", row_texts(newest))
-        letters = FoundLetters(newest.columns, rows, counts)
-    _print_letters(letters, limit, resolved, target)
-
-
-def _print_quickly(
-    lake: "QuickLake", tables: list[Table], wanted: "Wanted", limit: int, shown: str
-) -> None:
-    """Prints the dead letters without Spark.
-
-    Raises:
-        NotQuick: Spark has to be asked; nothing has been printed.
-    """
-    from lakehouse.quick.texts import json_lines, render_texts
-    from silver.changelog.dead_letter_list import quick_letters
-
-    result, counts = quick_letters(lake, tables, wanted, limit)
-    if shown == "json":
-        print("".join(f"{line}\n" for line in json_lines(result)), end="")
-    else:
-        letters = FoundLetters(result.columns, render_texts(result), counts)
-        _print_letters(letters, limit, wanted.resolved, lake.target)
-
-
-class FoundLetters(NamedTuple):
-    """Dead letters as texts under their columns, and how many there are by table and reason."""
-
-    columns: Sequence[str]
-    rows: "Iterable[Row]"
-    counts: list[tuple[str, str, int]]
-
-
-def _print_letters(letters: FoundLetters, limit: int, resolved: bool, target: Target) -> None:
-    from cdc_lakehouse.terminal.console import fit_line, show_grid
-
-    left_out = ASIDE if resolved else (*ASIDE, *CLOSED)
-    kept = [at for at, name in enumerate(letters.columns) if name not in left_out]
-    if letters.counts:
-        rows = (_shorten_row([row[at] for at in kept], target) for row in letters.rows)
-        show_grid([letters.columns[at] for at in kept], rows, "--format json shows all")
-    for table, reason, count in letters.counts[:MOST_REASONS]:
+        newest, left_out = select_newest(frame, limit), ASIDE if resolved else (*ASIDE, *CLOSED)
+        kept = [at for at, name in enumerate(newest.columns) if name not in left_out]
+        texts = wait_for_first("reading dead letters", row_texts(newest))
+        rows = (_shorten_row([row[at] for at in kept], target) for row in texts)
+        show_grid([newest.columns[at] for at in kept], rows, "--format json shows all")
+    for table, reason, count in counts[:MOST_REASONS]:
         print(fit_line(f"{count:>8,}  {table}  {reason}"))
-    if len(letters.counts) > MOST_REASONS:
-        print(f"          and {len(letters.counts) - MOST_REASONS} more reasons")
-    total = sum(count for _, _, count in letters.counts)
+    if len(counts) > MOST_REASONS:
+        print(f"          and {len(counts) - MOST_REASONS} more reasons")
+    total = sum(count for _, _, count in counts)
     newest_only = f"; the newest {limit:,} are shown" if total > limit else ""
     print(f"{render_count(total, 'dead letter')}{newest_only}")
 
@@ -198,7 +160,7 @@ def acknowledge(
         raise ConfigurationError("command line", "dead-letters", "no choice", expected, action)
     moment = since and to_utc(since, "--since")
     _check_reasons(reason)
-    target, tables = load_conf(chosen)
+    target, tables, everything = load_whole_conf(chosen)
     sought = wanted_key(key, tables)
     check_lake(target)
     spark = start_spark(target, tables)
@@ -209,6 +171,7 @@ def acknowledge(
     for table, count in acknowledge_letters(spark, target, tables, wanted, because):
         what = "count again" if undo else "acknowledged"
         print(f"{table:<24} {render_count(count, 'dead letter')} {what}")
+    keep_status(spark, target, everything, tables)
 
 
 def _check_reason_why(because: str | None, undo: bool) -> None:
@@ -318,6 +281,7 @@ def replay_letters(
     together = whole_groups(tables, everything)
     with show_progress("gold") as tell:
         published = try_layer(Round(spark, target, None, everything), together, "gold", tell)
+        keep_status(spark, target, everything, together)
     return [*entries, *published]
 
 

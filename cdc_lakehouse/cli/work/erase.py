@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from cdc_lakehouse.cli.ask.status_records import keep_status
 from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_whole_conf, start_spark
 from cdc_lakehouse.cli.key_text import parse_key
 from cdc_lakehouse.cli.options import Chosen
@@ -85,6 +86,7 @@ def erase(
     with hold_all_layers(target, whole_groups([one], tables), wanted.run_id):
         spark = start_spark(target, [one], sends_functions=True)
         complete = erase_key(spark, target, wanted, tables)
+        keep_status(spark, target, tables, whole_groups([one], tables))
     if not complete:
         raise SystemExit(EraseIncomplete.exit_code)
 

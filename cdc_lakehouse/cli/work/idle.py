@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from bronze.feeds import feed_folder, list_feeds
 from cdc_lakehouse.cli.work.rounds import Round
+from gold.status.status_file import is_outdated
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.places.settings import is_reached
@@ -65,6 +66,8 @@ def answer_from_mark(target: Target, tables: Sequence[Table], inputs: Inputs, me
     """
     mark = read_mark(target)
     if mark is None or not _mark_holds(target, mark, inputs) or (merges and mark.waiting):
+        return False
+    if is_outdated(target):
         return False
     from cdc_lakehouse.terminal.console import say, warn
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, command, load_conf, start_spark
+from cdc_lakehouse.cli.ask.status_records import keep_status
+from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, start_spark
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import hold_all_layers
 from cdc_lakehouse.cli.work.rounds import has_news
@@ -63,7 +64,7 @@ def maintain(chosen: Chosen, landing: Landing = False, dry_run: DryRun = False) 
     """
     from cdc_lakehouse.terminal.console import make_line_printer
 
-    target, tables = load_conf(chosen)
+    target, tables, everything = load_whole_conf(chosen)
     check_lake(target)
     if landing and chosen.only:
         found, action = "a choice of tables", "leave --table and --only out"
@@ -74,6 +75,8 @@ def maintain(chosen: Chosen, landing: Landing = False, dry_run: DryRun = False) 
         entries = tend_tables(
             spark, target, tables, dry_run, make_line_printer(target), shared=not chosen.only
         )
+        if not dry_run:
+            keep_status(spark, target, everything, tables)
     fail_at_the_end(entries)
     if not any(any(entry.counts.values()) for entry in entries):
         print("nothing is due")

@@ -81,6 +81,7 @@ def rebuild_table(
     Raises:
         TableFailed: the table cannot be built; the live one is as it was.
     """
+    from cdc_lakehouse.cli.ask.status_records import keep_status
     from cdc_lakehouse.cli.work.run_lines import run_lines
     from cdc_lakehouse.terminal.console import get_width, show_progress
     from gold.job import publish
@@ -106,5 +107,6 @@ def rebuild_table(
     with show_progress("swapping") as note:
         swap.swap_tables(spark, target, begun, table)
         entries = publish(spark, target, together, run_id, note, configured)
+        keep_status(spark, target, configured, together)
     fail_at_the_end(entries)
     tell(f"{table.table}: done")

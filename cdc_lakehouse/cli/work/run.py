@@ -164,12 +164,14 @@ def _work_on_tables(
     failures = rebuild_renamed(given, free) if tuple(asked.layers) == LAYERS else []
     with write_entries_together(spark, target, asked.layers, memory):
         if asked.continuous:
-            return failures + _work_until_stopped(given, free, asked, (watcher, lineage))
-        with lineage.running():
-            entries = one_round(given, free, asked.layers, warner)
-            lineage.report(entries)
-        watcher.look_at_tables()
-        _warn_of_lineage(lineage)
+            entries = _work_until_stopped(given, free, asked, (watcher, lineage))
+        else:
+            with lineage.running():
+                entries = one_round(given, free, asked.layers, warner)
+                lineage.report(entries)
+            watcher.note_entries(entries)
+    watcher.look_at_tables()
+    _warn_of_lineage(lineage)
     if inputs is not None and memory is not None:
         idle.leave_mark(given, (inputs, entries, warner.warned))
     return failures + list_failures(entries)
@@ -258,8 +260,8 @@ def _first_rejections(
 
 def _work_until_stopped(
     given: Round, tables: list[Table], asked: Asked, listeners: "tuple[Watcher, Lineage]"
-) -> list[TableFailed]:
-    """Works until SIGINT or SIGTERM, prints the sums; returns the last failure of each table.
+) -> "list[Entry]":
+    """Works until SIGINT or SIGTERM, prints and returns the sums by table and layer.
 
     Raises:
         SparkUnavailable: the session is gone, so that nothing could be tried again.
@@ -292,7 +294,7 @@ def _work_until_stopped(
         watcher.note_entries(done)
         return done
 
-    with ticks.stop_on_signal() as stop, watcher.serve_metrics():
+    with ticks.stop_on_signal() as stop, watcher.watching():
         watcher.look_at_tables()
         say(f"working on {render_count(len(tables), 'table')} until interrupted")
         families = group_tables(tables)
@@ -300,9 +302,7 @@ def _work_until_stopped(
         entries = ticks.apply_pending(tables, entries, do, tell, given.memory)
     show_sum(entries)
     warner.warn_of_news()
-    watcher.look_at_tables()
-    _warn_of_lineage(lineage)
-    return list_failures(entries)
+    return entries
 
 
 def show_sum(entries: "Sequence[Entry]") -> None:

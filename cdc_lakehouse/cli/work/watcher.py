@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from cdc_lakehouse.cli.ask.status_records import ask_status, keep_status, read_status
 from cdc_lakehouse.cli.work.rounds import Round
+from gold.status.figures import Record
+from gold.status.status_file import read_known
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer
 from lakehouse.errors import ConfigurationError
@@ -16,96 +19,107 @@ from lakehouse.errors import ConfigurationError
 if TYPE_CHECKING:
     from lakehouse.run.ledger import Entry
 
-LOOK_SECONDS = 30.0
+LOOK_SECONDS, SHARE = 30.0, 20.0
+"""The least pause between two looks, and how many times as long as a look it is."""
 PATH, LOOPBACK = "/metrics", "127.0.0.1"
 
 
 class Watcher:
-    """The status of a run's tables, for metrics and alarms.
+    """Writes the status of a run's tables into the lake's file, for others; raises alarms.
 
-    The status is read every half minute, if either is configured. In between, the run's own entries
-    say which tables fail, and ages grow by the clock.
+    A run that goes on writes it every half minute, less often where that takes long. In between the
+    run's own entries say which tables fail.
     """
 
     def __init__(self, given: Round, tables: list[Table], metrics: str | None = None) -> None:
         """Take what the work has; `metrics` is the port or HOST:PORT that answers over HTTP."""
-        self._given, self._tables, self._place = given, tables, metrics
-        self._records: list[dict[str, Any]] = []
+        self._given, self._tables, self._address = given, tables, metrics
+        self._all = given.everything or tables
+        self._asked: list[Record] = []
         self._failures: dict[tuple[Layer, str], str] = {}
-        self._looked = -LOOK_SECONDS
         self._lock = threading.Lock()
 
-    @property
-    def is_wanted(self) -> bool:
-        """Whether metrics or alarms are configured."""
-        return self._place is not None or self._given.target.alarms is not None
-
     def note_entries(self, entries: "Sequence[Entry]") -> None:
-        """Records which tables fail; looks at the tables again where it is time."""
+        """Records which tables fail."""
         for entry in entries:
-            place = entry.layer, entry.table
+            work = entry.layer, entry.table
             if entry.status == "failed":
-                self._failures[place] = entry.message or "no reason given"
+                self._failures[work] = entry.message or "no reason given"
             else:
-                self._failures.pop(place, None)
-        self.look_at_tables(LOOK_SECONDS)
+                self._failures.pop(work, None)
 
-    def look_at_tables(self, pause: float = 0.0) -> None:
-        """Asks for the status, unless that was less than `pause` seconds ago; raises alarms."""
-        if not self.is_wanted or time.monotonic() - self._looked < pause:
-            return
-        if self._lock.acquire(blocking=False):
-            try:
-                self._read_status()
-            finally:
-                self._looked = time.monotonic()
-                self._lock.release()
+    def look_at_tables(self) -> None:
+        """Writes the status and raises alarms."""
+        with self._lock:
+            self._write_status()
 
-    def _read_status(self) -> None:
+    def _look_until(self, ended: threading.Event) -> None:
+        """Looks at the tables every half minute, and at most a twentieth of the time."""
+        pause = LOOK_SECONDS
+        while not ended.wait(pause):
+            began = time.monotonic()
+            self.look_at_tables()
+            pause = max(LOOK_SECONDS, SHARE * (time.monotonic() - began))
+
+    def _write_status(self) -> None:
         from cdc_lakehouse.terminal.console import warn
-        from gold.status import table_status
         from gold.status.alarms import raise_alarms
         from lakehouse.spark.failures import describe_failure
         from lakehouse.spark.spark_failures import SPARK_FAILURES
 
         spark, target = self._given.spark, self._given.target
         try:
-            self._records = table_status.read_status(spark, target, self._tables)
+            keep_status(spark, target, self._all)
+            if target.catalog and (self._address is not None or target.alarms is not None):
+                self._asked = ask_status(spark, target, self._tables, self._all).records
         except SPARK_FAILURES as failure:
             warn(f"how the tables do cannot be asked: {describe_failure(failure)}")
             return
-        for line in raise_alarms(target, self._current_records()):
+        for line in raise_alarms(target, self._current_records()) if target.alarms else ():
             warn(line)
 
     def render_metrics(self) -> str:
         """The metrics as of now."""
-        from gold.status.metrics import render_metrics, update_ages
+        from gold.status.metrics import render_metrics
 
-        now = time.time()
-        records = [update_ages(record, now) for record in self._current_records()]
-        return render_metrics(records, version("cdc-lakehouse"))
+        return render_metrics(self._current_records(), version("cdc-lakehouse"))
 
-    def _current_records(self) -> list[dict[str, Any]]:
-        """The status as it was read last, with failures that have come since."""
+    def _current_records(self) -> list[Record]:
+        """The status as of now, with failures that have come since it was written."""
+        target, records = self._given.target, self._asked
+        if not target.catalog and read_known(target) is not None:
+            records = read_status(target, self._tables, self._all).records
         failing = {table: message for (_, table), message in dict(self._failures).items()}
         return [
             {**record, "last_failure": failing.get(record["table"]) or record["last_failure"]}
-            for record in self._records
+            for record in records
         ]
 
     @contextmanager
-    def serve_metrics(self) -> Iterator[None]:
-        """Within, answers over HTTP, where that is asked for.
+    def watching(self) -> Iterator[None]:
+        """Within, looks at the tables, and answers over HTTP where that is asked for.
 
         Raises:
             ConfigurationError: it cannot listen there.
         """
-        if self._place is None:
+        ended = threading.Event()
+        with self._serve_metrics():
+            looking = threading.Thread(target=self._look_until, args=(ended,), daemon=True)
+            looking.start()
+            try:
+                yield
+            finally:
+                ended.set()
+                looking.join()
+
+    @contextmanager
+    def _serve_metrics(self) -> Iterator[None]:
+        if self._address is None:
             yield
             return
         from cdc_lakehouse.terminal.console import say
 
-        server = _start_listening(self._place, self)
+        server = _start_listening(self._address, self)
         host, port = server.server_address[:2]
         say(f"metrics at http://{host!s}:{port}{PATH}")
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -116,7 +130,7 @@ class Watcher:
             server.server_close()
 
 
-def _start_listening(place: str, watcher: Watcher) -> ThreadingHTTPServer:
+def _start_listening(address: str, watcher: Watcher) -> ThreadingHTTPServer:
     class MetricsHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             """Answers `GET /metrics`."""
@@ -135,10 +149,12 @@ def _start_listening(place: str, watcher: Watcher) -> ThreadingHTTPServer:
         def log_message(self, *_: object) -> None:
             """Nothing: requests are no news."""
 
-    host, _, port = place.rpartition(":")
+    host, _, port = address.rpartition(":")
     try:
         return ThreadingHTTPServer((host or LOOPBACK, int(port)), MetricsHandler)
     except (OSError, OverflowError, ValueError) as failure:
         expected = "a free port, or HOST:PORT"
         action = f"{failure}; choose another"
-        raise ConfigurationError("command line", "--metrics", place, expected, action) from failure
+        raise ConfigurationError(
+            "command line", "--metrics", address, expected, action
+        ) from failure

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_lakehouse.cli.ask.queries import print_status
-from cdc_lakehouse.cli.ask.status_records import ask_status
+from cdc_lakehouse.cli.ask.queries import show_status
+from cdc_lakehouse.cli.ask.status_records import ask_status, keep_status, read_status
 from cdc_lakehouse.cli.check.dead_letters import acknowledge_letters
 from gold.report import html
+from gold.report.history import History
 from gold.status.unread import unread_of
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -46,7 +47,11 @@ def test_what_no_table_reads_is_listed_by_topic_and_its_lines_are_dead_letters(
 
     of_feed = Unread("feed_shop", {"c": 2, "b": 1}, 2)
     assert unread_of(Lake(spark, target), tables) == [of_feed]
-    (status,) = print_status(Lake(spark, target), tables, as_json=False)
+    keep_status(spark, target, tables)
+    kept = read_status(target, tables, tables)
+    assert kept.unread == ask_status(spark, target, tables, tables).unread == [of_feed]
+    show_status(kept, as_json=False, wide=False)
+    (status,) = kept.records
     assert (status["unread_topics"], status["unread_lines"]) == ({"c": 2, "b": 1}, 2)
     assert status["dead_letters_total"] == 0 and status["counts"] == {"inserted": 1, "records": 1}
     assert "3 records of 2 topics that no table reads: c (2), b (1)" in told(capsys)
@@ -54,7 +59,7 @@ def test_what_no_table_reads_is_listed_by_topic_and_its_lines_are_dead_letters(
     more = [*tables, table("two", "b")]
     assert unread_of(Lake(spark, target), more) == [of_feed._replace(topics={"c": 2})]
     page = tmp_path / "report.html"
-    html.write_report(spark, target, tables, page, ask_status(Lake(spark, target), tables, more))
+    html.write_report(target, tables, page, (read_status(target, tables, more), History()))
     assert "2 records of 1 topic that no table reads: c (2)" in page.read_text("utf-8")
 
     letters = dead_letters(spark, target, more, Wanted())

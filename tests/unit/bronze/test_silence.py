@@ -14,9 +14,9 @@ from bronze.feed_state import Note, read_state
 from bronze.feeds import list_feeds
 from bronze.files.listing import list_here
 from bronze.files.overwritten import overwritten_files
-from bronze.loss.missing_input import missing_input
+from bronze.loss.missing_input import missing_folders, missing_input
 from cdc_lakehouse.cli.silence import Warner, warnings_of, without_yaml
-from gold.status.column_hints import column_hints, encoded_as
+from gold.status.column_hints import column_hints, encoded_as, planned_rebuilds
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage.delta_log import ColumnValues
@@ -58,8 +58,9 @@ def changes(root: Path, **columns: list[Any]) -> None:
 
 
 def test_a_landing_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    (warning,) = missing_input(Target(root=str(tmp_path)), [table()])["orders"]
-    folder = tmp_path / "landing" / "shop"
+    target, folder = Target(root=str(tmp_path)), tmp_path / "landing" / "shop"
+    (warning,) = missing_folders(target, [table()])["orders"]
+    assert missing_input(target, [table()]) == {}
     assert warning.startswith(f"the landing folder {folder} does not exist; do: ")
 
 
@@ -68,7 +69,7 @@ def test_the_folder_that_was_probably_meant_is_named(tmp_path: Path, written: st
     (tmp_path / "landing" / "shop").mkdir(parents=True)
     (tmp_path / "landing" / "shop" / "a.jsonl").touch()
     target = Target(root=str(tmp_path))
-    (before,) = missing_input(target, [table(path=written)])["orders"]
+    (before,) = missing_folders(target, [table(path=written)])["orders"]
     (tmp_path / "landing" / written).mkdir(parents=True)  # as a run does
     (after,) = missing_input(target, [table(path=written)])["orders"]
     assert "does not exist" in before and "is empty" in after
@@ -194,8 +195,9 @@ def test_a_column_whose_type_was_changed_is_named_before_a_record_is_refused(
 ) -> None:
     changes(tmp_path, id=[1, 2], total=["1.5", None])
     target = Target(root=str(tmp_path))
-    assert column_hints(target, [table({"id": "bigint", "total": "string"})]) == {}
-    (warning,) = column_hints(target, [table({"id": "bigint", "total": "int"})])["orders"]
+    same, other = (table({"id": "bigint", "total": kind}) for kind in ("string", "int"))
+    assert planned_rebuilds(target, [same]) == {"orders": []}
+    (warning,) = planned_rebuilds(target, [other])["orders"]
     assert warning == (
         "column total was string, is int; do: put the YAML back, or `lakehouse rebuild orders`"
     )
@@ -247,8 +249,9 @@ def test_an_undeclared_column_that_looks_encoded_is_named_and_a_declared_one_is_
         "column placed_at looks like microseconds since 1970; do: declare it, "
         "`placed_at: timestamp`"
     )
-    (then,) = column_hints(target, [table({"placed_at": "timestamp"})])["orders"]
-    assert then.endswith("or `lakehouse rebuild orders`")
+    declared = [table({"placed_at": "timestamp"})]
+    assert column_hints(target, declared) == {}
+    assert planned_rebuilds(target, declared)["orders"][0].endswith("`lakehouse rebuild orders`")
 
 
 @pytest.mark.parametrize(

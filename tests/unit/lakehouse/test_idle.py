@@ -11,6 +11,7 @@ import yaml
 
 from cdc_lakehouse.cli.work import idle
 from cdc_lakehouse.cli.work.idle import look_at_inputs
+from gold.status.status_file import KnownStatus, write_known
 from lakehouse.config.loading import load_tables, load_target
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -72,6 +73,7 @@ def leave_mark(root: Path, **fields: Any) -> None:
         "marked_at": NOW,
     }
     write_mark(target, Mark(**(kept | {"waiting": [], "warnings": []} | fields)))
+    write_known(target, KnownStatus(commit=0))
 
 
 def is_idle(root: Path, merges: bool = False) -> bool:
@@ -231,6 +233,10 @@ def mark_gone(root: Path) -> None:
     remove_mark(loaded(root)[0])
 
 
+def status_gone(root: Path) -> None:
+    (root / "lake" / "_status.json").unlink()
+
+
 @pytest.mark.parametrize(
     "disturb",
     [
@@ -239,6 +245,7 @@ def mark_gone(root: Path) -> None:
         other_options, other_rule, other_table, table_removed, other_target, another_run,
         maintained, replayed, table_of_lake_deleted, table_of_lake_restored, log_of_table_emptied,
         gold_dropped, views_written_anew, mark_damaged, mark_gone,
+        status_gone,
     ],
 )  # fmt: skip
 def test_any_difference_starts_spark(

@@ -1,1 +1,0 @@
-"""Questions to a lake on this machine that need no Spark."""
