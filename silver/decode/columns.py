@@ -2,9 +2,10 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pyspark.sql import types as T
 
@@ -26,12 +27,6 @@ UNFIT = (
 ENVELOPE, DECIMAL_TEXTS, SOURCE_TABLE = "envelope", "decimal texts", "source table"
 FEED_MODE, UPDATES = "feed mode", "UPDATES"
 OLD_ROWS, WHOLE = "old rows", "whole"
-SHOWN = (
-    *(ENVELOPE, DECIMAL_TEXTS, ORDER, FEED_MODE, OLD_ROWS),
-    *(KEY_PARTS, SOURCE_TABLE, LEFT_OUT, LACKED_KEYS),
-)
-"""Names of the texts of `shown_by`: what a table remembers of how its source writes."""
-
 _HALF_PAIR = re.compile(r"[\ud800-\udfff]")
 _Discovery = TypeVar("_Discovery", bound="Discovery")
 
@@ -170,32 +165,64 @@ def known_columns(table: Table, learned: Mapping[str, T.DataType]) -> Columns:
     return Columns(tuple(columns))
 
 
+class _Fact(NamedTuple):
+    """What records show of how a source writes, as a text by name and as a field of `Columns`."""
+
+    name: str
+    field: str
+    write: Callable[[Columns], str | None]
+    read: Callable[[str | None], object]
+
+
+def _fact_of_text(name: str, field: str) -> _Fact:
+    return _Fact(name, field, attrgetter(field), lambda text: text)
+
+
+def _fact_of_names(
+    name: str,
+    field: str,
+    counts: Callable[[Columns], object] | None = None,
+    nothing: tuple[object, ...] | None = (),
+) -> _Fact:
+    """A fact that is a list, written where it `counts`: where it has names, unless said."""
+    values, is_written = attrgetter(field), counts or attrgetter(field)
+    return _Fact(
+        name,
+        field,
+        lambda columns: json.dumps(values(columns)) if is_written(columns) else None,
+        lambda text: tuple(json.loads(text or "[]")) or nothing,
+    )
+
+
+_FACTS = (
+    _fact_of_text(ENVELOPE, "envelope"),
+    _fact_of_text(DECIMAL_TEXTS, "decimal_texts"),
+    _fact_of_text(ORDER, "order"),
+    _fact_of_text(FEED_MODE, "feed_mode"),
+    _Fact(
+        OLD_ROWS,
+        "whole_old_rows",
+        lambda columns: WHOLE if columns.whole_old_rows else None,
+        lambda text: text is not None,
+    ),
+    _fact_of_names(KEY_PARTS, "key_parts"),
+    _fact_of_names(SOURCE_TABLE, "source_table", nothing=None),
+    _fact_of_names(LEFT_OUT, "left_out"),
+    # Where old rows are whole, also an empty list: some keys may have been lacked before.
+    _fact_of_names(LACKED_KEYS, "lacked_keys", lambda c: c.lacked_keys or c.whole_old_rows),
+)
+
+
 def with_shown(columns: Columns, shown: Mapping[str, str]) -> Columns:
     """The columns with what earlier records showed of how the source writes, see `shown_by`."""
-    return replace(
-        columns,
-        envelope=shown.get(ENVELOPE),
-        decimal_texts=shown.get(DECIMAL_TEXTS),
-        order=shown.get(ORDER),
-        feed_mode=shown.get(FEED_MODE),
-        key_parts=tuple(json.loads(shown.get(KEY_PARTS) or "[]")),
-        source_table=tuple(json.loads(shown.get(SOURCE_TABLE) or "[]")) or None,
-        left_out=tuple(json.loads(shown.get(LEFT_OUT) or "[]")),
-        whole_old_rows=OLD_ROWS in shown,
-        lacked_keys=tuple(json.loads(shown.get(LACKED_KEYS) or "[]")),
-    )
+    facts: dict[str, Any] = {fact.field: fact.read(shown.get(fact.name)) for fact in _FACTS}
+    return replace(columns, **facts)
 
 
 def shown_by(columns: Columns) -> dict[str, str]:
     """What records showed of how the source writes, as texts by name; no text where nothing did."""
-    lists = (columns.key_parts, columns.source_table, columns.left_out, columns.lacked_keys)
-    listed = [json.dumps(names) if names else None for names in lists]
-    if columns.whole_old_rows:
-        listed[-1] = json.dumps(columns.lacked_keys)  # also none, where some were lacked before
-    old_rows = WHOLE if columns.whole_old_rows else None
-    single = (columns.envelope, columns.decimal_texts, columns.order, columns.feed_mode, old_rows)
-    texts = (*single, *listed)
-    return {name: text for name, text in zip(SHOWN, texts, strict=True) if text is not None}
+    texts = ((fact.name, fact.write(columns)) for fact in _FACTS)
+    return {name: text for name, text in texts if text is not None}
 
 
 def declared_types(table: Table) -> dict[str, T.DataType]:
