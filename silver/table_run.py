@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pyspark.sql import functions as F
 
 from lakehouse.errors import TruncateRefused
+from lakehouse.storage.delta_log import read_table_log
 from silver import freshness, reconciliation
 from silver.changelog import dead_letters
 from silver.changelog.batch import Batch
@@ -140,5 +141,8 @@ def sum_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, in
 
 def size_of(table: SilverTable) -> int:
     """Bytes of the data files of the table that changes are merged into."""
+    logged = read_table_log(table.target, "silver", table.kept.table)
+    if logged is not None:
+        return logged.bytes
     rows = table.spark.sql(f"DESCRIBE DETAIL {table.kept.name}").collect()
     return next(int(row["sizeInBytes"]) for row in rows)

@@ -38,7 +38,8 @@ class TableLog(NamedTuple):
 
     `physical` are the columns' names in the files, `stats` the log's statistics of each file and
     the number of its `hidden` rows, `clustered` the clustering columns, `features` those that a
-    reader of the table must support, `vectors` the deletion vector of each file or None.
+    reader of the table must support, `vectors` the deletion vector of each file or None, `bytes`
+    the size of all files.
     """
 
     version: int
@@ -50,6 +51,7 @@ class TableLog(NamedTuple):
     clustered: Sequence[str] = ()
     features: frozenset[str] = frozenset()
     vectors: Sequence[Action | None] = ()
+    bytes: int = 0
 
     def find_highest(self, column: str) -> int | None:
         """The highest whole number in a column, 0 in a table without rows; None if unknown."""
@@ -233,8 +235,11 @@ def _build_table(folder: Place, version: int, actions: Sequence[Action]) -> Tabl
     physical = {field["name"]: field["metadata"].get(_PHYSICAL, field["name"]) for field in fields}
     places = [folder / unquote(file["path"]) for file in files]
     clustered = _clustered_columns(actions, {inside: name for name, inside in physical.items()})
-    vectors = [file.get("deletionVector") for file in files]
-    return TableLog(version, rows, columns, physical, places, stats, clustered, features, vectors)
+    return TableLog(
+        version, rows, columns, physical, places, stats, clustered, features,
+        vectors=[file.get("deletionVector") for file in files],
+        bytes=sum(int(file.get("size", 0)) for file in files),
+    )  # fmt: skip
 
 
 def _find_newest(actions: Sequence[Action], kind: str) -> Action | None:

@@ -27,7 +27,8 @@ def data(folder: Path, name: str, **columns: list[Any]) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table(columns), folder / name)
     rows = len(next(iter(columns.values())))
-    return {"add": {"path": name, "stats": json.dumps({"numRecords": rows})}}
+    size = (folder / name).stat().st_size
+    return {"add": {"path": name, "size": size, "stats": json.dumps({"numRecords": rows})}}
 
 
 def test_rows_columns_and_values_of_the_newest_version(tmp_path: Path) -> None:
@@ -37,6 +38,7 @@ def test_rows_columns_and_values_of_the_newest_version(tmp_path: Path) -> None:
     found = read_log(tmp_path)
     assert found is not None
     assert (found.version, found.rows, list(found.columns)) == (2, 3, ["a", "b"])
+    assert found.bytes == sum(file.stat().st_size for file in tmp_path.glob("*.parquet"))
     assert read_column_values(found) == {
         "a": ColumnValues(2, texts=("x", "y")),
         "b": ColumnValues(1, (7, 7)),
@@ -47,7 +49,7 @@ def test_a_file_that_was_removed_does_not_count(tmp_path: Path) -> None:
     commit(tmp_path, 0, metadata("a"), data(tmp_path, "one.parquet", a=["x"]))
     commit(tmp_path, 1, {"remove": {"path": "one.parquet"}})
     found = read_log(tmp_path)
-    assert found is not None and (found.rows, found.files) == (0, [])
+    assert found is not None and (found.rows, found.files, found.bytes) == (0, [], 0)
 
 
 def test_a_checkpoint_stands_for_the_commits_before_it(tmp_path: Path) -> None:
