@@ -7,12 +7,11 @@ Python process, whatever the size of the batches that Spark hands over.
 
 import gc
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import islice, repeat
-from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +21,11 @@ from pyspark.sql.types import StructType
 from bronze.contract import Part, avro_schema_id
 from lakehouse.config.table import Table
 from silver.decode.avro.ahead import read_ahead
-from silver.decode.change import Change, Decoder, Record
+from silver.decode.change import BAD_VALUE, CHANGE_FIELDS, Record, describe_failure
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.opening import waits_for_form
 from silver.decode.formats import PROTOCOLS
-from silver.decode.slices import FollowsLog, ReadPart, ReadsSlices, Slice, join_parts
+from silver.decode.slices import Decoder, FollowsLog, ReadPart, Slice, join_parts
 from silver.decode.types import arrow_type
 from silver.decode.values.json_values import valid_text
 from silver.decode.wrapped import strip_frame, value_inside
@@ -44,28 +43,6 @@ READ = (*OF_RECORD, "_whole")
 CARRIED = ("_topic", "_partition", "_offset", "_arrival", "_feed", "_batch", "_place")
 """Columns that a batch of changes takes over as they are."""
 
-CHANGE_FIELDS = {
-    "_operation": pa.string(),
-    "_sequence": pa.string(),
-    "_absent": pa.list_(pa.string()),
-    "_group_sequences": pa.map_(pa.string(), pa.string()),
-    "_old_key": pa.string(),
-    "_snapshot": pa.string(),
-    "_snapshot_last": pa.bool_(),
-    "_source_time": pa.timestamp("us", tz="UTC"),
-    "_transaction": pa.string(),
-    "_transaction_order": pa.int64(),
-    "_handled_at": pa.timestamp("us", tz="UTC"),
-    "_reason": pa.string(),
-    "_message": pa.string(),
-    "_mismatched": pa.bool_(),
-}
-"""The fields of `Change` beside its values, and their Arrow types."""
-_of_change = attrgetter(*(name[1:] for name in CHANGE_FIELDS))
-
-_MOST_IN_VAIN, _LEAST = 2, 10
-_REFUSALS = (pa.ArrowException, ValueError, TypeError, ArithmeticError)
-_LONGEST_SHOWN = 80
 _FRAMES = b'\0" \t\r\n\xef'
 """What a framed object may begin with: a zero byte, a quote, or space and byte order marks."""
 
@@ -213,75 +190,30 @@ def _is_avro(data: bytes, part: Part, headers: bytes | None, schemas: Mapping[st
     return id_and_start is not None and id_and_start[0] in schemas
 
 
-def _decode_record(decode: Callable[[Record], Change], record: Record) -> Change:
-    """The change of a record; an error that the decoder did not foresee costs that record alone."""
-    try:
-        return decode(record)
-    except Exception as error:  # a defect must cost one record, never the task with all others
-        failure = f"{type(error).__name__}: {error}"[:_LONGEST_SHOWN]
-        return Change(None, (), reason="bad_value", message=f"the decoder failed with {failure}")
-
-
 class _Work:
-    """Decodes slices: what a decoder reads by columns, and all other records one by one."""
+    """Decodes slices."""
 
-    def __init__(self, plan: DecodePlan, decoder: Decoder | ReadsSlices) -> None:
-        self._plan, self._output = plan, _Output(plan)
-        self._decode = getattr(decoder, "decode", None)
-        self._slices = decoder if isinstance(decoder, ReadsSlices) else None
-        self._follower = decoder if isinstance(decoder, FollowsLog) else None
-        self._in_vain = 0
+    def __init__(self, plan: DecodePlan, decoder: Decoder) -> None:
+        self._plan, self._output, self._decoder = plan, _Output(plan), decoder
 
     def decode(self, part: pa.RecordBatch) -> pa.RecordBatch:
         """The changes of a slice's records, in the same order."""
-        valued = _with_values(part)
-        records = Slice(valued, OF_RECORD, partial(_read_records, plan=self._plan))
-        if self._decode is None:
-            return self._output.batch(part, self._output.joined(self._read_all(records), [], []))
-        read = self._read_slice(records)
-        if read is None or not read.places:
-            given = _read_records(valued, self._plan)
-            changes = [_decode_record(self._decode, record) for record in given]
-            return self._output.batch(part, self._output.arrays(changes))
-        is_whole = len(read.places) == part.num_rows
-        alone = [] if is_whole else sorted({*range(part.num_rows)}.difference(read.places))
-        changes, done = [], 0
-        follower = self._follower
-        rest = valued.take(pa.array(alone, pa.int64())) if alone else valued.slice(0, 0)
-        for at, record in zip(alone, _read_records(rest, self._plan), strict=True):
-            until = at - len(changes)  # of the changes that were read, so many come before
-            if follower is not None and until > done:
-                follower.follow(records, read, done, until)
-                done = until
-            changes.append(_decode_record(self._decode, record))
-        if follower is not None and done < len(read.places):
-            follower.follow(records, read, done, len(read.places))
-        return self._output.batch(part, self._output.joined(read, alone, changes))
+        records = Slice(_with_values(part), OF_RECORD, partial(_read_records, plan=self._plan))
+        return self._output.batch(part, self._read_all(records))
 
     def _read_all(self, records: Slice) -> ReadPart:
         """Reads all records; an error that nobody foresaw costs the record that it lies in."""
-        assert self._slices is not None
         try:
-            return self._slices.read(records) or ReadPart([], {})
+            return self._decoder.read(records)
         except Exception as error:  # a defect must cost one record, never the task with all others
             if records.part.num_rows > 1:
                 singles = enumerate(records.split())
                 return join_parts(
                     [self._read_all(one)._replace(places=[at]) for at, one in singles]
                 )
-            failure = f"{type(error).__name__}: {error}"[:_LONGEST_SHOWN]
-            message = valid_text(f"the decoder failed with {failure}")
-            letter = {"_reason": "bad_value", "_message": message}
+            message = valid_text(describe_failure(error))
+            letter = {"_reason": BAD_VALUE, "_message": message}
             return ReadPart([0], {name: pa.array([text]) for name, text in letter.items()})
-
-    def _read_slice(self, records: Slice) -> ReadPart | None:
-        """Reads a slice by columns; gives up after two in a row with under 10 % readable rows."""
-        if self._slices is None or self._in_vain == _MOST_IN_VAIN:
-            return None
-        read = self._slices.read(records)
-        is_vain = read is None or _LEAST * len(read.places) < records.part.num_rows
-        self._in_vain = self._in_vain + 1 if is_vain else 0
-        return read
 
 
 class _Output:
@@ -291,80 +223,20 @@ class _Output:
         self.plan = plan
         columns = [(f.name, arrow_type(f.dataType)) for f in plan.schema.fields]
         self.fields = [pa.field(*one) for one in (*columns, *CHANGE_FIELDS.items())]
-        self.nothing = (None,) * len(plan.schema.fields)
 
-    def batch(self, part: pa.RecordBatch, columns: list[pa.Array]) -> pa.RecordBatch:
-        """The batch of the changes of `part`, in the same order; `columns` are their fields."""
-        raw = part.column("_raw")
-        reasons = columns[len(self.nothing) + list(CHANGE_FIELDS).index("_reason")]
-        if not self.plan.keeps_raw and reasons.null_count == part.num_rows:
-            raw = pa.nulls(part.num_rows, raw.type)
-        elif not self.plan.keeps_raw:
-            raw = pc.if_else(reasons.is_valid(), raw, pa.scalar(None, raw.type))
-        carried = [part.column(name) for name in CARRIED]
-        names = [*[field.name for field in self.fields], *CARRIED, "_raw", "_source_log"]
-        unknown = pa.nulls(part.num_rows, pa.string())
-        return pa.RecordBatch.from_arrays([*columns, *carried, raw, unknown], names=names)
-
-    def joined(self, read: ReadPart, alone: list[int], changes: list[Change]) -> list[pa.Array]:
-        """Merges changes read by columns with those decoded one by one, at the places `alone`."""
-        count = len(read.places)
+    def batch(self, part: pa.RecordBatch, read: ReadPart) -> pa.RecordBatch:
+        """The batch of the changes of `part`, in the same order."""
+        raw, count = part.column("_raw"), part.num_rows
         columns = [
             read.columns[field.name] if field.name in read.columns else pa.nulls(count, field.type)
             for field in self.fields
         ]
-        if not changes:
-            return columns
-        order = pa.array(np.argsort(np.array([*read.places, *alone], np.int64)))
-        pairs = zip(columns, self.arrays(changes), strict=True)
-        return [pa.concat_arrays(pair).take(order) for pair in pairs]
-
-    def arrays(self, changes: list[Change]) -> list[pa.Array]:
-        """The columns of the changes; a value that Arrow refuses makes its change a dead letter."""
-        arrays: list[pa.Array] = []
-        columns = self._list_columns(changes)
-        while len(arrays) < len(self.fields):
-            at = len(arrays)
-            try:
-                arrays.append(pa.array(columns[at], self.fields[at].type))
-            except _REFUSALS:
-                for row, value in enumerate(columns[at]):
-                    if _is_refused(value, self.fields[at].type):
-                        changes[row] = self._reject_misfit(changes[row], at, value)
-                columns = self._list_columns(changes)
-                arrays = []
-        return arrays
-
-    def _list_columns(self, changes: list[Change]) -> list[Sequence[object]]:
-        values = [change.values or self.nothing for change in changes]
-        for change in changes:
-            if change.message is not None:
-                change.message = valid_text(change.message)
-        *others, mismatched = zip(*map(_of_change, changes), strict=True)
-        return [*zip(*values, strict=True), *others, [one or None for one in mismatched]]
-
-    def _reject_misfit(self, change: Change, at: int, value: object) -> Change:
-        """The dead letter of a change with a value that Arrow refuses; other keys are kept.
-
-        Where null is a value of a key, a key is kept whole or not at all.
-        """
-        field, plan = self.fields[at], self.plan
-        hidden = plan.table.is_sensitive(field.name)
-        shown = "a value that is not shown" if hidden else repr(str(value)[:_LONGEST_SHOWN])
-        expected = field.type
-        if at < len(self.nothing):
-            expected = plan.schema.fields[at].dataType.simpleString()
-        misread = field.name in plan.table.keys and plan.table.nullable_keys
-        keys = [] if misread else [key for key in plan.table.keys if key != field.name]
-        given = zip(plan.schema.fields, change.values or self.nothing, strict=True)
-        kept = [one if struct_field.name in keys else None for struct_field, one in given]
-        message = valid_text(f"column {field.name}: found {shown}, expected {expected}")
-        return Change(None, kept, reason="bad_value", message=message, mismatched=change.mismatched)
-
-
-def _is_refused(value: object, type: pa.DataType) -> bool:
-    try:
-        pa.array([value], type)
-    except _REFUSALS:
-        return True
-    return False
+        reasons = read.columns.get("_reason", pa.nulls(count))
+        if not self.plan.keeps_raw and reasons.null_count == count:
+            raw = pa.nulls(count, raw.type)
+        elif not self.plan.keeps_raw:
+            raw = pc.if_else(reasons.is_valid(), raw, pa.scalar(None, raw.type))
+        carried = [part.column(name) for name in CARRIED]
+        names = [*[field.name for field in self.fields], *CARRIED, "_raw", "_source_log"]
+        unknown = pa.nulls(count, pa.string())
+        return pa.RecordBatch.from_arrays([*columns, *carried, raw, unknown], names=names)

@@ -2,7 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
+
+import pyarrow as pa
+
+_LONGEST_SHOWN = 80
 
 NOT_JSON: Final = "not_json"
 NOT_CSV: Final = "not_csv"
@@ -83,9 +87,25 @@ class Change:
     mismatched: bool = False
 
 
-class Decoder(Protocol):
-    """Decodes the records of one table. Built once per task, from a table and its columns."""
+CHANGE_FIELDS = {
+    "_operation": pa.string(),
+    "_sequence": pa.string(),
+    "_absent": pa.list_(pa.string()),
+    "_group_sequences": pa.map_(pa.string(), pa.string()),
+    "_old_key": pa.string(),
+    "_snapshot": pa.string(),
+    "_snapshot_last": pa.bool_(),
+    "_source_time": pa.timestamp("us", tz="UTC"),
+    "_transaction": pa.string(),
+    "_transaction_order": pa.int64(),
+    "_handled_at": pa.timestamp("us", tz="UTC"),
+    "_reason": pa.string(),
+    "_message": pa.string(),
+    "_mismatched": pa.bool_(),
+}
+"""The fields of `Change` beside its values, and their Arrow types."""
 
-    def decode(self, record: Record) -> Change:
-        """The change that a record says. Raises nothing: a record that fails is a dead letter."""
-        ...
+
+def describe_failure(error: Exception) -> str:
+    """The message of a record at which a decoder failed with an error that nobody foresaw."""
+    return f"the decoder failed with {f'{type(error).__name__}: {error}'[:_LONGEST_SHOWN]}"

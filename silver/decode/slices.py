@@ -91,25 +91,20 @@ class ReadPart(NamedTuple):
         return ReadPart(list(compress(self.places, fits)), columns, facts)
 
 
-@runtime_checkable
-class ReadsSlices(Protocol):
-    """A decoder that reads records of one shape by columns."""
+class Decoder(Protocol):
+    """Decodes the records of one table. Built once per task, from a table and its columns."""
 
-    def read(self, records: Slice) -> ReadPart | None:
-        """Reads the plain records of a slice by columns; all others are decoded one by one."""
+    def read(self, records: Slice) -> ReadPart:
+        """The changes that the records say; one that cannot be read is a dead letter."""
         ...
 
 
 @runtime_checkable
 class FollowsLog(Protocol):
-    """A decoder that follows the source's log, also through what it has read by columns."""
+    """A decoder that follows the source's log."""
 
     def segments(self) -> str | None:
         """The segments followed so far, as JSON; None without any."""
-        ...
-
-    def follow(self, records: Slice, part: ReadPart, start: int, end: int) -> None:
-        """Takes in changes `start` to `end` of a part, in the order of the slice's records."""
         ...
 
 

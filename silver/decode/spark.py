@@ -23,7 +23,6 @@ from lakehouse.storage.names import quote
 from silver.contract import CHANGE_COLUMNS
 from silver.decode.arrow import (
     CARRIED,
-    CHANGE_FIELDS,
     READ,
     DecodePlan,
     DiscoveryPlan,
@@ -31,7 +30,7 @@ from silver.decode.arrow import (
     discover_batches,
     must_wait,
 )
-from silver.decode.change import BAD_VALUE
+from silver.decode.change import BAD_VALUE, CHANGE_FIELDS
 from silver.decode.columns import (
     Columns,
     DecodedColumn,

@@ -10,9 +10,9 @@ from pyspark.sql import types as T
 from lakehouse.config.table import Table
 from silver.decode.change import Record
 from silver.decode.columns import Columns, Shape, known_columns
-from silver.decode.debezium.decoder import DebeziumDecoder
 from silver.decode.debezium.discovery import DebeziumDiscovery
 from silver.decode.wrapped import value_inside
+from tests.helpers.flat_records import decode_records
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 Types = Mapping[str, T.DataType]
@@ -76,8 +76,8 @@ def discovered(
 
 def decoded_with(of: Table, columns: Columns, records: Iterable[Record]) -> list[dict[str, Any]]:
     """Each change as one dictionary: its columns by name, then the change's fields with `_`."""
-    decoder = DebeziumDecoder(of, columns)
-    return [_row(columns, decoder, record) for record in records]
+    changes = decode_records(of, columns, records)
+    return [_row(columns, change) for change in changes]
 
 
 def decoded(of: Table, records: list[Record], learned: Types | None = None) -> list[dict[str, Any]]:
@@ -85,12 +85,11 @@ def decoded(of: Table, records: list[Record], learned: Types | None = None) -> l
     return decoded_with(of, discovered(of, records, learned)[0], records)
 
 
-def _row(columns: Columns, decoder: DebeziumDecoder, record: Record) -> dict[str, Any]:
-    change = decoder.decode(record)
-    values = change.values or [None] * len(columns.columns)
-    pairs = zip(columns.columns, values, strict=True)
+def _row(columns: Columns, change: Any) -> dict[str, Any]:
+    pairs = zip(columns.columns, change.values, strict=True)
     own = {column.name: _python(value, column.type) for column, value in pairs}
-    return own | {f"_{name}": getattr(change, name) for name in change.__slots__}
+    told = {f"_{name}": value for name, value in vars(change).items() if name != "values"}
+    return own | told
 
 
 def _python(value: Any, type: T.DataType) -> Any:

@@ -21,12 +21,12 @@ from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
 from silver.decode.arrow import (
-    CHANGE_FIELDS,
     DecodePlan,
     DiscoveryPlan,
     decode_batches,
     discover_batches,
 )
+from silver.decode.change import CHANGE_FIELDS
 from silver.decode.columns import Columns, DecodedColumn, Discovery, Shape, known_columns
 from silver.decode.types import carrier_type, parse_type
 from tests.helpers.both_ways import batch

@@ -10,10 +10,11 @@ import pyarrow as pa
 from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
-from silver.decode.arrow import CHANGE_FIELDS, OF_RECORD, DecodePlan, decode_batches
-from silver.decode.change import Record
+from silver.decode.arrow import OF_RECORD, DecodePlan, decode_batches
+from silver.decode.change import CHANGE_FIELDS, Record
 from silver.decode.columns import Columns, Discovery, known_columns
 from silver.decode.formats import PROTOCOLS
+from silver.decode.slices import Slice
 from silver.decode.types import carrier_type
 from silver.decode.wrapped import value_inside
 from tests.helpers.both_ways import batch, counted
@@ -76,7 +77,7 @@ def decode_records(table: Table, columns: Columns, records: Iterable[Record]) ->
     """A change for each record: its values, and what it says beside them."""
     types = [T.StructField(f.name, carrier_type(f.dataType)) for f in columns.schema()]
     plan = DecodePlan(table, columns, T.StructType(types), True)
-    given = batch([{name: getattr(one, name[1:]) for name in OF_RECORD} for one in records])
+    given = _batch_of(records)
     changes = []
     for part in decode_batches(plan, iter([given])):
         for row in pa.table(counted(part)).to_pylist():
@@ -85,6 +86,22 @@ def decode_records(table: Table, columns: Columns, records: Iterable[Record]) ->
             values = [row[name] for name in columns.names]
             changes.append(SimpleNamespace(values=values, **told))
     return changes
+
+
+def slice_of(records: Iterable[Record]) -> Slice:
+    """The records as a slice of bronze."""
+    listed = [*records]
+    return Slice(_batch_of(listed), OF_RECORD, lambda part: _take_records(listed, part))
+
+
+def _batch_of(records: Iterable[Record]) -> pa.RecordBatch:
+    return batch([{name: getattr(one, name[1:]) for name in OF_RECORD} for one in records])
+
+
+def _take_records(records: list[Record], part: pa.RecordBatch) -> list[Record]:
+    """Those of the records that are in a part of their batch."""
+    kept = {*part.column("_arrival").to_pylist()}
+    return [record for record in records if record.arrival in kept]
 
 
 def decoded(

@@ -21,8 +21,10 @@ from silver.decode.change import (
     UNKNOWN_OPERATION,
     Change,
     Record,
+    describe_failure,
 )
 from silver.decode.columns import UNFIT, Columns, is_published
+from silver.decode.debezium.change_columns import ChangeColumns
 from silver.decode.debezium.events.connectors import has_position
 from silver.decode.debezium.events.envelope import (
     Envelope,
@@ -33,7 +35,13 @@ from silver.decode.debezium.events.envelope import (
     operation_of,
 )
 from silver.decode.debezium.events.flattened import is_key_alone, ordered_event
-from silver.decode.debezium.events.log_follower import LogFollower
+from silver.decode.debezium.events.log_follower import (
+    LogFollower,
+    SeenChange,
+    join_changes,
+    see_changes,
+    see_plain,
+)
 from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, Opened, record_opener
 from silver.decode.debezium.events.order import (
     BY_ARRIVAL,
@@ -66,11 +74,13 @@ from silver.decode.debezium.rows import (
 )
 from silver.decode.debezium.slices import SliceReader
 from silver.decode.debezium.traits import Traits
-from silver.decode.slices import ReadPart, Slice
+from silver.decode.slices import ReadPart, Slice, join_parts
 from silver.decode.types import Misfit
 from silver.decode.values.json_values import NotJson, text_of
 
 _MOST_BLOCKS = 256
+_MOST_IN_VAIN, _LEAST = 2, 10
+"""Slices in a row of which less than one part in ten was plain; then no others are expected."""
 _NO_NULLS: frozenset[int] = frozenset()
 
 _Wanted = tuple[bytes | None, bool, bool, bool]
@@ -95,7 +105,9 @@ class DebeziumDecoder:
         self._shows_form = self.opener.form is None and not columns.settled
         self._only_flattened = self.opener.form in (FLATTENED, REWRITTEN)
         self._readers: dict[_Wanted, RowReader] = {}
-        self.follower = LogFollower(columns.reached)
+        self._follower = LogFollower(columns.reached)
+        self._columns = ChangeColumns(table, columns)
+        self._in_vain = 0
         self._newest: _Wanted = (None, True, False, False)
         self._reader = self._readers[self._newest] = RowReader(layout, *self._newest)
         self._slices = self._make_slice_reader()
@@ -107,23 +119,48 @@ class DebeziumDecoder:
             return None
         if self._traits.looks_into_values and not layout.known.settled:
             return None
-        return SliceReader(layout, self.opener, self._traits, self.follower, self.reader_of)
+        return SliceReader(layout, self.opener, self._traits, self.reader_of)
 
-    def read(self, records: Slice) -> ReadPart | None:
-        """Reads the plain records of a slice by columns; all others are decoded one by one."""
-        return None if self._slices is None else self._slices.read(records)
-
-    def follow(self, records: Slice, part: ReadPart, start: int, end: int) -> None:
-        """Takes in changes `start` to `end` of a part, in the order of the slice's records."""
-        if self._slices is not None:
-            self._slices.follow(records, part, start, end)
+    def read(self, records: Slice) -> ReadPart:
+        """The changes that the records of a slice say; one that cannot be read is a dead letter."""
+        plain, rest = self._read_plain(records), list[int]()
+        if len(plain.places) < records.part.num_rows:
+            rest = sorted({*range(records.part.num_rows)}.difference(plain.places))
+        seen = [see_plain(plain)] if plain.places else []
+        parts = [plain._replace(facts=())] if plain.places else []
+        if rest:
+            alone: list[SeenChange] = []
+            given = zip(rest, records.records(rest), strict=True)
+            changes = [self._decode_record(at, record, alone) for at, record in given]
+            parts.append(ReadPart(rest, self._columns.build(changes)))
+            seen += [see_changes(alone)] if alone else []
+        if seen:
+            self._follower.follow(join_changes(records.part, seen))
+        return join_parts(parts)
 
     def segments(self) -> str | None:
         """The segments of the source's log that the records so far make, as JSON."""
-        return self.follower.segments()
+        return self._follower.segments()
 
-    def decode(self, record: Record) -> Change:
-        """The change that a record says; a record that cannot be read is a dead letter."""
+    def _read_plain(self, records: Slice) -> ReadPart:
+        """The plain changes of a slice; none after two slices in a row with few of them."""
+        nothing = ReadPart([], {})
+        if self._slices is None or self._in_vain == _MOST_IN_VAIN:
+            return nothing
+        plain = self._slices.read(records) or nothing
+        is_vain = _LEAST * len(plain.places) < records.part.num_rows
+        self._in_vain = self._in_vain + 1 if is_vain else 0
+        return plain
+
+    def _decode_record(self, at: int, record: Record, seen: list[SeenChange]) -> Change:
+        """The change of a record; an error that nobody foresaw costs that record alone."""
+        try:
+            return self._decode(at, record, seen)
+        except Exception as error:  # a defect must cost one record, never the task with all others
+            return Change(None, (), reason=BAD_VALUE, message=describe_failure(error))
+
+    def _decode(self, at: int, record: Record, seen: list[SeenChange]) -> Change:
+        """The change that a record says; where it says one, it is added to those seen."""
         try:
             opened = self.opener.open(record)
         except NotAvro as error:
@@ -138,7 +175,8 @@ class DebeziumDecoder:
         if operation == NONE:
             change.sequence = None
             return change
-        self.follower.see(*event)
+        order = change.sequence, change.source_time, bool(change.snapshot)
+        seen.append(SeenChange(at, envelope.op == "r", envelope.source, *order))
         if operation in (UPSERT, DELETE):
             self._read_row(event, reader)
         elif operation is None:

@@ -25,7 +25,6 @@ from silver.decode.debezium.events.envelope import (
     key_row,
 )
 from silver.decode.debezium.events.flattened import PREFIX, AddedMembers
-from silver.decode.debezium.events.log_follower import LogFollower, SeenRecords
 from silver.decode.debezium.events.opening import FLATTENED, REWRITTEN, AvroOpener, Opener
 from silver.decode.debezium.events.order import Places, find_places
 from silver.decode.debezium.refusals import TYPED_ROW, are_plain, shows_old_key
@@ -75,11 +74,10 @@ class SliceReader:
         layout: TableLayout,
         opener: Opener,
         traits: Traits,
-        follower: LogFollower,
         reader_of: Callable[..., RowReader],
     ) -> None:
         self._layout, self._opener, self._traits = layout, opener, traits
-        self._follower, self._reader_of = follower, reader_of
+        self._reader_of = reader_of
         self._is_avro = isinstance(opener, AvroOpener)
         self._flattened = opener.form in (FLATTENED, REWRITTEN)
         self._find_shape = lru_cache(maxsize=None)(self._make_shape)
@@ -112,23 +110,6 @@ class SliceReader:
             offsets = records.column("_offset")
             places = [at for at in places if offsets[at] is None or offsets[at] >= 0]
         return places
-
-    def follow(self, records: Slice, part: ReadPart, start: int, end: int) -> None:
-        """Passes changes `start` to `end` on to the follower of the source's log."""
-        names = "_topic", "_partition", "_offset", "_arrival", "_timestamp"
-        given = [records.part.column(name) for name in names]
-        if end - start < len(given[0]):
-            indices = pa.array(part.places[start:end], pa.int64())
-            given = [column.take(indices) for column in given]
-        reads, sources = part.facts
-        is_read = pa.array(reads[start:end], pa.bool_())
-        of_change = "_sequence", "_source_time", "_snapshot"
-        sequences, times, snapshots = [part.columns[name][start:end] for name in of_change]
-        blocks = sources[start:end]
-        if not isinstance(blocks, SourceColumns):
-            blocks = SourceColumns(blocks)
-        order = sequences, times.cast(pa.int64()), snapshots, pa.nulls(0, pa.string())
-        self._follower.see_all(SeenRecords._make([*given, is_read, blocks, *order]))
 
     def _read_avro(self, records: Slice, places: list[int]) -> ReadPart | None:
         """Reads the envelopes of each schema together."""

@@ -31,6 +31,11 @@ class NumberText(str):
     __slots__ = ()
 
 
+def valid_text(text: str) -> str:
+    """The text as UTF-8 has it; half a surrogate pair becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def parse_json(text: bytes | str) -> object:
     """The value of a JSON text, in whose strings control characters may stand as they are.
 
@@ -88,11 +93,6 @@ def json_text(value: object) -> str:
 def text_of(value: object) -> str:
     """A parsed value other than null as text: text without its quotes, all else as JSON."""
     return str(value) if isinstance(value, str) else json_text(value)
-
-
-def valid_text(text: str) -> str:
-    """The text as UTF-8 has it; half a surrogate pair becomes a question mark."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def special_text(value: float) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
 from silver.contract import CHANGE_COLUMNS
-from silver.decode.arrow import CHANGE_FIELDS
+from silver.decode.change import CHANGE_FIELDS
 from silver.decode.spark import decode_known, position_column
 from silver.expectations.gate import gate_changes
 from tests.helpers.builders import bronze_rows, table

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.decode.change import Change, Record
 from silver.decode.debezium.events.connectors import Connector, connectors_of
-from silver.decode.debezium.events.envelope import Envelope, SourceColumns
+from silver.decode.debezium.events.envelope import SourceBlock, SourceColumns
 from silver.decode.debezium.events.partition_log import (
     Moves,
     PartitionLog,
@@ -29,24 +28,25 @@ from silver.decode.debezium.events.source_log import (
     Reached,
     Segment,
 )
+from silver.decode.slices import ReadPart
 from silver.decode.values.json_values import text_of
 from silver.decode.values.sequences import WIDTH
 
 _FIRST_POSITION = f"{1:0{WIDTH}X}"
 """Sequences below have no position of a source: records are in order of their arrival."""
 
+_OF_RECORD = ("_topic", "_partition", "_offset", "_arrival", "_timestamp")
+"""The columns of bronze that `SeenRecords` begins with."""
+
 _CLOCK = "record time"
 """In the name of a log of offsets, that the time is the record's own."""
-
-_MOST_WAITING = 2_000
-"""So many records wait at most until they are followed."""
 
 
 class SeenRecords(NamedTuple):
     """Records of a slice, in order, as the follower sees them: one entry per record.
 
-    `reads` says which are rows that a snapshot read; `sequences`, `times` and `snapshots` are what
-    `Change` calls `sequence`, `source_time` (as a number) and `snapshot`.
+    `reads` says which are rows that were read, `of_snapshots` which of these belong to a full
+    snapshot; `sequences` and `times` are what `Change` calls `sequence` and `source_time`.
     """
 
     topics: pa.Array
@@ -58,7 +58,7 @@ class SeenRecords(NamedTuple):
     sources: SourceColumns
     sequences: pa.Array
     times: pa.Array
-    snapshots: pa.Array
+    of_snapshots: pa.Array
     commits: pa.Array = pa.nulls(0, pa.string())
 
     def at(self, fits: pa.Array) -> "SeenRecords":
@@ -70,8 +70,60 @@ class SeenRecords(NamedTuple):
         return SeenRecords._make(one.take(indices) if len(one) else one for one in columns)
 
 
-_TYPES = (pa.string(), pa.int32(), pa.int64(), pa.string(), pa.int64(), pa.bool_())
-_TYPES_IN_ORDER = (pa.string(), pa.int64(), pa.string())
+class SeenChanges(NamedTuple):
+    """Some changes of a slice by the indices of their records; see `SeenRecords`."""
+
+    indices: Sequence[int]
+    reads: pa.Array
+    sources: SourceColumns
+    sequences: pa.Array
+    times: pa.Array
+    of_snapshots: pa.Array
+
+
+class SeenChange(NamedTuple):
+    """One of them, decoded alone."""
+
+    place: int
+    read: bool
+    source: SourceBlock | None
+    sequence: str | None
+    time: int | None
+    of_snapshot: bool
+
+
+def see_changes(changes: Sequence[SeenChange]) -> SeenChanges:
+    """Changes that were decoded alone."""
+    indices, reads, sources, sequences, times, of_snapshots = zip(*changes, strict=True)
+    columns = pa.array(sequences, pa.string()), pa.array(times, pa.int64())
+    is_read, of_snapshot = [pa.array(flags, pa.bool_()) for flags in (reads, of_snapshots)]
+    return SeenChanges(indices, is_read, SourceColumns(sources), *columns, of_snapshot)
+
+
+def see_plain(part: ReadPart) -> SeenChanges:
+    """Changes that were read by columns; the facts of the part are what else is seen of them."""
+    reads, sources = part.facts
+    blocks = sources if isinstance(sources, SourceColumns) else SourceColumns(sources)
+    columns = part.columns["_sequence"], part.columns["_source_time"].cast(pa.int64())
+    of_snapshots = pc.fill_null(pc.not_equal(part.columns["_snapshot"], ""), False)
+    return SeenChanges(part.places, pa.array(reads, pa.bool_()), blocks, *columns, of_snapshots)
+
+
+def join_changes(records: pa.RecordBatch, parts: Sequence[SeenChanges]) -> SeenRecords:
+    """The changes of all parts, in the order of their records in bronze."""
+    indices = pa.array([at for part in parts for at in part.indices], pa.int64())
+    columns: list[Any] = [*parts[0][1:]]
+    if len(parts) > 1:
+        order = pc.sort_indices(indices)
+        blocks = [block for part in parts for block in part.sources.blocks]
+        lists: list[tuple[Any, ...]] = [*zip(*[part[1:] for part in parts], strict=True)]
+        lists[1] = ()
+        columns = [pa.concat_arrays(arrays).take(order) if arrays else None for arrays in lists]
+        columns[1], indices = SourceColumns(blocks).take(order), indices.take(order)
+    places = [records.column(name) for name in _OF_RECORD]
+    if len(indices) < records.num_rows:
+        places = [column.take(indices) for column in places]
+    return SeenRecords._make([*places, *columns, pa.nulls(0, pa.string())])
 
 
 class LogFollower:
@@ -84,36 +136,8 @@ class LogFollower:
     def __init__(self, reached: Mapping[str, Reached]) -> None:
         self._reached = reached
         self._logs: dict[tuple[str, str], PartitionLog] = {}
-        self._waiting: list[tuple[Any, ...]] = []
 
-    def see(self, record: Record, envelope: Envelope, change: Change) -> None:
-        """Takes in a change; those that come alone are followed together, in their order."""
-        place = record.topic, record.partition, record.offset, record.arrival, record.timestamp
-        order = change.sequence, change.source_time, change.snapshot
-        self._waiting.append((*place, envelope.op == "r", envelope.source, *order))
-        if len(self._waiting) >= _MOST_WAITING:
-            self._follow_waiting()
-
-    def see_all(self, seen: SeenRecords) -> None:
-        """Takes in the changes of some records."""
-        self._follow_waiting()
-        self._follow_records(seen)
-
-    def segments(self) -> str | None:
-        """All segments so far as JSON; None without any."""
-        self._follow_waiting()
-        segments = [segment for log in self._logs.values() for segment in log.segments()]
-        return json.dumps(segments) if segments else None
-
-    def _follow_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        if waiting:
-            *places, sources, sequences, times, snapshots = zip(*waiting, strict=True)
-            columns = [*map(pa.array, places, _TYPES), SourceColumns(sources)]
-            columns += map(pa.array, (sequences, times, snapshots), _TYPES_IN_ORDER)
-            self._follow_records(SeenRecords._make([*columns, pa.nulls(0, pa.string())]))
-
-    def _follow_records(self, seen: SeenRecords) -> None:
+    def follow(self, seen: SeenRecords) -> None:
         """Shows the records to the logs of their offsets and of their sources' positions."""
         count, sources = len(seen.topics), seen.sources
         names, dbs = sources.of("name"), sources.of("db")
@@ -132,6 +156,11 @@ class LogFollower:
             dbs = [None] * count
         for log, part in self._split_by_log(seen._replace(commits=commits), (names, dbs)):
             log.follow(_position_moves(part))
+
+    def segments(self) -> str | None:
+        """All segments so far as JSON; None without any."""
+        segments = [segment for log in self._logs.values() for segment in log.segments()]
+        return json.dumps(segments) if segments else None
 
     def _split_by_log(
         self, seen: SeenRecords, names: Sequence[Sequence[object]]
@@ -206,7 +235,7 @@ def _position_moves(seen: SeenRecords) -> Moves:
 def _find_commits(seen: SeenRecords) -> pa.Array:
     """The position of each record's commit in the log; null for a record that is left out."""
     sequences, nothing = seen.sequences, pa.scalar(None, pa.string())
-    of_snapshot = pc.fill_null(pc.not_equal(seen.snapshots, ""), False)
+    of_snapshot = seen.of_snapshots
     if pc.all(of_snapshot).as_py():
         commits = pa.repeat(OF_SNAPSHOT, len(sequences))
     else:

@@ -84,10 +84,7 @@ def decoded(
     for at, record in enumerate(records):
         discovery.look(replace(record), str(at))
     columns, _ = discovery.settle()
-    if of.format == "rows":
-        return columns, decode_records(of, columns, records)
-    made = DebeziumDecoder(of, columns)
-    return columns, [made.decode(record) for record in records]
+    return columns, decode_records(of, columns, records)
 
 
 def as_json(row: Given) -> Given:

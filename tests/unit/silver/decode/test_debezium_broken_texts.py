@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from silver.decode.columns import known_columns
-from silver.decode.debezium.decoder import DebeziumDecoder
 from silver.decode.wrapped import value_inside
 from tests.helpers.debezium_records import event, plain, table, wrapped
+from tests.helpers.flat_records import decode_records
 
+COLUMNS = known_columns(table(), {})
 ODD = '{}[]",:\\0nx \t'
 TEXTS = ["a", 'b}"{', "x\\y", "[1]", '{"k": 1}', "},{"]
 REASONS = {
@@ -30,12 +31,11 @@ def test_a_text_that_is_no_json_is_a_dead_letter(seed: int) -> None:
     random = Random(seed)
     texts = [made(random, at) for at in range(100)]
     torn = [broken(random, text, random.choice(texts)) for text in texts]
-    decoder = DebeziumDecoder(table(), known_columns(table(), {}))
 
     def reasons(lines: list[str]) -> list[str | None]:
         values = [value_inside(t.encode()) if t.startswith('{"topic"') else t for t in lines]
         records = plain(*values)
-        return [decoder.decode(record).reason for record in records]
+        return [change.reason for change in decode_records(table(), COLUMNS, records)]
 
     assert set(reasons(texts)) == {None}
     found = reasons(torn)
@@ -64,7 +64,7 @@ def test_no_json_raises(value: dict[str, Any], key: Any, inside: bool) -> None:
     [record] = plain(value_inside(whole) if inside else value)
     record.key, record.headers = json.dumps(key).encode(), json.dumps(key).encode()
 
-    change = DebeziumDecoder(table(), known_columns(table(), {})).decode(record)
+    [change] = decode_records(table(), COLUMNS, [record])
 
     assert change.reason in REASONS
     assert (change.operation is None) == (change.reason is not None)
@@ -75,7 +75,8 @@ def test_no_bytes_raise(text: bytes) -> None:
     [record] = plain(text)
     record.key = record.headers = text
 
-    assert DebeziumDecoder(table(), known_columns(table(), {})).decode(record).reason in REASONS
+    [change] = decode_records(table(), COLUMNS, [record])
+    assert change.reason in REASONS
 
 
 def made(random: Random, at: int) -> str:

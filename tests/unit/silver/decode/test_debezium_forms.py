@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from lakehouse.config.table import Table
-from silver.decode.avro.ahead import read_ahead
 from silver.decode.change import Record
 from silver.decode.columns import known_columns
-from silver.decode.debezium.decoder import DebeziumDecoder
 from silver.decode.debezium.discovery import DebeziumDiscovery
+from tests.helpers.flat_records import decode_records
 from tests.helpers.forms import CHANGES, COLUMNS, FORMS, SCHEMAS, Sent
 
 KEPT = {str(id): json.dumps(schema) for id, schema in SCHEMAS.items()}
@@ -45,9 +44,7 @@ def applied(form: str) -> list[Any]:
     for one in records:
         discovery.look(replace(one), one.arrival)
     columns, _ = discovery.settle()
-    decoder = DebeziumDecoder(of, columns)
-    read_ahead(records, known.schemas, True)
-    changes = [decoder.decode(one) for one in records]
+    changes = decode_records(of, columns, records)
     assert [change.message for change in changes if change.reason] == []
     told = [change for change in changes if change.operation != "none"]
     told.sort(key=lambda change: change.sequence or "")

@@ -34,6 +34,7 @@ from silver.decode.debezium.events.source_log import (
     to_text,
 )
 from tests.helpers.debezium_records import table, whole
+from tests.helpers.flat_records import slice_of
 from tests.helpers.records import SHOP, captured
 from tests.properties.budget import GIVEN
 
@@ -324,8 +325,8 @@ def _seen(connector: str, at: int, change: dict[str, Any]) -> Seen:
 def followed(records: list[Seen], reached: dict[str, Reached]) -> list[Segment]:
     """What one task keeps of the records."""
     follower = LogFollower(reached)
-    for one in records:
-        follower.see(*one)
+    if records:
+        follower.follow(as_seen(records))
     text = follower.segments()
     return [] if text is None else segments_of([text])
 
@@ -465,7 +466,7 @@ def test_records_seen_together_tell_what_they_tell_one_by_one(
         rest, together = records[len(records) // 3 :], LogFollower(reached)
         while rest:
             size = chance.choice([1, 9, 40])
-            together.see_all(snapshot_progress(rest[:size]))
+            together.follow(as_seen(rest[:size]))
             rest = rest[size:]
 
         text = together.segments()
@@ -473,7 +474,7 @@ def test_records_seen_together_tell_what_they_tell_one_by_one(
         assert sorted(found) == sorted(followed(records[len(records) // 3 :], reached)), seed
 
 
-def snapshot_progress(seen: list[Seen]) -> SeenRecords:
+def as_seen(seen: list[Seen]) -> SeenRecords:
     """The records as a slice has them."""
     records, envelopes, changes = (list(part) for part in zip(*seen, strict=True))
     return SeenRecords(
@@ -486,7 +487,7 @@ def snapshot_progress(seen: list[Seen]) -> SeenRecords:
         sources=SourceColumns([envelope.source for envelope in envelopes]),
         sequences=pa.array([change.sequence for change in changes], pa.string()),
         times=pa.array([change.source_time for change in changes], pa.int64()),
-        snapshots=pa.array([change.snapshot for change in changes], pa.string()),
+        of_snapshots=pa.array([bool(change.snapshot) for change in changes], pa.bool_()),
     )
 
 
@@ -532,8 +533,7 @@ def test_a_real_connector_that_is_killed_and_takes_snapshots_raises_no_alarm(
     segments: list[Segment] = []
     for start in range(0, len(sent), size):
         decoder = DebeziumDecoder(of, known_columns(of, {}))
-        for one in sent[start : start + size]:
-            decoder.decode(one)
+        decoder.read(slice_of(sent[start : start + size]))
         segments += segments_of([decoder.segments() or "[]"])
 
     found = find_restarts(segments, {}, lambda segment, known: [])
