@@ -22,7 +22,12 @@ COMMAND = re.compile(
 )
 WHOLE: Any = get_command(app)
 IN_FRONT = ("--quiet", "--verbose")
-NO_COMMANDS = ("docs/reference/commands.md", "CHANGELOG.md", "docs/reference/earlier-versions.md")
+NO_COMMANDS = (
+    "docs/reference/commands.md",
+    "CHANGELOG.md",
+    "docs/reference/version-0.3.md",
+    "docs/reference/earlier-versions.md",
+)
 """Made from the code, or about versions of the past."""
 WITH_COMMANDS = [page for page in PAGES if named(page) not in NO_COMMANDS]
 
