@@ -34,6 +34,7 @@ from benchmarks import (
     recent,
     scan,
     skipping,
+    stage,
     visible,
 )
 from benchmarks.events import Keys, Workload
@@ -64,6 +65,7 @@ PARTS = {
     "recent": Part(recent.QUESTION, recent.measure),
     "scan": Part(scan.QUESTION, scan.measure),
     "skipping": Part(skipping.QUESTION, skipping.measure, skipping.title),
+    "stage": Part(stage.QUESTION, stage.measure, stage.title),
     "visible": Part(visible.QUESTION, visible.measure),
 }
 

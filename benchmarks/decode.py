@@ -79,7 +79,7 @@ _SOURCE: dict[str, Any] = {
 _ARROW: dict[str, pa.DataType] = {
     "_raw": pa.binary(), "_key": pa.binary(), "_headers": pa.binary(), "_whole": pa.bool_(),
     "_partition": pa.int32(), "_offset": pa.int64(), "_batch": pa.int64(),
-    "_timestamp": pa.int64(), "_arrived_at": pa.int64(),
+    "_timestamp": pa.int64(), "_arrived_at": pa.int64(), "_line": pa.int64(),
 }  # fmt: skip
 _FIRST, _PER_BATCH, _COUNTED = 2_000, 10_000, 2_000
 

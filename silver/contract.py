@@ -171,7 +171,9 @@ CHANGE_COLUMNS = (
     LayerColumn("_partition", "int", "partition of the record, where it names one"),
     LayerColumn("_offset", "bigint", "offset of the record, where it names one"),
     LayerColumn(
-        "_position", "string", "where the raw record lies: topic/partition/offset, or file and line"
+        "_position",
+        "string",
+        "where the raw record of a dead letter lies: topic/partition/offset, or file and line",
     ),
     LayerColumn("_arrival", "string", "order of arrival in bronze"),
     LayerColumn("_feed", "string", "bronze table that brought the record"),

@@ -235,7 +235,7 @@ class FlowBatch:
             }
         )
         rejected = F.when(F.col("_reason").isNotNull(), F.col("_row"))
-        digest = hash_change([*definition.keys, *self._values])
+        digest = hash_change(judged.schema, [*definition.keys, *self._values])
         return judged.withColumns({"_row": rejected, "_digest": digest}).drop("_value", "_fits")
 
 

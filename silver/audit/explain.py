@@ -4,7 +4,7 @@ The key's records are read from the change log by one query with the key as filt
 the truncates and the ends of snapshots of the table, which concern every key.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -19,6 +19,7 @@ from silver.audit.outcomes import SNAPSHOT, RecordOutcome, list_outcomes
 from silver.audit.replay import KeyRecord
 from silver.changelog import bronze_rows, log
 from silver.contract import TRUNCATE, UPSERT
+from silver.decode.spark import logged_position, position_column
 from silver.run import SilverTable
 from silver.state.epochs import SNAPSHOT_ID, Epoch, order_of
 from silver.state.table_state import TableState, read_state
@@ -29,7 +30,7 @@ from silver.storage.row_columns import column
 _READ = (
     "_position", "_arrival", "_batch", "_operation", "_sequence", "_order", "_digest", "_reason",
     "_message", "_old_key", "_snapshot", "_time", "_carried", "_values", "_mine", "_moved",
-    "_last", "_replayed",
+    "_last", "_replayed", "_feed", "_feed_batch",
 )  # fmt: skip
 
 
@@ -60,7 +61,9 @@ def explain(spark: SparkSession, target: Target, table: Table, key: Key) -> list
     one_key.check_types(spark, key, rows.schema)
     seen = read_state(spark, target, table.table)
     key_rows = _read_records(spark, target, table, rows, key, seen.whole.epochs)
-    records = [_build_record(r) for r in key_rows if r["_mine"] or r["_operation"] == TRUNCATE]
+    chosen = [row for row in key_rows if row["_mine"] or row["_operation"] == TRUNCATE]
+    positions = _find_positions(SilverTable.at(spark, target, table), chosen)
+    records = [_build_record(row, positions) for row in chosen]
     records += _list_cutoffs(key_rows, seen)
     outcomes = list_outcomes(records, seen.batch, table.stored_as_scd_type == 2, table.on_truncate)
     return [*map(_build_line, outcomes), _explain_row(spark, target, table, key, outcomes)]
@@ -82,6 +85,7 @@ def _read_records(
     own_columns = select_carried(values)
     shown = _with_replays(spark, target, table, kept).withColumns(
         {
+            "_position": F.coalesce("_position", logged_position()),
             "_order": order_of(table, epochs),
             "_snapshot": F.expr(SNAPSHOT_ID),
             "_time": F.date_format("_source_time", TIME_FORMAT),
@@ -115,9 +119,23 @@ def _with_replays(spark: SparkSession, target: Target, table: Table, rows: DataF
     return rows.withColumn("_replayed", F.when(there, F.concat_ws(", ", *parts)))
 
 
-def _build_record(row: Row) -> KeyRecord:
+def _find_positions(table: SilverTable, rows: Sequence[Row]) -> dict[str, str]:
+    """Where in which file records lie, by arrival; the log has this of some rows only."""
+    unknown = [row for row in rows if row["_position"] is None]
+    places: dict[str, str] = {}
+    for feed in {row["_feed"] for row in unknown if table.lake.exists("bronze", row["_feed"])}:
+        records = [row for row in unknown if row["_feed"] == feed]
+        batches = [row["_feed_batch"] for row in records]
+        raw = bronze_rows.read_batches(table, feed, min(batches), max(batches))
+        there = raw.where(F.col("_arrival").isin([row["_arrival"] for row in records]))
+        spelled = there.select("_arrival", position_column().alias("position"))
+        places |= {row["_arrival"]: row["position"] for row in spelled.collect()}
+    return places
+
+
+def _build_record(row: Row, positions: Mapping[str, str]) -> KeyRecord:
     return KeyRecord(
-        position=row["_position"] or row["_arrival"],
+        position=row["_position"] or positions.get(row["_arrival"]) or row["_arrival"],
         arrival=row["_arrival"],
         batch=row["_batch"],
         operation=row["_operation"],

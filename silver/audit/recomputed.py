@@ -136,7 +136,8 @@ def _add_columns(changes: DataFrame, stored: DataFrame, values: list[str]) -> Da
         v: F.lit(None).cast(stored.schema[v].dataType) for v in values if v not in changes.columns
     }
     batch_columns = {"_batch": F.lit(0), "_new": F.lit(True)}
-    return changes.withColumns(lacking | batch_columns).withColumn("_digest", hash_change(values))
+    whole = changes.withColumns(lacking | batch_columns)
+    return whole.withColumn("_digest", hash_change(whole.schema, values))
 
 
 def _is_chosen(rows: DataFrame, table: Table, sample: int | None, salt: int) -> Column:

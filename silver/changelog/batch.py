@@ -37,7 +37,7 @@ from silver.state.key_ranges import (
     list_bounded_keys,
     skips_enough_files,
 )
-from silver.state.summary import Summary, summarize
+from silver.state.summary import Summary, summarize, summarize_in_order
 from silver.state.table_state import TableState
 from silver.storage import layout
 from silver.storage.row_columns import FEW, column, of_keys, to_all
@@ -91,7 +91,9 @@ class Batch:
         """What the new rows hold."""
         if self.after.waits is not None:
             return self.after.waits
-        return summarize(self.new_rows, list_bounded_keys(self.table.config, self.rows.schema))
+        config = self.table.config
+        keys = list_bounded_keys(config, self.rows.schema)
+        return summarize_in_order(self.new_rows, config, self.after.whole, keys)
 
     @property
     def logged(self) -> TableState:

@@ -37,6 +37,7 @@ from silver.expectations.gate import gate_changes
 from silver.run import SilverTable
 from silver.state import fingerprint
 from silver.state.drift import ColumnDrift
+from silver.state.key_ranges import list_bounded_keys
 from silver.state.table_state import TableState
 
 
@@ -121,7 +122,8 @@ class RawBatch:
     def decode_and_gate(self, columns: Columns) -> DataFrame:
         """Decodes the batch with these columns, and adds the verdict of the row rules."""
         config = self.table.config
-        return gate_changes(decode(self.raw, config, columns, self.first), config)
+        bounded = list_bounded_keys(config, columns.schema())
+        return gate_changes(decode(self.raw, config, columns, self.first, bounded), config)
 
     def follow_shapes(self, shapes: Sequence[Shape]) -> None:
         """Keeps what the batch changes about the source's columns.

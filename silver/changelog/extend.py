@@ -61,14 +61,14 @@ def _append_new(
     run: Run, table: SilverTable, state: TableState, newest: Mapping[str, int]
 ) -> TableState:
     """Adds what bronze has gained up to the batches `newest` to the log, as one batch."""
-    number, epochs = state.logged + 1, state.whole.epochs
+    number = state.logged + 1
     raw = bronze_rows.read_new_rows(table, state.positions, newest)
 
     def write(changes: DataFrame) -> ObservedRows:
-        return log.append_batch(table, changes, number, epochs)
+        return log.append_batch(table, changes, number)
 
     def rewrite(changes: DataFrame) -> ObservedRows:
-        return log.rewrite_batch(table, changes, number, epochs)
+        return log.rewrite_batch(table, changes, number)
 
     first = None if table.name in run.memory.large else fetch_first(raw, table.config)
     batch = RawBatch(table, state, raw, first)
@@ -79,11 +79,12 @@ def _append_new(
     except SchemaChangeRefused:
         run.noted[table.name] = batch.build_state_after(run.id)
         raise
-    run.memory.note_size(table.name, written.records() > FIRST_RECORDS)
+    run.memory.note_size(table.name, written.facts.records > FIRST_RECORDS)
     marked = late_changes.reject_late_changes(table, state)
-    summary = None if marked else written.summary()
-    after = batch.build_state_after(run.id).with_positions(newest).with_logged(number, summary)
-    return follow_source(run, table, after, written.source_log())
+    after = batch.build_state_after(run.id).with_positions(newest).replace(logged=number)
+    after = follow_source(run, table, after, written.facts.source_log)
+    summary = None if marked else written.summary(table.config, after.whole)
+    return after.replace(logged=state.logged).with_logged(number, summary)
 
 
 def _adopt_unrecorded_batches(
@@ -100,7 +101,7 @@ def _adopt_unrecorded_batches(
         batch = RawBatch(table, state, reduce(DataFrame.unionByName, parts))
 
         def rewrite(changes: DataFrame) -> ObservedRows:
-            return log.rewrite_batch(table, changes, logged, state.whole.epochs)
+            return log.rewrite_batch(table, changes, logged)
 
         write_looked_through(batch, batch.load_columns(first=logged == 1), rewrite)
         state = batch.build_state_after(run.id)

@@ -4,7 +4,7 @@ One row per bronze record, dead letters and records without a change included, s
 of a run add up to its records. It is written while records are parsed, and all later steps read it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,9 +16,7 @@ from lakehouse.storage import writing
 from lakehouse.storage.newest import newest_batch, newest_batches
 from silver.contract import LOG_COLUMNS
 from silver.run import SilverTable
-from silver.state.epochs import Epoch, sequence_sql
-from silver.state.key_ranges import list_bounded_keys
-from silver.state.summary import ObservedRows, observe_rows
+from silver.state.summary import ObservedRows
 from silver.storage import layout
 from silver.storage.row_columns import absent_before, hash_change
 from silver.storage.stages import end_stage
@@ -26,31 +24,25 @@ from silver.storage.stages import end_stage
 _PARTIAL_FORMATS = ("ydb", "bigquery", "rows")
 
 
-def append_batch(
-    table: SilverTable, changes: DataFrame, batch: int, epochs: Sequence[Epoch] = ()
-) -> ObservedRows:
+def append_batch(table: SilverTable, changes: DataFrame, batch: int) -> ObservedRows:
     """Adds decoded and gated changes to the log as one batch, with new columns and wider types.
 
-    `epochs` are the table's full snapshots so far; a change's order key begins with its epoch.
-
     Returns:
-        What was observed of the batch while it was written.
+        What the tasks that decoded the batch know of it.
     """
-    observed = _observe_batch(table.config, changes, batch, epochs)
+    observed = _observe_batch(table.config, changes, batch)
     layout.ensure_table(table.log, layout.list_source_fields(changes.schema), LOG_COLUMNS, batch)
     rows = writing.cast_to(observed.rows, table.log.schema)
     writing.append_typed(table.target, "silver", table.log.table, rows)
     return observed
 
 
-def rewrite_batch(
-    table: SilverTable, changes: DataFrame, batch: int, epochs: Sequence[Epoch] = ()
-) -> ObservedRows:
+def rewrite_batch(table: SilverTable, changes: DataFrame, batch: int) -> ObservedRows:
     """Replaces a batch of the log by decoded and gated changes.
 
     Columns of a log that holds no other batch may get other types.
     """
-    observed = _observe_batch(table.config, changes, batch, epochs)
+    observed = _observe_batch(table.config, changes, batch)
     fields = layout.list_source_fields(changes.schema)
     if table.log.read().where(F.col("_batch") != batch).isEmpty():
         layout.drop_retyped(table.log, fields)
@@ -61,16 +53,12 @@ def rewrite_batch(
     return observed
 
 
-def _observe_batch(
-    table: Table, changes: DataFrame, batch: int, epochs: Sequence[Epoch]
-) -> ObservedRows:
+def _observe_batch(table: Table, changes: DataFrame, batch: int) -> ObservedRows:
     """The batch as rows of the log, with `_digest` and `_batch`, observed in their write."""
     fields = layout.list_source_fields(changes.schema)
     columns = [f.name for f in fields if f.name not in table.keys]
-    logged = end_stage(changes.withColumn("_digest", hash_change(columns)))
-    sequence = sequence_sql(list(epochs)) if table.format == "debezium" else "_sequence"
-    numbered = logged.withColumn("_batch", as_text(batch, F.col("_arrival")))
-    return observe_rows(numbered, sequence, list_bounded_keys(table, numbered.schema))
+    logged = end_stage(changes.withColumn("_digest", hash_change(changes.schema, columns)))
+    return ObservedRows(logged.withColumn("_batch", as_text(batch, F.col("_arrival"))))
 
 
 def read_log(table: SilverTable) -> DataFrame:

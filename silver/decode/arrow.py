@@ -24,6 +24,7 @@ from silver.decode.avro.ahead import read_ahead
 from silver.decode.change import BAD_VALUE, CHANGE_FIELDS, Record, describe_failure
 from silver.decode.columns import Columns
 from silver.decode.debezium.events.opening import waits_for_form
+from silver.decode.facts import FACTS, Facts
 from silver.decode.formats import PROTOCOLS
 from silver.decode.slices import Decoder, FollowsLog, ReadPart, Slice, join_parts
 from silver.decode.types import arrow_type
@@ -40,8 +41,17 @@ OF_RECORD = tuple(f"_{field.name}" for field in fields(Record) if field.init)
 READ = (*OF_RECORD, "_whole")
 """The columns that make a `Record`, and whether `_raw` is a whole record around the value."""
 
-CARRIED = ("_topic", "_partition", "_offset", "_arrival", "_feed", "_batch", "_place")
-"""Columns that a batch of changes takes over as they are."""
+CARRIED = ("_topic", "_partition", "_offset", "_arrival", "_feed", "_batch", "_path", "_line")
+"""Columns that a batch of changes takes over as they are; `OF_REJECTED` for dead letters alone.
+
+`_path` and `_line` say where in which file the record lies.
+"""
+
+OF_REJECTED = ("_path", "_line", "_raw")
+"""Columns that only dead letters have, unless the plan says that every change keeps them.
+
+Every row of a snapshot file has its place: a later file of the same path may replace it.
+"""
 
 _FRAMES = b'\0" \t\r\n\xef'
 """What a framed object may begin with: a zero byte, a quote, or space and byte order marks."""
@@ -60,11 +70,15 @@ class DecodePlan(DiscoveryPlan):
     """What a task needs to decode records of a table.
 
     `schema` has, in the order of the decoder's values, the columns as they leave the task.
-    `keeps_raw` says that every change takes its raw record along, else dead letters alone.
+    `keeps_raw` says that every change takes its raw record and its place along, else dead letters
+    alone: SQL may reject it later. `keys` are the columns whose bounds are wanted; only columns of
+    `kept` count as not carried (None: all).
     """
 
     schema: StructType
     keeps_raw: bool
+    keys: tuple[str, ...] = ()
+    kept: frozenset[str] | None = None
 
 
 def decode_batches(plan: DecodePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -76,20 +90,30 @@ def decode_batches(plan: DecodePlan, batches: Iterator[pa.RecordBatch]) -> Itera
             binary, times are microseconds since 1970.
 
     Yields:
-        The table's columns, `CHANGE_FIELDS`, `CARRIED`, `_raw` (binary) and `_source_log`, for
-        one slice of records; `_source_log` on the task's last record only.
+        The table's columns, `CHANGE_FIELDS`, `CARRIED`, `_raw` (binary), `_source_log` and
+        `_facts`, for one slice of records; the last two on the task's last record only.
     """
     decoder = PROTOCOLS[plan.table.format].decoder(plan.table, plan.columns)
-    work, last = _Work(plan, decoder), None
+    work, last, facts = _Work(plan, decoder), None, Facts(judged_later=plan.keeps_raw)
     for part in _cut_slices(batches):
         if last is not None:
-            yield last
+            yield _with_last(last, None, None)
         with _without_collector():
             last = work.decode(part)
+        facts.count(last, plan.keys, plan.kept)
     if last is not None:
         segments = decoder.segments() if isinstance(decoder, FollowsLog) else None
-        kept = pa.array([None] * (last.num_rows - 1) + [segments], pa.string())
-        yield pa.RecordBatch.from_arrays([*last.columns[:-1], kept], names=last.schema.names)
+        facts.source_log = [] if segments is None else [segments]
+        yield _with_last(last, segments, pickle.dumps(facts))
+
+
+def _with_last(part: pa.RecordBatch, segments: str | None, facts: bytes | None) -> pa.RecordBatch:
+    """The changes with `_source_log` and `_facts`, which only the last of them has."""
+    before = part.num_rows - 1
+    texts = pa.array([segments], pa.string()), pa.array([facts], pa.binary())
+    last = [pa.concat_arrays([pa.nulls(before, text.type), text]) for text in texts]
+    names = [*part.schema.names, "_source_log", FACTS]
+    return pa.RecordBatch.from_arrays([*part.columns, *last], names=names)
 
 
 def discover_batches(
@@ -223,20 +247,26 @@ class _Output:
         self.plan = plan
         columns = [(f.name, arrow_type(f.dataType)) for f in plan.schema.fields]
         self.fields = [pa.field(*one) for one in (*columns, *CHANGE_FIELDS.items())]
+        self.of_rejected = ("_raw",) if plan.table.format == "snapshot" else OF_REJECTED
 
     def batch(self, part: pa.RecordBatch, read: ReadPart) -> pa.RecordBatch:
         """The batch of the changes of `part`, in the same order."""
-        raw, count = part.column("_raw"), part.num_rows
+        count = part.num_rows
         columns = [
             read.columns[field.name] if field.name in read.columns else pa.nulls(count, field.type)
             for field in self.fields
         ]
-        reasons = read.columns.get("_reason", pa.nulls(count))
-        if not self.plan.keeps_raw and reasons.null_count == count:
-            raw = pa.nulls(count, raw.type)
-        elif not self.plan.keeps_raw:
-            raw = pc.if_else(reasons.is_valid(), raw, pa.scalar(None, raw.type))
-        carried = [part.column(name) for name in CARRIED]
-        names = [*[field.name for field in self.fields], *CARRIED, "_raw", "_source_log"]
-        unknown = pa.nulls(count, pa.string())
-        return pa.RecordBatch.from_arrays([*columns, *carried, raw, unknown], names=names)
+        names = list(dict.fromkeys((*CARRIED, *OF_REJECTED)))
+        carried = {name: part.column(name) for name in names}
+        if not self.plan.keeps_raw:
+            reasons = read.columns.get("_reason", pa.nulls(count))
+            carried |= {n: _keep_valid(carried[n], reasons) for n in self.of_rejected}
+        names = [*[field.name for field in self.fields], *names]
+        return pa.RecordBatch.from_arrays([*columns, *carried.values()], names=names)
+
+
+def _keep_valid(values: pa.Array, where: pa.Array) -> pa.Array:
+    """The values where another column has one; else null."""
+    if where.null_count == len(where):
+        return pa.nulls(len(values), values.type)
+    return pc.if_else(where.is_valid(), values, pa.scalar(None, values.type))

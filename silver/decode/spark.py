@@ -8,7 +8,8 @@ through all of it and decodes it once more.
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from lakehouse.storage.names import quote
 from silver.contract import CHANGE_COLUMNS
 from silver.decode.arrow import (
     CARRIED,
+    OF_REJECTED,
     READ,
     DecodePlan,
     DiscoveryPlan,
@@ -43,6 +45,7 @@ from silver.decode.columns import (
 )
 from silver.decode.expressions.names import MEMBER, has_expressions, members_read
 from silver.decode.expressions.rows import with_expressions
+from silver.decode.facts import FACTS
 from silver.decode.protocols.rows import with_fault_column
 from silver.decode.types import carrier_type, parse_type
 
@@ -50,6 +53,10 @@ FIRST_RECORDS = 2_000
 _LONGEST_FETCHED = 64 << 10
 _BINARY, _TIMES = ("_raw", "_key", "_headers"), ("_timestamp", "_arrived_at")
 _CONTRACT = {column.name: column.type for column in CHANGE_COLUMNS}
+_OF_TASK = {
+    **{"_batch": "bigint", "_path": "string", "_line": "bigint"},
+    **{"_raw": "binary", FACTS: "binary"},
+}
 
 
 class Look(NamedTuple):
@@ -77,7 +84,7 @@ def fetch_first(raw: DataFrame, table: Table) -> FirstRows | None:
     Neither a look at fetched rows nor decoding them, if they are all there are, needs a task.
     """
     long = F.greatest(*[F.octet_length(n) for n in _BINARY]) > _LONGEST_FETCHED
-    names = dict.fromkeys((*READ, *CARRIED, "_position"))
+    names = (*READ, *CARRIED, "_position")
     rows = raw.limit(FIRST_RECORDS + 1).withColumn("_long", F.coalesce(long, F.lit(False)))
     kept = rows.withColumns({n: F.when(~F.col("_long"), F.col(n)) for n in _BINARY})
     fetched = kept.select(*_read_columns(table, names), "_long").toArrow()
@@ -130,7 +137,11 @@ def discover(
 
 
 def decode(
-    raw: DataFrame, table: Table, columns: Columns, first: FirstRows | None = None
+    raw: DataFrame,
+    table: Table,
+    columns: Columns,
+    first: FirstRows | None = None,
+    bounded: Sequence[str] = (),
 ) -> DataFrame:
     """Decodes bronze rows of one table, one row out per row in.
 
@@ -139,25 +150,35 @@ def decode(
         table: the table's configuration.
         columns: its columns; those of a look through all of `raw` leave no record `_mismatched`.
         first: the first rows, where they are fetched already.
+        bounded: the keys whose least and greatest value are wanted.
 
     Returns:
-        Key and business columns that the table publishes, then the contract's change columns.
+        Key and business columns that the table publishes, then the contract's change columns, and
+        `_facts`: on the last record of a task, what it knows of its changes.
     """
     if table.format == "rows":
         columns = with_fault_column(columns)
-    plan = DecodePlan(table, columns, _carried_schema(columns.schema()), _keeps_raw(table, columns))
+    kept = [n for n in columns.names if is_published(table, n) and not n.startswith("_")]
+    plan = DecodePlan(
+        table,
+        columns,
+        _carried_schema(columns.schema()),
+        _keeps_raw(table, columns),
+        tuple(bounded),
+        None if len(kept) == len(columns.names) else frozenset(kept),
+    )
     if first is not None and first.whole and first.rows.num_rows:
         rows = pa.Table.from_batches(decode_batches(plan, iter(first.rows.to_batches())))
         decoded = raw.sparkSession.createDataFrame(rows, _task_schema(plan)).coalesce(1)
     else:
-        given = raw.select(*_read_columns(table, dict.fromkeys((*READ, *CARRIED))))
+        given = raw.select(*_read_columns(table, (*READ, *CARRIED)))
         decoded = given.mapInArrow(partial(decode_batches, plan), _task_schema(plan))
     changes = with_expressions(_parse_texts(decoded, columns), table)
     names = [name for name in columns.names if name in changes.columns]
-    kept = [n for n in names if is_published(table, n) and not n.startswith("_")]
+    kept = [name for name in kept if name in names]
     layer = _contract_columns(kept, names)
     return changes.select(
-        *[F.col(quote(n)) for n in kept], *[layer[c.name] for c in CHANGE_COLUMNS]
+        *[F.col(quote(n)) for n in kept], *[layer[c.name] for c in CHANGE_COLUMNS], FACTS
     )
 
 
@@ -170,7 +191,7 @@ def follow_log(raw: DataFrame, table: Table, columns: Columns, by_offset: bool) 
     plan = DecodePlan(table, columns, _carried_schema(columns.schema()), False)
     offsets = ("_topic", "_partition", "_offset") if by_offset else ()
     ordered = raw.coalesce(1).sortWithinPartitions(*offsets, "_arrival")
-    given = ordered.select(*_read_columns(table, dict.fromkeys((*READ, *CARRIED))))
+    given = ordered.select(*_read_columns(table, (*READ, *CARRIED)))
     decoded = given.mapInArrow(partial(decode_batches, plan), _task_schema(plan))
     return [row["_source_log"] for row in decoded.where("_source_log IS NOT NULL").collect()]
 
@@ -220,16 +241,20 @@ def decode_known(
 
 def position_column() -> Column:
     """Where a raw record lies: topic/partition/offset, else file and line in it."""
-    split = F.shiftright("_line", 33)
-    line = (F.col("_line") - F.shiftleft(split, 33)).cast("string")
-    within = F.when(split == 0, line).otherwise(F.concat_ws("+", split.cast("string"), line))
-    return _logged_or(F.concat(F.col("_file"), F.lit(":"), within))
+    return _spell_position(F.col("_file"), F.col("_line"))
 
 
-def _logged_or(place: Column) -> Column:
-    """The place of a record of Kafka in its topic; `place` for any other."""
+def logged_position() -> Column:
+    """Where a record of Kafka lies: topic/partition/offset; null for any other."""
     logged = F.concat_ws("/", "_topic", F.col("_partition"), F.col("_offset"))
-    return F.when(F.col("_offset").isNotNull(), logged).otherwise(place)
+    return F.when(F.col("_offset").isNotNull(), logged)
+
+
+def _spell_position(file: Column, number: Column) -> Column:
+    split = F.shiftright(number, 33)
+    line = (number - F.shiftleft(split, 33)).cast("string")
+    within = F.when(split == 0, line).otherwise(F.concat_ws("+", split.cast("string"), line))
+    return F.coalesce(logged_position(), F.concat(file, F.lit(":"), within))
 
 
 def _read_columns(table: Table, names: Iterable[str]) -> list[Column]:
@@ -252,8 +277,8 @@ def _as_read(name: str) -> Column:
         return F.unix_micros(name)
     if name == "_position":
         return position_column()
-    if name == "_place":
-        return F.when(F.col("_offset").isNull(), position_column())
+    if name == "_path":
+        return F.when(F.col("_offset").isNull(), F.col("_file"))
     return F.coalesce(name, F.lit(False)) if name == "_whole" else F.col(name)
 
 
@@ -270,8 +295,8 @@ def _keeps_raw(table: Table, columns: Columns) -> bool:
 
 def _task_schema(plan: DecodePlan) -> T.StructType:
     """The columns that `decode_batches` gives."""
-    types = {**_CONTRACT, "_batch": "bigint", "_place": "string", "_raw": "binary"}
-    names = (*CHANGE_FIELDS, *CARRIED, "_raw", "_source_log")
+    names = dict.fromkeys((*CHANGE_FIELDS, *CARRIED, *OF_REJECTED, "_source_log", FACTS))
+    types = {**_CONTRACT, **_OF_TASK}
     layer = [T.StructField(n, parse_type(types[n])) for n in names]
     return T.StructType([*plan.schema.fields, *layer])
 
@@ -279,11 +304,12 @@ def _task_schema(plan: DecodePlan) -> T.StructType:
 def _contract_columns(kept: Sequence[str], decoded: Sequence[str]) -> dict[str, Column]:
     """The contract's columns of what `decode_batches` gives; `kept` are published columns."""
     is_less = len(kept) < len(decoded)
+    is_placed = reduce(or_, [F.col(n).isNotNull() for n in ("_reason", "_raw", "_path")])
     absent = F.array_intersect("_absent", F.array(*map(F.lit, kept)).cast("array<string>"))
     special = {
         "_absent": F.when(F.size(absent) > 0, absent) if is_less else F.col("_absent"),
         "_rule": F.lit(None),
-        "_position": _logged_or(F.col("_place")),
+        "_position": F.when(is_placed, _spell_position(F.col("_path"), F.col("_line"))),
         "_feed_batch": F.col("_batch"),
     }
     return {

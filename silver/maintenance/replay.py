@@ -31,6 +31,7 @@ from silver.changelog import bronze_rows, dead_letters, log
 from silver.changelog.batch import Batch
 from silver.changelog.dead_letter_list import Wanted, build_condition
 from silver.contract import LOG_COLUMNS
+from silver.decode.facts import FACTS
 from silver.decode.protocols.snapshot_files import day_of_sequence
 from silver.decode.spark import decode_alone
 from silver.expectations.gate import gate_changes
@@ -223,8 +224,8 @@ def _decode_again(
     grown = log.read_log(table).join(wanted, IDENTITY, "left_semi")
     places = to_all(grown.select(*IDENTITY, F.col("_batch").alias("_held"), "_source_log"), few)
     number = F.when(F.col("_reason").isNull(), F.lit(batch)).otherwise(F.col("_held"))
-    whole = changes.drop("_source_log").withColumn("_digest", hash_change(columns))
-    whole = whole.join(places, IDENTITY)
+    digest = hash_change(changes.schema, columns)
+    whole = changes.drop("_source_log", FACTS).withColumn("_digest", digest).join(places, IDENTITY)
     return whole.withColumn("_batch", number.cast("bigint")).drop("_held")
 
 

@@ -25,6 +25,7 @@ from lakehouse.storage.writing import replace_rows
 from silver.changelog import log
 from silver.changelog.decoded_batch import RawBatch, write_decoded
 from silver.contract import LOG_COLUMNS
+from silver.decode.facts import FACTS
 from silver.decode.protocols.snapshot_files import sequence_of_day
 from silver.run import Run, SilverTable
 from silver.snapshot_source.comparison import (
@@ -162,11 +163,12 @@ def _write_batch(
     table, number = batch.table, batch.state.logged + 1
 
     def write(changes: DataFrame) -> _WrittenRows:
-        seen, rows = Observation(), to_log_rows(changes)
+        seen, rows = Observation(), to_log_rows(changes.drop(FACTS))
         fields = layout.list_source_fields(rows.schema)
         layout.ensure_table(table.log, fields, (*LOG_COLUMNS, LETTER_COLUMN))
         values = [field.name for field in fields if field.name not in table.config.keys]
-        logged = rows.withColumns({"_digest": hash_change(values), "_batch": F.lit(number)})
+        digest = hash_change(rows.schema, values)
+        logged = rows.withColumns({"_digest": digest, "_batch": F.lit(number)})
         observed = logged.observe(seen, F.count("_mismatched").alias("mismatched"))
         replace_rows(table.spark, table.target, "silver", table.log.table, observed, condition)
         return _WrittenRows(seen)

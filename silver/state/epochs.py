@@ -18,7 +18,8 @@ snapshot lacks may exist.
 """
 
 import json
-from typing import NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -28,6 +29,7 @@ from lakehouse.storage.names import literal
 from silver.contract import DELETE, TRUNCATE, UPSERT
 from silver.decode.debezium.events.order import OF_TABLE
 from silver.decode.debezium.events.source_log import Restart
+from silver.decode.facts import Rows, find_lowest
 from silver.decode.values.sequences import WIDTH
 from silver.fold.order_key import make_order, order_sql
 from silver.fold.rules import Cutoff
@@ -36,7 +38,6 @@ RESTART = "restart:"
 """The prefix of the id of an epoch that began with another log of the source."""
 
 _ABOVE_ALL = "G"
-_Ordered = TypeVar("_Ordered", str, int, bytes)
 _EPOCH = (
     "struct<number int, snapshot string, started bigint, first map<string, string>, lsn string>"
 )
@@ -108,9 +109,9 @@ class SnapshotProgress(NamedTuple):
     def joined(self, other: "SnapshotProgress") -> "SnapshotProgress":
         """The progress of two batches together, of one snapshot in one domain."""
         return self._replace(
-            first_position=lowest(self.first_position, other.first_position),
+            first_position=find_lowest(self.first_position, other.first_position),
             complete=self.complete or other.complete,
-            started=lowest(self.started, other.started),
+            started=find_lowest(self.started, other.started),
         )
 
 
@@ -149,8 +150,8 @@ def _group_by_snapshot(
 
 
 def _build_sort_key(group: list[SnapshotProgress]) -> tuple[str, int]:
-    feed_wide = lowest(*(seen.first_position for seen in group if seen.domain == ""))
-    return (feed_wide or "", lowest(*(seen.started for seen in group)) or 0)
+    feed_wide = find_lowest(*(seen.first_position for seen in group if seen.domain == ""))
+    return (feed_wide or "", find_lowest(*(seen.started for seen in group)) or 0)
 
 
 def _build_epoch(id: str, number: int, group: list[SnapshotProgress], complete: bool) -> Epoch:
@@ -159,12 +160,7 @@ def _build_epoch(id: str, number: int, group: list[SnapshotProgress], complete: 
         if seen.first_position is not None:
             earlier = first.get(seen.domain, seen.first_position)
             first[seen.domain] = min(earlier, seen.first_position)
-    return Epoch(id, number, lowest(*(seen.started for seen in group)), first, complete)
-
-
-def lowest(*values: _Ordered | None) -> _Ordered | None:
-    """The lowest of those that are known."""
-    return min((value for value in values if value is not None), default=None)
+    return Epoch(id, number, find_lowest(*(seen.started for seen in group)), first, complete)
 
 
 class TableChanges(NamedTuple):
@@ -188,6 +184,58 @@ class TableChanges(NamedTuple):
         of_snapshots = [Cutoff(e.cutoff, e.started, e.streamed) for e in self.epochs if e.complete]
         in_force = [*of_snapshots, *(self.truncates if apply_truncates else [])]
         return sorted(in_force, key=lambda cutoff: cutoff.order)
+
+
+def list_progress(rows: Mapping[tuple[str | None, str], Rows]) -> list[SnapshotProgress]:
+    """The progress of the full snapshots among rows."""
+    return [
+        SnapshotProgress(snapshot, domain, seen.position, seen.complete, seen.began)
+        for (snapshot, domain), seen in rows.items()
+        if snapshot is not None
+    ]
+
+
+def bound_orders(
+    rows: Mapping[tuple[str | None, str], Rows], epochs: Sequence[Epoch] | None
+) -> tuple[bytes | None, bytes | None]:
+    """The bounds of the order keys of changes: no key is below the first or above the second.
+
+    They are the lowest and the highest key, where one epoch holds all streamed changes. `epochs`
+    are None where order keys have none in front.
+    """
+    first, last = list[bytes](), list[bytes]()
+    for (snapshot, domain), seen in rows.items():
+        if seen.lowest is None or seen.highest is None:
+            continue
+        fronts = [] if epochs is None else _bound_fronts(snapshot, domain, seen, epochs)
+        for orders, (sequence, arrival), front in zip(
+            (first, last), (seen.lowest, seen.highest), fronts or ("", ""), strict=True
+        ):
+            orders.append(make_order(f"{front}{sequence}", arrival))
+    return min(first, default=None), max(last, default=None)
+
+
+def _bound_fronts(
+    snapshot: str | None, domain: str, seen: Rows, epochs: Sequence[Epoch]
+) -> list[str]:
+    """The sections in front of the lowest and of the highest sequence of rows."""
+    if snapshot is not None:
+        id = snapshot.partition(OF_TABLE)[0]
+        number = max((epoch.number for epoch in epochs if epoch.snapshot == id), default=0)
+        return [f"{2 * number:0{WIDTH}X}/"] * 2
+    surely = (epoch.number for epoch in epochs if _is_surely_after(seen, domain, epoch))
+    ends = max(surely, default=0), max((epoch.number for epoch in epochs), default=0)
+    return [f"{2 * number + 1:0{WIDTH}X}/" for number in ends]
+
+
+def _is_surely_after(seen: Rows, domain: str, epoch: Epoch) -> bool:
+    """Whether all streamed changes with these bounds belong to an epoch (as `_is_after_sql`)."""
+    began, place = epoch.started or 0, epoch.first.get(domain)
+    is_earlier = seen.began is not None and seen.began < began
+    if seen.position is None or place is None:
+        return not is_earlier
+    is_lower = seen.lowest is not None and seen.lowest[0] < epoch.lsn
+    return seen.position >= place and not (is_lower and is_earlier)
 
 
 def find_truncates(ordered: DataFrame) -> list[Cutoff]:

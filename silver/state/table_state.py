@@ -19,6 +19,8 @@ from silver.state.epochs import TableChanges
 from silver.state.summary import Summary, find_now_micros
 
 _REBUILT: tuple[Layer, ...] = ("silver", "gold")
+_LAYOUT = '"layout":4'
+"""How this version lays out silver's tables; every state that it writes begins with it."""
 
 
 class WaitingTransaction(msgspec.Struct, frozen=True):
@@ -211,7 +213,8 @@ class TableState(msgspec.Struct, frozen=True, omit_defaults=True):
     def to_text(self) -> str:
         """The state as JSON, without values of the source."""
         waits = self.waits and self.waits.replace(keys=None)
-        return msgspec.json.encode(self.replace(waits=waits)).decode()
+        members = msgspec.json.encode(self.replace(waits=waits)).decode()[1:-1]
+        return f"{{{','.join(filter(None, (_LAYOUT, members)))}}}"
 
     def begun(self, run_id: str, table: str) -> ledger.Entry:
         """The ledger entry that keeps the state of a table while a run works on it."""
@@ -239,8 +242,12 @@ def read_states(spark: SparkSession, target: Target) -> dict[str, TableState]:
     Raises:
         LakeOutdated: an older version has written the lake.
     """
-    _refuse_outdated(spark, target)
-    return {table: from_text(text) for table, text in ledger.read_states(spark, target).items()}
+    if _lacks_states(spark, target):
+        raise _refuse_outdated(target)
+    texts = ledger.read_states(spark, target)
+    if not all(text.startswith(f"{{{_LAYOUT}") for text in texts.values()):
+        raise _refuse_outdated(target)
+    return {table: from_text(text) for table, text in texts.items()}
 
 
 def read_state(spark: SparkSession, target: Target, table: str) -> TableState:
@@ -254,11 +261,15 @@ def newest_group(states: Sequence[TableState]) -> GroupState:
     return max(groups, key=lambda group: group.number, default=GroupState())
 
 
-def _refuse_outdated(spark: SparkSession, target: Target) -> None:
+def _lacks_states(spark: SparkSession, target: Target) -> bool:
+    """Whether the lake has a ledger without states, as versions before 0.2 wrote it."""
     if not names.table_exists(spark, target, "silver", ledger.TABLE):
-        return
-    if ledger.STATE in spark.table(names.table_name(target, "silver", ledger.TABLE)).columns:
-        return
+        return False
+    ledger_rows = spark.table(names.table_name(target, "silver", ledger.TABLE))
+    return ledger.STATE not in ledger_rows.columns
+
+
+def _refuse_outdated(target: Target) -> LakeOutdated:
     if target.catalog:
-        raise LakeOutdated(*(f"schema {names.schema_name(target, layer)}" for layer in _REBUILT))
-    raise LakeOutdated(*(f"{target.lake}/{layer}" for layer in _REBUILT))
+        return LakeOutdated(*(f"schema {names.schema_name(target, layer)}" for layer in _REBUILT))
+    return LakeOutdated(*(f"{target.lake}/{layer}" for layer in _REBUILT))

@@ -1,11 +1,13 @@
 """Columns by name, rows of some keys, and the digest of a change."""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Collection, Mapping
 from functools import reduce
 from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
 from lakehouse.storage import names
@@ -20,10 +22,29 @@ def column(name: str) -> Column:
     return F.col(names.quote(name))
 
 
-def hash_change(columns: list[str]) -> Column:
-    """A 64-bit hash of what the change carries; nulls of different columns do not cancel out."""
-    values = [F.to_json(F.struct(*[column(c) for c in columns]))] if columns else []
-    return F.xxhash64(F.col("_operation"), F.to_json("_absent"), *values)
+def hash_change(schema: T.StructType, columns: Collection[str]) -> Column:
+    """A 64-bit hash of what a change of this schema carries in the columns.
+
+    A null counts as if the column were not there: a column that comes later changes no digest. Nor
+    does a wider type, or the order of the columns.
+    """
+    values = [F.col("_operation"), F.to_json("_absent")]
+    for field in sorted((schema[name] for name in columns), key=lambda field: field.name):
+        value, mark = column(field.name), hashlib.blake2b(field.name.encode(), digest_size=8)
+        number = int.from_bytes(mark.digest(), "big", signed=True)
+        values += [F.when(value.isNotNull(), F.lit(number)), _hash_form(value, field.dataType)]
+    return F.xxhash64(*values)
+
+
+def _hash_form(value: Column, type: T.DataType) -> Column:
+    """The value in a type that stays the same when the column's is widened."""
+    if isinstance(type, T.IntegralType):
+        return value.cast("bigint")
+    if isinstance(type, T.FractionalType):
+        return value.cast("string")
+    if isinstance(type, (T.ArrayType, T.MapType, T.StructType, T.VariantType)):
+        return F.when(value.isNotNull(), F.to_json(F.struct(value.alias("_"))))
+    return value
 
 
 def has_key(table: Table) -> Column:

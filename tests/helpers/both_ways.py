@@ -1,6 +1,7 @@
 """Records decoded together, and one by one, as a Spark task does it; without Spark."""
 
 import json
+import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -18,12 +19,12 @@ from silver.decode.types import carrier_type
 TYPES = {
     "_raw": pa.binary(), "_key": pa.binary(), "_headers": pa.binary(), "_whole": pa.bool_(),
     "_partition": pa.int32(), "_offset": pa.int64(), "_batch": pa.int64(),
-    "_timestamp": pa.int64(), "_arrived_at": pa.int64(),
+    "_timestamp": pa.int64(), "_arrived_at": pa.int64(), "_line": pa.int64(),
 }  # fmt: skip
 
 
 def batch(records: Iterable[Mapping[str, Any]], file: str | None = None) -> pa.RecordBatch:
-    beside = {"_arrived_at": 5, "_feed": "f", "_batch": 1, "_place": "p", "_file": file}
+    beside = {"_arrived_at": 5, "_feed": "f", "_batch": 1, "_path": "p", "_line": 3, "_file": file}
     rows = [
         {"_whole": False, "_arrival": f"{at:020d}", "_position": str(at)} | beside | record
         for at, record in enumerate(records)
@@ -60,11 +61,18 @@ def counted(part: pa.RecordBatch) -> dict[str, pa.Array]:
     return counted
 
 
+def _spell_facts(pickled: bytes | None) -> str:
+    """A task's facts but for the segments of the source's log, whose order may differ."""
+    facts = {**vars(pickle.loads(pickled))} if pickled else {"partial": ()}
+    return repr(facts | {"partial": sorted(facts["partial"]), "source_log": None})
+
+
 def same(by_columns: list[dict[str, Any]], alone: list[dict[str, Any]]) -> None:
     assert len(by_columns) == len(alone)
     for one, other in zip(by_columns, alone, strict=True):
         for each in (one, other):
             each["_source_log"] = sorted(json.loads(each["_source_log"] or "[]"), key=repr)
+            each["_facts"] = _spell_facts(each["_facts"])
         differing = [name for name in one if repr(one[name]) != repr(other[name])]
         assert {n: one[n] for n in differing} == {n: other[n] for n in differing}, other["_raw"]
         assert not differing, other["_raw"]

@@ -54,7 +54,7 @@ def one_pass(
     of, number = SilverTable.at(spark, target, config), state.batch + 1
     rows = [change(event, arrival, number) for event, arrival in delivered]
     written = log.append_batch(of, local_rows(spark, rows, SCHEMA), number)
-    after = state.with_logged(number, written.summary())
+    after = state.with_logged(number, written.summary(config, state.whole))
     return run_table(Run("run", be_silent), Batch.of_log(of, state, after))
 
 

@@ -36,7 +36,7 @@ from tests.helpers.sources import TOPIC, Sent
 TYPES = {
     "_raw": pa.binary(), "_key": pa.binary(), "_headers": pa.binary(), "_whole": pa.bool_(),
     "_partition": pa.int32(), "_offset": pa.int64(), "_timestamp": pa.int64(),
-    "_arrived_at": pa.int64(), "_batch": pa.int64(),
+    "_arrived_at": pa.int64(), "_batch": pa.int64(), "_line": pa.int64(),
 }  # fmt: skip
 OPTIONS: dict[str, dict[str, Any]] = {
     "debezium": {},

@@ -17,9 +17,7 @@ from cdc_lakehouse.cli.work.rounds import has_news
 from cdc_lakehouse.cli.work.run import fail_at_the_end
 from cdc_lakehouse.terminal.verbosity import Level, current_level
 from lakehouse.config.table import Table
-from lakehouse.config.target import CleanLanding, Layer, Target
-from lakehouse.durations import to_seconds
-from lakehouse.errors import ConfigurationError
+from lakehouse.config.target import Layer, Target
 from lakehouse.words import render_count
 
 if TYPE_CHECKING:
@@ -29,9 +27,6 @@ if TYPE_CHECKING:
     from lakehouse.storage.upkeep import FileFacts, Layout, Step
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done, and why.")]
-Landing = Annotated[
-    bool, typer.Option("--landing", help="Remove all landing files that bronze has read.")
-]
 COUNTED = {
     "settle": "table_settings",
     "compact": "tables_compacted",
@@ -52,24 +47,19 @@ class Upkeep(NamedTuple):
 
 
 @command("maintain")
-def maintain(chosen: Chosen, landing: Landing = False, dry_run: DryRun = False) -> None:
+def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
     """Merge pending changes; compact, cluster, purge tombstones and VACUUM where thresholds say so.
 
     A table is compacted when it has more than 50 deletion vectors, or one in a fifth of its files,
     or more than 20 small files.
     Tombstones go when they are older than tombstone_retention, and older than any change has come
     late. VACUUM keeps what the last 7 days or a pinned view need. Each step has its reason.
-    Landing files go only where the target's clean_landing says so, or all that bronze has read with
-    --landing; of these, none that was overwritten since.
+    Landing files go only where the target's clean_landing says so.
     """
     from cdc_lakehouse.terminal.console import make_line_printer
 
     target, tables, everything = load_whole_conf(chosen)
     check_lake(target)
-    if landing and chosen.only:
-        found, action = "a choice of tables", "leave --table and --only out"
-        raise ConfigurationError("command line", "--landing", found, "all tables", action)
-    target = clean_at_once(target) if landing else target
     with hold_all_layers(target, tables, uuid.uuid4().hex):
         spark = start_spark(target, tables)
         entries = tend_tables(
@@ -80,12 +70,6 @@ def maintain(chosen: Chosen, landing: Landing = False, dry_run: DryRun = False) 
     fail_at_the_end(entries)
     if not any(any(entry.counts.values()) for entry in entries):
         print("nothing is due")
-
-
-def clean_at_once(target: Target) -> Target:
-    """The target with `clean_landing` for files of any age."""
-    move_to = target.clean_landing and target.clean_landing.move_to
-    return target.model_copy(update={"clean_landing": CleanLanding(after="0", move_to=move_to)})
 
 
 def tend_tables(
@@ -200,8 +184,7 @@ def tend_bronze(
     deed = f"moved to {clean.move_to}" if clean.move_to else "deleted"
     would = "would be" if work.dry_run else "are"
     number = render_count(len(files), "file")
-    aged = f", older than {clean.after}," if to_seconds(clean.after) else ""
-    work.tell(f"landing: {number} of bronze{aged} {would} {deed}")
+    work.tell(f"landing: {number} of bronze, older than {clean.after}, {would} {deed}")
     gone = 0 if work.dry_run else clean_files(work.target, files, clean.move_to)
     return counts | {"landing_files_cleaned": len(files) if work.dry_run else gone}
 

@@ -8,7 +8,9 @@ from lakehouse.errors import LakeOutdated
 from lakehouse.storage import names
 from silver import job
 from silver.state.table_state import read_states
-from tests.spark.silver.test_memory import quiet, table
+from tests.helpers.lake import quiet
+from tests.helpers.landed import failures, land
+from tests.spark.silver.test_memory import table
 
 
 def test_a_lake_whose_ledger_has_no_states_is_refused(spark: SparkSession, target: Target) -> None:
@@ -22,3 +24,15 @@ def test_a_lake_whose_ledger_has_no_states_is_refused(spark: SparkSession, targe
 def test_a_lake_of_this_version_is_read(spark: SparkSession, target: Target) -> None:
     job.apply(spark, target, [table()], "run", quiet)
     assert read_states(spark, target) == {}
+
+
+def test_a_lake_whose_tables_are_laid_out_in_another_way_is_refused(
+    spark: SparkSession, target: Target
+) -> None:
+    land(spark, target, table(), 1, [{"id": 1, "v": 1}])
+    assert failures(job.apply(spark, target, [table()], "run", quiet)) == []
+    assert read_states(spark, target)["t"].logged == 1
+    runs = names.table_name(target, "silver", "_runs")
+    spark.sql(f"UPDATE {runs} SET state = replace(state, '\"layout\":4,', '')")
+    with pytest.raises(LakeOutdated, match="lays them out in another way"):
+        job.apply(spark, target, [table()], "run", quiet)

@@ -1,57 +1,95 @@
-"""What the write of a batch tells of it, beside what a look at the log tells afterwards."""
+"""What the tasks tell of a batch that they write, and what a look at the log tells afterwards."""
 
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from lakehouse.config.target import Target
-from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage.lake import Lake
-from silver.changelog import log
-from silver.run import SilverTable
+from silver.changelog import bronze_rows, log
+from silver.changelog.extend import extend_log
+from silver.run import Run, SilverTable
+from silver.state.epochs import add_order_keys, filter_changes
 from silver.state.key_ranges import list_bounded_keys
 from silver.state.summary import summarize
-from tests.helpers import core
-from tests.helpers.oracle import Event
+from silver.state.table_state import TableState
+from tests.helpers.debezium_records import event, table
+from tests.helpers.lake import quiet
+from tests.helpers.landed import land
 
-WHOLE, PART = (("a", "a"), ("b", "b")), (("a", "c"),)
-STREAMED = [
-    Event("upsert", 3, 1, WHOLE, position=1),
-    Event("upsert", 4, 1, PART, position=2),
-    Event("delete", 5, 1, position=3),
-    Event("upsert", 6, 2, PART, old_key=1, position=4),
-    Event("truncate", 7, position=5),
+PLAIN = table()
+
+
+def at(lsn: int, **more: object) -> dict[str, Any]:
+    source = {"connector": "postgresql", "name": "shop", "ts_us": 1_000_000 * lsn}
+    return {"source": source | {"lsn": lsn} | more}
+
+
+def taken(lsn: int, id: int, mark: str = "true") -> Any:
+    return event("r", after={"id": id, "name": "a"}, **at(lsn, snapshot=mark))
+
+
+STREAMED: list[Any] = [
+    event("c", after={"id": 3, "name": "a"}, **at(30)),
+    event("u", after={"id": 3, "name": "b"}, **at(25)),
+    event("d", before={"id": 4, "name": ""}, **at(40)),
+    event("t", **at(33)),
+    "no JSON",
+    event("c", after={"id": "x", "name": "a"}, **at(50)),
 ]
 
 
-def taken(lsn: int, position: int, last: bool) -> Event:
-    """A row of the full snapshot at a place in the write-ahead log."""
-    return Event("upsert", lsn, position, WHOLE, position=position, snapshot=f"s:{lsn}", last=last)
+def extend(
+    spark: SparkSession, target: Target, state: TableState, records: list[Any]
+) -> TableState:
+    """The state once the records are in the log; `waits` is the summary of these alone."""
+    batch = state.logged + 1
+    land(spark, target, PLAIN, batch, records)
+    feeds = bronze_rows.find_arrived(spark, target, [PLAIN], {"t": state.positions})
+    of = SilverTable(Lake(spark, target), PLAIN)
+    applied = state.replace(batch=state.logged, waits=None)
+    return extend_log(Run("run", quiet), of, applied, state.logged, feeds)
 
 
 @pytest.mark.parametrize(
-    ("events", "tells"),
+    "records",
     [
-        (STREAMED, True),
-        ([taken(1, 1, False), taken(1, 2, True), *STREAMED], True),
-        ([taken(1, 1, True), taken(2, 2, False)], False),
+        pytest.param(STREAMED, id="streamed"),
+        pytest.param([taken(28, 1), taken(28, 2, "last"), *STREAMED], id="with a snapshot"),
+        pytest.param([taken(27, 1), *STREAMED, taken(60, 2, "last")], id="with two snapshots"),
     ],
 )
-def test_a_write_tells_what_the_log_holds_or_nothing(
-    spark: SparkSession, target: Target, events: list[Event], tells: bool
+def test_the_tasks_tell_what_the_log_holds(
+    spark: SparkSession, target: Target, records: list[Any]
 ) -> None:
-    config = core.table()
-    rows = local_rows(spark, [core.change(e, at, 1) for at, e in enumerate(events)], core.SCHEMA)
     before = datetime.now(timezone.utc)
-    told = log.append_batch(SilverTable(Lake(spark, target), config), rows, 1).summary()
-    written = log.read_log(SilverTable.at(spark, target, config))
-    found = summarize(written, list_bounded_keys(config, written.schema))
-    assert found.came is None
-    counted = told and told.replace(came=None, first_order=None, last_order=None)
-    assert counted == (found if tells else None)
-    if told is not None:
-        assert told.first_order and told.last_order and told.first_order <= told.last_order
-        assert told.came is not None
-        came = datetime.fromtimestamp(told.came / 1_000_000, timezone.utc)
-        assert before - timedelta(seconds=1) < came < datetime.now(timezone.utc)
+    first = [taken(20, 1), taken(20, 2, "last"), event("c", after={"id": 9}, **at(21))]
+    state = extend(spark, target, TableState(), first)
+    state = extend(spark, target, state, records)
+    told = state.waits
+    assert told is not None and told.came is not None
+    written = log.read_log(SilverTable(Lake(spark, target), PLAIN)).where("_batch = 2")
+    found = summarize(written, list_bounded_keys(PLAIN, written.schema))
+    assert told.replace(came=None, first_order=None, last_order=None) == found
+    assert found.rejected == {"not_json": 1, "bad_value": 1} and found.keys and found.truncates
+    came = datetime.fromtimestamp(told.came / 1_000_000, timezone.utc)
+    assert before - timedelta(seconds=1) < came < datetime.now(timezone.utc)
+
+
+def test_no_order_key_is_outside_of_the_bounds_that_the_tasks_tell(
+    spark: SparkSession, target: Target
+) -> None:
+    first = [taken(20, 1), taken(20, 2, "last"), STREAMED[0]]
+    batches, state = [first, STREAMED, [taken(60, 1), *STREAMED]], TableState()
+    for number, records in enumerate(batches, 1):
+        state = extend(spark, target, state, records)
+        assert state.waits is not None
+        progress = [*state.whole.snapshot_progress, *state.waits.snapshot_progress]
+        state = state.replace(whole=state.whole._replace(snapshot_progress=progress))
+        rows = log.read_log(SilverTable(Lake(spark, target), PLAIN)).where(f"_batch = {number}")
+        ordered = filter_changes(add_order_keys(rows, PLAIN, state.whole.epochs))
+        [ends] = ordered.agg(F.min("_order"), F.max("_order")).collect()
+        assert (state.waits.first_order, state.waits.last_order) == tuple(map(bytes, ends))

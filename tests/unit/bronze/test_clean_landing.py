@@ -10,7 +10,7 @@ from bronze.feed_state import Note, read_state
 from bronze.feeds import list_feeds
 from bronze.files.cleaning import clean_files, held_files
 from bronze.files.listing import list_here
-from cdc_lakehouse.cli.work.maintain import Upkeep, clean_at_once, tend_bronze
+from cdc_lakehouse.cli.work.maintain import Upkeep, tend_bronze
 from lakehouse.config.loading import load_target
 from lakehouse.config.table import Table
 from lakehouse.config.target import CleanLanding, Target
@@ -143,20 +143,3 @@ def test_maintain_tells_what_goes_and_a_dry_run_only_tells(target: Target, tmp_p
     assert told[1].endswith(f"are moved to {tmp_path / 'old'}")
     assert not file.exists() and (tmp_path / "old" / "shop" / "a").is_file()
     assert tend_bronze(work._replace(target=target), {}, [orders]) == {}
-
-
-def test_if_asked_all_that_bronze_has_read_goes_at_once_and_nothing_else(target: Target) -> None:
-    orders, told = table("orders", "shop"), list[str]()
-    read, overwritten = drop(target, "shop/read", 500), drop(target, "shop/overwritten", 500)
-    read_all(target, orders)
-    overwritten.write_text("another text")
-    unread = drop(target, "shop/unread", 500)
-    work = Upkeep(cast("SparkSession", None), clean_at_once(target), "r", {}, False, told.append)
-    assert tend_bronze(work, {}, [orders]) == {"landing_files_cleaned": 1}
-    assert told == ["landing: 1 file of bronze are deleted"]
-    assert (read.exists(), overwritten.exists(), unread.exists()) == (False, True, True)
-
-
-def test_at_once_keeps_the_folder_that_files_are_moved_to(target: Target) -> None:
-    moving = target.model_copy(update={"clean_landing": CleanLanding(after="1 day", move_to="/a")})
-    assert clean_at_once(moving).clean_landing == CleanLanding(after="0", move_to="/a")

@@ -1,9 +1,14 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
 from silver.decode.debezium.events.source_log import Restart
+from silver.decode.facts import Rows
 from silver.fold.order_key import make_order
 from silver.state.epochs import (
     Epoch,
     SnapshotProgress,
     TableChanges,
+    bound_orders,
     describe_restart,
     number_epochs,
 )
@@ -80,3 +85,67 @@ def test_positions_that_start_anew_begin_an_epoch_without_a_cutoff_in_force() ->
     assert (first.number, second.number) == (1, 2)
     assert (second.started, second.first, second.complete) == (11, {"t/0": place}, False)
     assert f"{2**64 - 1:016X}" < second.lsn
+
+
+SEQUENCES = [f"{lsn:016X}" for lsn in (0, 50, 100, 150, 300)]
+SNAPSHOTS = [
+    Epoch("s:100", 1, 1_000, {"t/0": f"{10:020d}"}, True),
+    Epoch("s:200", 2, 2_000, {"t/0": f"{20:020d}", "t/1": f"{40:020d}"}, True),
+    Epoch("restart:t/1:1:1", 3, 2_500, {"t/1": f"{60:020d}"}, False),
+]
+Change = tuple[str | None, str, str, int, str]
+
+
+def belongs(change: Change, epoch: Epoch) -> bool:
+    """Whether a change belongs to an epoch or a later one, as `_belongs_sql` says it."""
+    snapshot, domain, position, time, sequence = change
+    if snapshot is not None:
+        return snapshot.partition("@")[0] == epoch.snapshot
+    began, place = epoch.started or 0, epoch.first.get(domain)
+    begins = time >= began if place is None else position >= place
+    return begins and not (sequence < epoch.lsn and time < began)
+
+
+def key_of(change: Change, epochs: list[Epoch]) -> bytes:
+    front = 2 * max((e.number for e in epochs if belongs(change, e)), default=0)
+    front += change[0] is None
+    return make_order(f"{front:016X}/{change[4]}", change[2])
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([None, None, None, "s:100", "s:200@a.b", "s:300"]),
+            st.sampled_from(["t/0", "t/1", ""]),
+            st.integers(0, 80).map(lambda offset: f"{offset:020d}"),
+            st.integers(500, 3_000),
+            st.sampled_from(SEQUENCES),
+        ),
+        min_size=1,
+    ),
+    st.integers(0, 3),
+)
+def test_no_change_is_outside_of_the_bounds_of_its_part_of_the_log(
+    changes: list[Change], count: int
+) -> None:
+    epochs, rows = SNAPSHOTS[:count], dict[tuple[str | None, str], Rows]()
+    for snapshot, domain, position, time, sequence in changes:
+        end = sequence, position
+        seen, of = Rows(position, time, False, end, end), (snapshot, domain)
+        rows[of] = rows[of].joined(seen) if of in rows else seen
+    first, last = bound_orders(rows, epochs)
+    keys = sorted(key_of(change, epochs) for change in changes)
+    assert first is not None and last is not None
+    assert first <= keys[0] and keys[-1] <= last
+    if not any(change[0] is None for change in changes) or not epochs:
+        assert (first, last) == (keys[0], keys[-1])
+
+
+def test_streamed_changes_after_the_newest_snapshot_have_exact_bounds() -> None:
+    low, high = (SEQUENCES[1], "AA"), (SEQUENCES[4], "BB")
+    rows = {(None, "t/0"): Rows(f"{30:020d}", 2_100, False, low, high)}
+    front = f"{2 * 2 + 1:016X}"
+    ends = [make_order(f"{front}/{sequence}", arrival) for sequence, arrival in (low, high)]
+    assert bound_orders(rows, SNAPSHOTS[:2]) == tuple(ends)
+    assert bound_orders(rows, None) == tuple(make_order(*end) for end in (low, high))
+    assert bound_orders({}, SNAPSHOTS) == (None, None)

@@ -70,7 +70,7 @@ def test_the_bounds_of_two_parts_hold_the_keys_of_both() -> None:
 def test_the_ledger_keeps_no_bound_of_a_key() -> None:
     state = TableState(waits=Summary(3, 2, keys={"name": ("Ada", "Zoe")}))
     assert "Ada" not in state.to_text()
-    assert from_text(state.to_text()) == TableState(waits=Summary(3, 2))
+    assert from_text(state.to_text()).waits == Summary(3, 2)
 
 
 def told(*files: tuple[object, object]) -> TableLog:

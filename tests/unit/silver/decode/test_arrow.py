@@ -43,6 +43,7 @@ TYPES = {
     "_arrived_at": pa.int64(),
     "_whole": pa.bool_(),
     "_batch": pa.int64(),
+    "_line": pa.int64(),
 }
 EVENTS = table("debezium", ["id"], columns={"id": "int", "name": "string"})
 
@@ -63,7 +64,8 @@ def batch(raws: Sequence[bytes | None]) -> pa.RecordBatch:
         "_topic": ["t"] * len(raws),
         "_feed": ["f"] * len(raws),
         "_batch": [7] * len(raws),
-        "_place": [f"file:{at}" for at in range(len(raws))],
+        "_path": ["file"] * len(raws),
+        "_line": [*range(len(raws))],
         "_position": [f"file:{at}" for at in range(len(raws))],
     }
     names = dict.fromkeys((*READ, *CARRIED, "_position"))
@@ -90,7 +92,9 @@ def test_a_batch_of_changes_has_a_row_per_record_in_order() -> None:
         (None, None, None, "not_json"),
         (2, None, "upsert", None),
     ]
-    assert [r["_place"] for r in rows] == ["file:0", "file:1", "file:2", "file:3"]
+    nowhere = (None, None)
+    places = [(row["_path"], row["_line"]) for row in rows]
+    assert places == [nowhere, nowhere, ("file", 2), nowhere]
     assert {(r["_topic"], r["_feed"], r["_batch"]) for r in rows} == {("t", "f", 7)}
 
 
