@@ -123,7 +123,8 @@ def _find_positions(table: SilverTable, rows: Sequence[Row]) -> dict[str, str]:
     """Where in which file records lie, by arrival; the log has this of some rows only."""
     unknown = [row for row in rows if row["_position"] is None]
     places: dict[str, str] = {}
-    for feed in {row["_feed"] for row in unknown if table.lake.exists("bronze", row["_feed"])}:
+    feeds = bronze_rows.feeds_of(table.config).keys() & {row["_feed"] for row in unknown}
+    for feed in (feed for feed in feeds if table.lake.exists("bronze", feed)):
         records = [row for row in unknown if row["_feed"] == feed]
         batches = [row["_feed_batch"] for row in records]
         raw = bronze_rows.read_batches(table, feed, min(batches), max(batches))
