@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from bronze import feed_state, job, storage
 from bronze.feeds import list_feeds
+from bronze.files import batches
 from bronze.files.unreadable import unreadable_files
 from bronze.job import ingest
 from bronze.storage import read_news
@@ -22,7 +23,7 @@ from lakehouse.run.memory import Memory
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import table_name
 from lakehouse.storage.views import load_views
-from tests.conftest import REMOTE, target_at
+from tests.conftest import target_at
 
 
 def table(called: str = "orders", path: str = "orders", **source: object) -> Table:
@@ -326,11 +327,23 @@ TOPICS: dict[str, tuple[list[Table], list[str]]] = {
 }
 
 
+FEW = pytest.param(batches.FEW_BYTES, id="by this process")
+MANY = pytest.param(0, id="by Spark")
+
+
+@pytest.mark.parametrize("few", [FEW, MANY])
 @pytest.mark.parametrize("limit", [1, pytest.param(9, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", TOPICS)
 def test_what_a_write_tells_is_what_bronze_holds(
-    spark: SparkSession, target: Target, case: str, limit: int
+    spark: SparkSession,
+    target: Target,
+    monkeypatch: pytest.MonkeyPatch,
+    case: str,
+    limit: int,
+    few: int,
 ) -> None:
+    monkeypatch.setattr(batches, "FEW_BYTES", few)
+    monkeypatch.setattr(storage, "MOST_TOPICS", 3)  # of "several others", bronze is asked
     tables, contents = TOPICS[case]
     limited = [
         t.model_copy(
@@ -348,14 +361,15 @@ def test_what_a_write_tells_is_what_bronze_holds(
     assert set(memory.feeds[feed.name].topics) == set(asked.records)
 
 
-@pytest.mark.skipif(bool(REMOTE), reason="a server keeps to itself what a write told")
+@pytest.mark.parametrize("few", [FEW, MANY])
 def test_bronze_is_not_asked_what_was_just_written(
-    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     def asked(*_: object) -> None:
         raise AssertionError("bronze was asked")
 
     monkeypatch.setattr(storage, "read_news", asked)
+    monkeypatch.setattr(batches, "FEW_BYTES", few)
     drop(target, "orders/a", "1")
     first = run(spark, target)[0]
     nothing = run(spark, target)[0]

@@ -473,3 +473,27 @@ def test_rows_count_from_the_beginning_of_their_own_file(
     second = 2 if kind == "json" else 1
     named = sorted((Path(row["_url"]).name, row["_row"]) for row in found)
     assert named == [(file.name, at) for file in files for at in (0, second)]
+
+
+def test_of_several_large_files_each_part_counts_from_its_own_beginning(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    files = [tmp_path / f"{name}.json" for name in "abc"]
+    for file in files:
+        file.write_text("".join(f'{{"id": {at:06}}}\n' for at in range(2_000)))
+    sizes = {"spark.sql.files.maxPartitionBytes": "13000", "spark.sql.files.openCostInBytes": "0"}
+    usual = {name: spark.conf.get(name) for name in sizes}
+    try:
+        for name, size in sizes.items():
+            spark.conf.set(name, size)
+        found = read(spark, "json", *files).collect()
+    finally:
+        for name, size in usual.items():
+            spark.conf.set(name, str(size))
+    ids = [json.loads(row["_raw"])["id"] for row in found]
+    assert ids == [*range(2_000)] * 3
+    parts: dict[tuple[str, int], list[int]] = {}
+    for row in found:
+        parts.setdefault((row["_url"], row["_block"]), []).append(row["_row"])
+    assert len(parts) > len(files)
+    assert all(rows == [*range(len(rows))] for rows in parts.values())
