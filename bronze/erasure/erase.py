@@ -1,13 +1,24 @@
-"""Deletes records from bronze: the one exception to append-only."""
+"""Deletes records from bronze: the one exception to append-only; names the files that had them.
 
-from collections.abc import Sequence
+Bronze knows the files of a key until its records are deleted. From then on the ledger's entry of
+the erasure keeps digests of their paths.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.contract import feed_name, mended_name
+from bronze.files.listing import on_disk
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.places.place import Place, list_below, to_place
+from lakehouse.places.settings import is_reached
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
 from lakehouse.storage.names import table_exists, table_name
 
 
@@ -19,15 +30,50 @@ def feeds_of(spark: SparkSession, target: Target, table: Table) -> list[str]:
 
 
 def find_dropped_files(
-    spark: SparkSession, target: Target, feeds: Sequence[str], records: DataFrame
+    spark: SparkSession, target: Target, table: Table, records: DataFrame | None
 ) -> list[str]:
-    """The dropped files of the records, which `_feed` and `_arrival` identify."""
+    """The dropped files of the table's records, which `_feed` and `_arrival` identify."""
+    if records is None:
+        return []
     paths: set[str] = set()
-    for feed in feeds:
+    for feed in feeds_of(spark, target, table):
         mine = _find_records(spark, target, feed, records)
         rows = mine.where("_file IS NOT NULL").select("_file").distinct().collect()
         paths |= {row["_file"] for row in rows}
     return sorted(paths)
+
+
+def note_files(entry: Entry, files: Iterable[str]) -> Entry:
+    """The entry with digests of the dropped files that an erasure is about to forget."""
+    return entry.model_copy(update={"message": json.dumps([*map(_to_digest, files)])})
+
+
+def find_noted_files(spark: SparkSession, target: Target, table: Table, run_id: str) -> list[Place]:
+    """The files below the table's landing folders that the erasure, or an earlier one, noted."""
+    entries = ledger.read_entries(spark, target).where(F.col("run_id") == run_id)
+    noted = entries.where("status = 'begun' AND message IS NOT NULL").select("message").collect()
+    digests = {digest for row in noted for digest in json.loads(row["message"])}
+    every = list_landing_files(target, table) if digests else ()
+    return [file for file in every if _to_digest(str(file)) in digests]
+
+
+def find_landing_folders(target: Target, table: Table) -> list[Place]:
+    """The table's landing folders that this process sees."""
+    if not is_reached(target, target.landing):
+        return []
+    paths = dict.fromkeys(source.path for source in table.feeds if source.path is not None)
+    folders = [to_place(target, target.landing, path) for path in paths]
+    return [folder for folder in folders if folder.is_dir()]
+
+
+def list_landing_files(target: Target, table: Table) -> list[Place]:
+    """The files below the table's landing folders, whether they are complete or not."""
+    every = (file for folder in find_landing_folders(target, table) for file in list_below(folder))
+    return [file for file in every if file.is_file()]
+
+
+def _to_digest(file: str) -> str:
+    return hashlib.sha256(on_disk(file).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def remove_records(

@@ -103,12 +103,15 @@ def preview_erasure(
     spark: "SparkSession", target: Target, wanted: Erasure, tables: Iterable[Table]
 ) -> None:
     """Prints what bronze, silver and the landing folders hold of the key now."""
+    from bronze.erasure import erase as bronze
     from cdc_lakehouse.terminal.console import show_progress
     from silver.maintenance import erase
 
     with show_progress("looking for the key"):
         hits = erase.find_records(spark, target, wanted.table, wanted.key)
-        files = _find_dropped_files(target, wanted, hits.values if hits else [])
+        arrivals = hits.arrivals if hits else None
+        read = bronze.find_dropped_files(spark, target, wanted.table, arrivals)
+        files = _find_dropped_files(spark, target, wanted, hits.values if hits else [], read)
     if hits is None:
         wanted.say("holds nothing yet")
     else:
@@ -126,14 +129,15 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
 
     A dropped file is only deleted once bronze has its records, as it holds other keys as well. An
     unfinished rebuild of the table holds the key as well, and is dropped. Before rows go the ledger
-    records it, so that gold's published table is compared with silver's even after a kill; its
-    change feed begins anew.
+    records it, with the dropped files, so that these are known and gold's published table is
+    compared with silver's even after a kill; its change feed begins anew.
 
     Raises:
         EraseIncomplete: something of the key is left.
         ManyTablesFailed: the table could not be brought up to bronze first.
         TableFailed: records of the key wait for their transaction.
     """
+    from bronze.erasure import erase as bronze
     from cdc_lakehouse.terminal.console import show_progress
     from lakehouse.run import ledger
     from lakehouse.storage.lake import Lake
@@ -143,7 +147,7 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     from silver.state.table_state import TableState, read_states
 
     table = wanted.table
-    present = _list_dropped_files(target, table)
+    present = set(bronze.list_landing_files(target, table))
     _take_in(spark, target, wanted, tables, bool(present))
     rebuild.abandon_rebuilds(spark, target, table)
     with show_progress("looking for the key"):
@@ -155,13 +159,15 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     state = states.get(table.table, TableState()).with_replaced()
     group_repairs.refuse_waiting_records(silver_table, state, hits.arrivals)
     _print_hits(wanted, hits, tables)
-    dropped = _find_dropped_files(target, wanted, hits.values) if wanted.landing else []
-    if dropped and not wanted.agrees([str(file) for file in dropped]):
+    read = bronze.find_dropped_files(spark, target, table, hits.arrivals)
+    dropped = _find_dropped_files(spark, target, wanted, hits.values, read)
+    if wanted.landing and dropped and not wanted.agrees([str(file) for file in dropped]):
         raise typer.Abort
-    if table.publish == "table":
-        ledger.append_entries(spark, target, [state.begun(wanted.run_id, table.table)])
-    _remove_records(spark, target, wanted, hits)
-    for file in dropped:
+    if read or table.publish == "table":
+        begun = state.begun(wanted.run_id, table.table)
+        ledger.append_entries(spark, target, [bronze.note_files(begun, read)])
+    _remove_records(spark, target, wanted, hits, read)
+    for file in dropped if wanted.landing else ():
         if file in present and file.is_file():
             file.unlink()
     state = group_repairs.pin_current(silver_table, states, state)
@@ -222,7 +228,7 @@ def verify_erasure(
         if not target.catalog:
             traces = find_traces(to_place(target, target.lake), values)
             left += [f"{trace.file} ({trace.places} places)" for trace in traces]
-        dropped = [str(file) for file in _find_dropped_files(target, wanted, values)]
+        dropped = [str(file) for file in _find_dropped_files(spark, target, wanted, values)]
     if left or (dropped and wanted.landing):
         raise EraseIncomplete(wanted.table.table, [*left, *dropped])
     where = "the tables" if target.catalog else f"the tables and the files below {target.lake}"
@@ -238,22 +244,26 @@ def verify_erasure(
     return True
 
 
-def _list_dropped_files(target: Target, table: Table) -> "set[Place]":
-    """The dropped files that are there now."""
-    from bronze.erasure.dropped_keys import find_landing_folders
-    from lakehouse.places.place import list_below
+def _find_dropped_files(
+    spark: "SparkSession",
+    target: Target,
+    wanted: Erasure,
+    values: list[str],
+    read: Iterable[str] = (),
+) -> "list[Place]":
+    """The dropped files of the key that are there, sorted.
 
-    return {file for folder in find_landing_folders(target, table) for file in list_below(folder)}
-
-
-def _find_dropped_files(target: Target, wanted: Erasure, values: list[str]) -> "list[Place]":
-    """The dropped files that hold a record of the key, or one of its own texts."""
-    from bronze.erasure.dropped_keys import files_with_key, find_landing_folders
+    Those that bronze `read`, those that this or an earlier erasure noted, and those that hold one
+    of the key's own texts (`values`).
+    """
+    from bronze.erasure import erase as bronze
+    from bronze.files.listing import on_disk
     from lakehouse.places.place import to_place
     from lakehouse.storage.traces import find_traces
 
-    files = set(files_with_key(target, wanted.table, wanted.key))
-    for folder in find_landing_folders(target, wanted.table):
+    files = set(bronze.find_noted_files(spark, target, wanted.table, wanted.run_id))
+    files |= {place for file in read if (place := to_place(target, on_disk(file))).is_file()}
+    for folder in bronze.find_landing_folders(target, wanted.table):
         files |= {to_place(target, trace.file) for trace in find_traces(folder, values)}
     return sorted(files, key=str)
 
@@ -280,10 +290,14 @@ def _list_topics(table: Table) -> set[tuple[str, str | None]]:
 
 
 def _remove_records(
-    spark: "SparkSession", target: Target, wanted: Erasure, hits: "KeyTraces"
+    spark: "SparkSession", target: Target, wanted: Erasure, hits: "KeyTraces", files: Sequence[str]
 ) -> None:
-    """Removes records, rows, versions, dead letters; last the log, which lists these records."""
+    """Removes records, rows, versions, dead letters; last the log, which lists these records.
+
+    `files` are the dropped files of the records.
+    """
     from bronze.erasure import erase as bronze
+    from bronze.files.listing import on_disk
     from lakehouse.places.place import to_place
     from lakehouse.storage import names
     from lakehouse.storage.traces import build_pattern
@@ -292,7 +306,6 @@ def _remove_records(
     from silver.maintenance.upkeep import of_table
 
     feeds = bronze.feeds_of(spark, target, wanted.table)
-    files = bronze.find_dropped_files(spark, target, feeds, hits.arrivals)
     for file in files:
         wanted.say(f"{'deletes' if wanted.landing else 'its records also lie in'} {file}")
     removed = bronze.remove_records(spark, target, feeds, hits.arrivals)
@@ -309,7 +322,7 @@ def _remove_records(
     bronze_records, others = render_count(removed, "record"), render_count(rows, "row")
     wanted.say(f"removed {bronze_records} of bronze, {others} and dead letters of silver")
     for file in files if wanted.landing else ():
-        path = to_place(target, file.removeprefix("file:"))
+        path = to_place(target, on_disk(file))
         if path.is_file():
             path.unlink()
         else:

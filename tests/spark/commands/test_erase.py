@@ -95,7 +95,7 @@ def test_an_erasure_that_was_killed_is_ended_when_it_is_repeated(
     assert [row["id"] for row in silver(spark, target, "people_changes", "_arrival")] == [8]
 
 
-def test_a_dropped_file_that_an_earlier_erasure_left_is_found_by_its_content(
+def test_a_dropped_file_that_an_earlier_erasure_left_is_known(
     spark: SparkSession, target: Target
 ) -> None:
     """In two steps: first without the dropped files, then with them, when bronze knows no more."""
@@ -126,6 +126,38 @@ def test_a_dropped_file_that_an_earlier_erasure_left_is_found_by_its_content(
     erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, True, told.append), [PEOPLE])
     assert "gone: " in told[-1] and not file.exists()
     assert [row["name"] for row in rows(spark, target, "people")] == ["Bob Hope"]
+
+
+NUMBERED = Table.model_validate(
+    {
+        "table": "t",
+        "source": {"format": "rows", "path": "t", "file_format": "csv"},
+        "keys": ["id"],
+        "sequence_by": "seq",
+        "columns": {"id": "decimal(9,2)", "seq": "int"},
+    }
+)
+
+
+def test_the_files_of_a_key_without_a_text_are_known_from_bronze(
+    spark: SparkSession, target: Target
+) -> None:
+    """However the file writes the key: `7.50` has the key 7.5."""
+    land(target, "t", "mine.csv", ["id;seq", "7.50;1", "8;2"])
+    land(target, "t/sub", "other.csv", ["id;seq", "8;3"])
+    mine, other = (Path(target.landing, "t", name) for name in ("mine.csv", "sub/other.csv"))
+    told: list[str] = []
+    for _ in range(2):
+        told.clear()
+        wanted = Erasure(NUMBERED, {"id": "7.5"}, False, told.append)
+        assert not erase_key(spark, target, wanted, [NUMBERED])
+        named = [line for line in told if "the key's records lie in" in line]
+        assert named == [f"t: the key's records lie in {mine}"]
+    entries = ledger.read_entries(spark, target).where("message IS NOT NULL").collect()
+    assert entries and not any("mine" in entry["message"] for entry in entries)
+    assert erase_key(spark, target, wanted._replace(landing=True), [NUMBERED])
+    assert (mine.exists(), other.exists()) == (False, True)
+    assert [str(row["id"]) for row in rows(spark, target, "t")] == ["8.00"]
 
 
 CLUSTERED = Table.model_validate(

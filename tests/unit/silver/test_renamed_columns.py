@@ -1,19 +1,16 @@
 """`renamed_from`: what the YAML may say, and what a table that was built otherwise makes of it."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bronze.erasure.dropped_keys import files_with_key
 from bronze.feeds import list_feeds
 from gold.source_check.plan import name_at_source, plan_comparison
 from gold.status.plan import Held, plan_changes
 from gold.views.selects import select_shown
 from lakehouse.config.table import Table
 from lakehouse.config.table_rules import find_contradictions
-from lakehouse.config.target import Target
 from silver.state.fingerprint import build_fingerprint, list_differences, list_renames
 
 NAME = {"type": "string", "renamed_from": "customer"}
@@ -181,19 +178,6 @@ def test_a_sensitive_column_is_hidden_by_its_old_name_too() -> None:
 def test_bytes_of_a_text_column_are_text_by_each_of_its_names() -> None:
     (feed,) = list_feeds([table(renamed("customer") | {"n": {"type": "int", "renamed_from": "m"}})])
     assert feed.texts == ("customer_name", "customer")
-
-
-def test_erase_finds_dropped_files_by_the_old_name_of_a_key(tmp_path: Path) -> None:
-    of = table({"id": {"type": "bigint", "renamed_from": "no"}})
-    folder = tmp_path / "landing" / "p"
-    folder.mkdir(parents=True)
-    for name, text in {"old": '{"NO": 7}', "new": '{"id": 7}', "other": '{"no": 8}'}.items():
-        (folder / f"{name}.json").write_text(text)
-    target = Target(root=str(tmp_path))
-
-    found = files_with_key(target, of, {"id": "7"})
-
-    assert [file.stem for file in found] == ["new", "old"]
 
 
 def test_a_check_of_the_source_finds_a_column_by_the_name_that_the_source_has() -> None:
