@@ -24,8 +24,7 @@ Records: TypeAlias = Mapping[str | None, int]
 _NAMES = [column.name for column in COLUMNS]
 MOST_TOPICS = 1_000
 """Of more topics in a batch Spark's aggregate does not count each exactly."""
-_TOPICS = f"""to_json(approx_top_k(_topic, {MOST_TOPICS}, {16 * MOST_TOPICS})
-    FILTER (WHERE _topic IS NOT NULL)) AS topics"""
+_TOPICS = f"to_json(approx_top_k(_topic, {MOST_TOPICS}, {16 * MOST_TOPICS})) AS topics"
 
 
 class News(NamedTuple):
@@ -106,7 +105,7 @@ def append_spread(
     topics = json.loads(seen.get["topics"] or "[]")
     if len(topics) == MOST_TOPICS:
         return read_news(spark, target, feed, number - 1)
-    records: dict[str | None, int] = {each["item"]: each["count"] for each in topics}
+    records: dict[str | None, int] = {t["item"]: t["count"] for t in topics if "item" in t}
     if seen.get["no_topic"]:
         records[None] = seen.get["no_topic"]
     return News(number if records else 0, records, None if seen.get["numbered"] else {})

@@ -480,7 +480,7 @@ def test_of_several_large_files_each_part_counts_from_its_own_beginning(
 ) -> None:
     files = [tmp_path / f"{name}.json" for name in "abc"]
     for file in files:
-        file.write_text("".join(f'{{"id": {at:06}}}\n' for at in range(2_000)))
+        file.write_text("".join(f'{{"id": "{at:06}"}}\n' for at in range(2_000)))
     sizes = {"spark.sql.files.maxPartitionBytes": "13000", "spark.sql.files.openCostInBytes": "0"}
     usual = {name: spark.conf.get(name) for name in sizes}
     try:
@@ -490,7 +490,7 @@ def test_of_several_large_files_each_part_counts_from_its_own_beginning(
     finally:
         for name, size in usual.items():
             spark.conf.set(name, str(size))
-    ids = [json.loads(row["_raw"])["id"] for row in found]
+    ids = [int(json.loads(row["_raw"])["id"]) for row in found]
     assert ids == [*range(2_000)] * 3
     parts: dict[tuple[str, int], list[int]] = {}
     for row in found:
