@@ -4,12 +4,10 @@ from typing import NamedTuple
 
 NTZ_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 TIME_FORMAT = NTZ_FORMAT + "XXX"
-JSON_OPTIONS = {
-    "timestampFormat": TIME_FORMAT,
-    "timestampNTZFormat": NTZ_FORMAT,
-    "ignoreNullFields": "false",
-}
-"""Options of Spark's `to_json`: times with all their digits, nulls included."""
+EXACT_TIMES = {"timestampFormat": TIME_FORMAT, "timestampNTZFormat": NTZ_FORMAT}
+"""Options of Spark's `to_json`: times with all their digits; its own default cuts them to three."""
+JSON_OPTIONS = EXACT_TIMES | {"ignoreNullFields": "false"}
+"""The same, nulls included."""
 
 
 def render_count(count: int, noun: str) -> str:

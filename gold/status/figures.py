@@ -110,7 +110,9 @@ class Figures(msgspec.Struct, omit_defaults=True):
         elif entry.layer == "gold" and entry.batch is not None:
             self.published = entry.batch
         if entry.status != "begun":
-            self.newest = {**self.newest, entry.layer: Failure(entry.ended_at, entry.message)}
+            before = self.newest.get(entry.layer)
+            if before is None or entry.ended_at >= before.at:
+                self.newest = {**self.newest, entry.layer: Failure(entry.ended_at, entry.message)}
 
     def _add_silver(self, entry: Entry) -> None:
         counts = Counter(self.counts)

@@ -23,6 +23,8 @@ def build_stale_query(lake: Lake, table: Table, rows: str | None = None) -> str 
     if not table.keys or not all(lake.exists("silver", name) for name in (kept, letters)):
         return None
     column_types = lake.column_types("silver", kept)
+    if not column_types.keys() >= {*table.keys}:
+        return None  # the YAML has other keys since: the table fails until it is rebuilt
     types = {key: column_types[key] for key in table.keys}
     held = rows or lake.name("silver", kept)
     return render_stale_query(table, held, lake.name("silver", letters), types)

@@ -85,19 +85,21 @@ def sum_up(target: Target) -> KnownStatus:
     return KnownStatus().with_entries(*ledger.read_all_entries(target))
 
 
-def update_known(
-    target: Target, measured: Mapping[str, Mapping[str, Any]], configured: set[str]
-) -> None:
-    """Brings the file up to the ledger and to what was measured; unconfigured tables go.
+def update_known(target: Target, measured: Mapping[str, Mapping[str, Any]]) -> None:
+    """Brings the file up to the ledger and to what was measured, unless a later run measured it.
+
+    A table without YAML stays in the file: its YAML may come back.
 
     Raises:
         OSError: the ledger cannot be read, or the file not be written.
     """
     with hold_commit_lock(target):
         status = sum_up(target)
-        tables = {name: of for name, of in status.tables.items() if name in configured}
+        tables = dict(status.tables)
         for name, values in measured.items():
-            tables[name] = msgspec.structs.replace(tables.get(name, Figures()), **values)
+            kept = tables.get(name, Figures())
+            if values.get("measured", kept.measured) >= kept.measured:
+                tables[name] = msgspec.structs.replace(kept, **values)
         write_known(target, msgspec.structs.replace(status, tables=tables))
 
 

@@ -149,9 +149,10 @@ def read_added(
     """
     log = folder / "_delta_log"
     try:
-        if after >= 0 and not (log / f"{after:020}.json").exists():
-            return None
         commits = _commits_from(log, after + 1)
+        is_kept = (log / f"{max(after, 0):020}.json").exists()
+        if not is_kept and (after >= 0 or commits):
+            return None
         lines = [line for text in ask_each(_read_text, commits) for line in text.splitlines()]
         added = [json.loads(line)["add"] for line in lines if line.startswith('{"add"')]
         files = [folder / unquote(add["path"]) for add in added if add.get("dataChange", True)]

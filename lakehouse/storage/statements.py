@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from lakehouse.spark.spark_failures import SPARK_FAILURES
-from lakehouse.storage.names import agree_on, quote
+from lakehouse.storage.names import agree_on, literal, quote
+from lakehouse.words import EXACT_TIMES
 
 ROWS = "{rows}"
 LIVE = "_live"
@@ -22,6 +23,7 @@ LIVE = "_live"
 _NEWEST_COMMITS = 20
 NOTE = "spark.databricks.delta.commitInfo.userMetadata"
 """Spark's setting for a commit's `userMetadata`; sessions of serverless compute refuse it."""
+_EXACT_TIMES = f"map({', '.join(literal(text) for pair in EXACT_TIMES.items() for text in pair)})"
 
 
 def render_insert(columns: Iterable[str]) -> str:
@@ -45,15 +47,20 @@ def render_equal(one: str, other: str, type: T.DataType) -> str:
     if isinstance(type, T.MapType) and not _holds_incomparable(type.valueType):
         one, other = (f"array_sort(map_entries({value}))" for value in (one, other))
     elif isinstance(type, T.VariantType):
-        one, other = (f"to_json({value})" for value in (one, other))
+        one, other = (f"to_json({value}, {_EXACT_TIMES})" for value in (one, other))
     elif _holds_incomparable(type):
-        one, other = (f"to_json(named_struct('value', {value}))" for value in (one, other))
+        wrapped = (f"named_struct('value', {value})" for value in (one, other))
+        one, other = (f"to_json({value}, {_EXACT_TIMES})" for value in wrapped)
     return f"{one} <=> {other}"
 
 
 def _holds_incomparable(type: T.DataType) -> bool:
-    text = type.simpleString()
-    return "map<" in text or "variant" in text
+    """Whether a type is, or has within, a map or a variant."""
+    if isinstance(type, T.StructType):
+        return any(_holds_incomparable(field.dataType) for field in type.fields)
+    if isinstance(type, T.ArrayType):
+        return _holds_incomparable(type.elementType)
+    return isinstance(type, T.MapType | T.VariantType)
 
 
 def execute_with_rows(spark: SparkSession, text: str, rows: DataFrame) -> DataFrame:

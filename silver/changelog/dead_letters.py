@@ -14,7 +14,7 @@ from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import names
 from lakehouse.storage.statements import execute_with_rows
-from lakehouse.words import NTZ_FORMAT, TIME_FORMAT
+from lakehouse.words import EXACT_TIMES
 from silver.changelog import schema_changes
 from silver.changelog.acknowledged import with_acknowledged
 from silver.changelog.batch import Batch
@@ -27,7 +27,6 @@ from silver.storage.row_columns import column, has_key
 
 SAME = "t._feed = s._feed AND t._arrival = s._arrival"
 _CLASS = "dead_letter:"
-EXACT_TIMES = {"timestampFormat": TIME_FORMAT, "timestampNTZFormat": NTZ_FORMAT}
 _OWN = ("_sequence", "_order", "_source_time", "_feed", "_arrival", "_batch")
 
 

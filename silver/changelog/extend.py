@@ -13,6 +13,7 @@ from silver.changelog.decoded_batch import RawBatch, write_decoded, write_looked
 from silver.changelog.source_restarts import follow_source
 from silver.decode.spark import FIRST_RECORDS, fetch_first
 from silver.run import Run, SilverTable
+from silver.state.epochs import TableChanges
 from silver.state.summary import ObservedRows
 from silver.state.table_state import TableState
 
@@ -83,8 +84,16 @@ def _append_new(
     marked = late_changes.reject_late_changes(table, state)
     after = batch.build_state_after(run.id).with_positions(newest).replace(logged=number)
     after = follow_source(run, table, after, written.facts.source_log)
-    summary = None if marked else written.summary(table.config, after.whole)
+    summary = None if marked else written.summary(table.config, _with_pending(after))
     return after.replace(logged=state.logged).with_logged(number, summary)
+
+
+def _with_pending(state: TableState) -> TableChanges:
+    """The table's full snapshots and truncates, with the snapshots of changes that wait."""
+    if state.waits is None:
+        return state.whole
+    waiting = state.waits.snapshot_progress
+    return state.whole._replace(snapshot_progress=[*state.whole.snapshot_progress, *waiting])
 
 
 def _adopt_unrecorded_batches(

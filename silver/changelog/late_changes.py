@@ -18,6 +18,7 @@ from lakehouse.storage import names
 from lakehouse.storage.statements import execute_with_rows
 from silver.changelog import bronze_rows, log
 from silver.contract import DELETE, UPSERT
+from silver.decode.spark import position_column
 from silver.run import SilverTable
 from silver.state.table_state import TableState
 from silver.storage.row_columns import column, of_keys
@@ -62,9 +63,10 @@ def _is_sound_change() -> Column:
 
 
 def _mark_too_late(table: SilverTable, late: DataFrame, horizon: int) -> None:
-    """Gives the late rows of the log their reason and, as every dead letter, their raw record."""
+    """Gives late rows of the log their reason, and record and place as dead letters have them."""
     place = ["_feed", "_arrival"]
-    raw = bronze_rows.read_all_rows(table).select(*place, "_raw")
+    position = position_column().alias("_position")
+    raw = bronze_rows.read_all_rows(table).select(*place, "_raw", position)
     until = datetime.fromtimestamp(horizon / 1_000_000, timezone.utc).isoformat()
     message = (
         f"found a change from before {until}, up to which tombstones are purged, of a key without a"
@@ -75,6 +77,6 @@ def _mark_too_late(table: SilverTable, late: DataFrame, horizon: int) -> None:
         f"MERGE INTO {table.log.name} t USING {{rows}} s"
         " ON t._feed = s._feed AND t._arrival = s._arrival WHEN MATCHED THEN UPDATE SET"
         f" t._operation = NULL, t._reason = {names.literal(TOO_LATE)},"
-        f" t._message = {names.literal(message)}, t._raw = s._raw",
+        f" t._message = {names.literal(message)}, t._raw = s._raw, t._position = s._position",
         late.select(*place).join(raw, place),
     )

@@ -230,7 +230,7 @@ def _describe_rows(rows: pa.RecordBatch, sound: pa.Array) -> Rows:
         rows = rows.filter(sound)
     offsets, arrivals = rows.column("_offset"), rows.column("_arrival")
     offset = pc.min(offsets).as_py()
-    texts = None if offset is None else str(offset).zfill(_OFFSET_DIGITS)
+    texts = None if offset is None else str(offset).rjust(_OFFSET_DIGITS, "0")
     arrival = pc.min(arrivals.filter(offsets.is_null())).as_py() if offsets.null_count else None
     changes = rows.filter(_are_changes(rows))
     ends = [_find_end(changes, end) for end in ("min", "max")]

@@ -246,7 +246,7 @@ def _equals_previous(values: pa.Array | list[str | None]) -> pa.Array:
     array = pa.array(values, pa.string()) if isinstance(values, list) else values
     before, after = array[:-1], array[1:]
     if pa.types.is_null(array.type):
-        return pa.array([True] * len(after))
+        return pa.array([True] * len(after), pa.bool_())
     same = pc.equal(before, after)
     if not array.null_count:
         return same

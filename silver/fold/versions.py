@@ -109,6 +109,8 @@ class HistoryFold(KeyFold):
             open_row.next_order = order
         last.source, last.order, last.new = changes.source[at], order, False
         last.stored = self._find_stored(changes, at)
+        if not last.upsert:
+            self._life.begin_anew(order)
         return True
 
     def _pass_cutoffs(self, order: bytes) -> None:

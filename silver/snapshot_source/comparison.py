@@ -19,7 +19,7 @@ from bronze.contract import arrival_prefix
 from lakehouse.config.table import Table
 from lakehouse.storage.names import quote
 from lakehouse.storage.statements import render_equal
-from silver.changelog.dead_letters import EXACT_TIMES
+from lakehouse.words import EXACT_TIMES
 from silver.contract import DELETE, NONE, UPSERT
 from silver.decode.protocols.snapshot_files import sequence_of_day
 from silver.storage.layout import LETTER_COLUMN, list_source_fields, list_value_columns

@@ -57,6 +57,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def joined(self, later: "Summary") -> "Summary":
         """The summary of both parts together; `later` was written after this one."""
+        first, last = self._orders_with(later)
         counts = {name: getattr(self, name) + getattr(later, name) for name in _COUNTS}
         reasons = {**self.rejected, **later.rejected}
         rejected = {r: self.rejected.get(r, 0) + later.rejected.get(r, 0) for r in reasons}
@@ -67,10 +68,24 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
             partial=sorted({*self.partial, *later.partial}),
             oldest=find_lowest(self.oldest, later.oldest),
             came=find_lowest(self.came, later.came),
-            first_order=find_lowest(self.first_order, later.first_order),
-            last_order=max(self.last_order or b"", later.last_order or b"") or None,
+            first_order=first,
+            last_order=last,
             keys=self._keys_with(later),
         )
+
+    def _orders_with(self, later: "Summary") -> tuple[bytes | None, bytes | None]:
+        """The bounds of the order keys of both parts; unknown where those of one are.
+
+        So they are where the later part has rows of a full snapshot: the epochs of the earlier
+        part's changes may have other numbers since.
+        """
+        if not (self.changes and later.changes):
+            shown = self if self.changes else later
+            return shown.first_order, shown.last_order
+        bounds = self.first_order, later.first_order, self.last_order, later.last_order
+        if later.snapshot_progress or None in bounds:
+            return None, None
+        return min(filter(None, bounds[:2])), max(filter(None, bounds[2:]))
 
     def _keys_with(self, other: "Summary") -> KeyBounds | None:
         if not (self.changes and other.changes):

@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
 from lakehouse.storage import names
+from lakehouse.words import EXACT_TIMES
 from silver.contract import UPSERT
 
 FEW = 1_000_000
@@ -25,8 +26,9 @@ def column(name: str) -> Column:
 def hash_change(schema: T.StructType, columns: Collection[str]) -> Column:
     """A 64-bit hash of what a change of this schema carries in the columns.
 
-    A null counts as if the column were not there: a column that comes later changes no digest. Nor
-    does a wider type, or the order of the columns.
+    A null counts as if the column were not there, and a wider type of whole numbers or floats, or
+    another order of the columns, changes no digest. The columns that a change does not carry count:
+    one that comes later, to a format whose rows leave columns out, changes the digest of such rows.
     """
     values = [F.col("_operation"), F.to_json("_absent")]
     for field in sorted((schema[name] for name in columns), key=lambda field: field.name):
@@ -43,7 +45,7 @@ def _hash_form(value: Column, type: T.DataType) -> Column:
     if isinstance(type, T.FractionalType):
         return value.cast("string")
     if isinstance(type, (T.ArrayType, T.MapType, T.StructType, T.VariantType)):
-        return F.when(value.isNotNull(), F.to_json(F.struct(value.alias("_"))))
+        return F.when(value.isNotNull(), F.to_json(F.struct(value.alias("_")), EXACT_TIMES))
     return value
 
 

@@ -76,7 +76,6 @@ def kills(monkeypatch: pytest.MonkeyPatch) -> Kills:
         "set_properties",
         "append",
         "add_columns",
-        "delete_where",
         "replace_rows",
     ):
         monkeypatch.setattr(FlowTable, name, kills.before(getattr(FlowTable, name)))

@@ -4,6 +4,7 @@ In a catalog they are asked of Spark each time.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,8 @@ def read_status(target: Target, tables: list[Table], everything: list[Table]) ->
         ConfigurationError: there is no such file.
     """
     kept, now = status_file.require_known(target), datetime.now(timezone.utc)
-    waiting, records = count_waiting(kept.tables.values()), list[Record]()
+    configured = [kept.tables[t.table] for t in everything if t.table in kept.tables]
+    waiting, records = count_waiting(configured), list[Record]()
     for table in tables:
         of = kept.tables.get(table.table, Figures(warnings=[NOT_YET]))
         record = render_record(target, table, of, waiting[table.table], now)
@@ -90,7 +92,7 @@ def keep_status(
 
     if target.catalog:
         return
-    lake, names = Lake(spark, target), {table.table for table in everything}
+    lake = Lake(spark, target)
     try:
         kept = status_file.sum_up(target)
         asked = find_unmeasured(everything, kept.tables, {table.table for table in anew})
@@ -103,9 +105,11 @@ def keep_status(
             more = {"warnings": warnings[table.table], "columns": columns}
             measured[table.table] = {**measured[table.table], **more}
         if asked or status_file.is_outdated(target):
-            status_file.update_known(target, measured, names)
+            status_file.update_known(target, measured)
     except TABLE_FAILURES as failure:
-        warn(f"the status is left as it was: {describe_failure(failure)}")
+        warn(f"the status lacks what could not be measured: {describe_failure(failure)}")
+        with suppress(OSError):
+            status_file.update_known(target, {})
 
 
 def _add_common(

@@ -65,18 +65,17 @@ class Watcher:
         from cdc_lakehouse.terminal.console import warn
         from gold.status.alarms import raise_alarms
         from lakehouse.spark.failures import describe_failure
-        from lakehouse.spark.spark_failures import SPARK_FAILURES
+        from lakehouse.spark.spark_failures import TABLE_FAILURES
 
         spark, target = self._given.spark, self._given.target
         try:
             keep_status(spark, target, self._all)
             if target.catalog and (self._address is not None or target.alarms is not None):
                 self._asked = ask_status(spark, target, self._tables, self._all).records
-        except SPARK_FAILURES as failure:
+            for line in raise_alarms(target, self._current_records()) if target.alarms else ():
+                warn(line)
+        except TABLE_FAILURES as failure:
             warn(f"how the tables do cannot be asked: {describe_failure(failure)}")
-            return
-        for line in raise_alarms(target, self._current_records()) if target.alarms else ():
-            warn(line)
 
     def render_metrics(self) -> str:
         """The metrics as of now."""

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from bronze.loss.missing_folders import missing_folders
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from bronze.loss.missing_input import missing_input
 from gold.job import open_catalog
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -61,7 +61,7 @@ def test_it_has_no_row_and_its_declared_columns(
 
 
 def test_the_missing_folder_is_told_all_the_same(first_run: Target) -> None:
-    assert sorted(missing_input(first_run, TABLES)) == sorted(SOURCES)
+    assert sorted(missing_folders(first_run, TABLES)) == sorted(SOURCES)
 
 
 def test_the_first_records_come_into_it(spark: SparkSession, target: Target) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 from lakehouse.config.table import Table
 from silver.contract import CHANGE_COLUMNS
 from silver.decode.change import CHANGE_FIELDS
+from silver.decode.facts import FACTS
 from silver.decode.spark import decode_known, position_column
 from silver.expectations.gate import gate_changes
 from tests.helpers.builders import bronze_rows, table
@@ -148,7 +149,7 @@ def test_columns_that_a_table_leaves_out_are_neither_shown_nor_named(spark: Spar
     of = table("rows", ["id"], sequence_by="v", except_column_list=["v", "hidden"])
     lines = [{"id": 1, "v": 1, "hidden": 1, "a": 1}, {"id": 1, "v": 2}]
     changes = to_changes(bronze_rows(spark, lines), of)
-    assert [name for name in changes.columns if name not in LAYER] == ["id", "a"]
+    assert [name for name in changes.columns if name not in (*LAYER, FACTS)] == ["id", "a"]
     assert [row["_absent"] for row in rows_of(changes)] == [None, ["a"]]
 
 

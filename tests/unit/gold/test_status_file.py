@@ -12,12 +12,21 @@ from tests.unit.gold.test_figures import entry
 
 def test_the_file_comes_back_as_it_was_written(tmp_path: Path) -> None:
     target = Target(root=str(tmp_path))
-    update_known(target, {"orders": {"rows": 3}, "people": {"rows": 1}}, {"orders", "people"})
-    update_known(target, {"people": {"rows": 2}}, {"orders", "people"})
+    update_known(target, {"orders": {"rows": 3}, "people": {"rows": 1}})
+    update_known(target, {"people": {"rows": 2}})
     known = require_known(target)
     assert {name: of.rows for name, of in known.tables.items()} == {"orders": 3, "people": 2}
-    update_known(target, {}, {"people"})
-    assert list(require_known(target).tables) == ["people"]
+    update_known(target, {})
+    assert list(require_known(target).tables) == ["orders", "people"]
+
+
+def test_a_measurement_that_is_older_than_the_one_that_is_there_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    target = Target(root=str(tmp_path))
+    update_known(target, {"orders": {"measured": 2, "letters": {"no_key": 9}}})
+    update_known(target, {"orders": {"measured": 1, "letters": {}}})
+    assert require_known(target).tables["orders"].letters == {"no_key": 9}
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{", b'{"format": 0}', b'{"tables": 7}'])
