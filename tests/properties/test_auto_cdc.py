@@ -16,9 +16,10 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lakehouse import auto_cdc
-from cdc_lakehouse.flows import publication, state
+from cdc_lakehouse.flows import state
 from cdc_lakehouse.flows.batch import FlowTarget
 from cdc_lakehouse.flows.tables import FlowTable
+from lakehouse.storage import statements
 from tests.conftest import REMOTE
 from tests.helpers import core, oracle
 from tests.helpers.oracle import Event
@@ -79,7 +80,7 @@ def kills(monkeypatch: pytest.MonkeyPatch) -> Kills:
         "replace_rows",
     ):
         monkeypatch.setattr(FlowTable, name, kills.before(getattr(FlowTable, name)))
-    for module in (state, publication):
+    for module in (state, statements):
         monkeypatch.setattr(module, "execute_with_rows", kills.before(module.execute_with_rows))
     monkeypatch.setattr(state, "PACKED_EVERY", 2)
     return kills

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from bronze.loss.missing_folders import missing_folders
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from bronze.loss.missing_input import missing_folders
 from gold.job import open_catalog
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
