@@ -105,3 +105,16 @@ def test_summaries_of_parts_of_the_log_are_joined() -> None:
     two = Summary(4, 3, 1, 0, 0, 0, {"no_key": 2}, [], ["a"], "03", 30, b"3", b"6")
     both = Summary(7, 5, 1, 0, 1, 0, {"no_key": 3}, [], ["a", "b"], "03", 20, b"3", b"7")
     assert one.joined(two) == both
+
+
+def test_bounds_are_unknown_where_those_of_a_part_are_or_epochs_may_have_changed() -> None:
+    one = Summary(changes=2, first_order=b"5", last_order=b"7")
+    seen = SnapshotProgress("s:9", "", "1", False, 5)
+    for later in (
+        Summary(changes=1),
+        Summary(changes=1, snapshot_progress=[seen], first_order=b"6", last_order=b"9"),
+    ):
+        both = one.joined(later)
+        assert (both.first_order, both.last_order) == (None, None)
+    without = one.joined(Summary(records=4))
+    assert (without.first_order, without.last_order) == (b"5", b"7")
