@@ -62,7 +62,7 @@ def measure_tables(lake: Lake, asked: Sequence[TableToMeasure]) -> dict[str, Map
             values[name]["watermark"] = max(filter(None, (before, time)), default=None)
         else:
             letters[name, what][row["reason"]] = number
-    open_gaps, now = read_gaps(lake), datetime.now(timezone.utc)
+    now = datetime.now(timezone.utc)
     return {
         each.name: {
             "stale_keys": 0,
@@ -70,7 +70,6 @@ def measure_tables(lake: Lake, asked: Sequence[TableToMeasure]) -> dict[str, Map
             **values[each.name],
             "letters": letters[each.name, LETTER],
             "acknowledged": sum(letters[each.name, KNOWN_LETTER].values()),
-            "gaps": open_gaps.get(each.name, []),
             "files": _measure_files(lake, each.table),
             "as_of": now,
             "measured": each.figures.entries,

@@ -83,10 +83,11 @@ def keep_status(
     """Brings the lake's file up to date; a failure is a warning. A lake in a catalog has no file.
 
     Measured are the tables of which the ledger has new entries, and those to be measured `anew`.
+    What warns of input, and the gaps, are looked up for every table.
     """
     from bronze.files.unreadable import unreadable_files
     from cdc_lakehouse.terminal.console import warn
-    from gold.status.measure import find_unmeasured, measure_tables
+    from gold.status.measure import find_unmeasured, measure_tables, read_gaps
     from lakehouse.spark.failures import describe_failure
     from lakehouse.spark.spark_failures import TABLE_FAILURES
 
@@ -97,14 +98,17 @@ def keep_status(
         kept = status_file.sum_up(target)
         asked = find_unmeasured(everything, kept.tables, {table.table for table in anew})
         measured = measure_tables(lake, asked)
-        tables = [each.table for each in asked]
-        warned = [lasting_warnings(target, tables), unreadable_files(lake, tables)]
-        warnings = join_by_table(tables, warned)
-        for table in tables:
-            columns = list_log_columns(target, table)
-            more = {"warnings": warnings[table.table], "columns": columns}
-            measured[table.table] = {**measured[table.table], **more}
-        if asked or status_file.is_outdated(target):
+        for each in asked:
+            columns = list_log_columns(target, each.table)
+            measured[each.name] = {**measured[each.name], "columns": columns}
+        warned = [lasting_warnings(target, everything), unreadable_files(lake, everything)]
+        warnings, open_gaps = join_by_table(everything, warned), read_gaps(lake)
+        for name in warnings:
+            before = kept.tables.get(name, Figures())
+            now = {"warnings": warnings[name], "gaps": open_gaps.get(name, [])}
+            if name in measured or now != {"warnings": before.warnings, "gaps": before.gaps}:
+                measured[name] = {**measured.get(name, {}), **now}
+        if measured or status_file.is_outdated(target):
             status_file.update_known(target, measured)
     except TABLE_FAILURES as failure:
         warn(f"the status lacks what could not be measured: {describe_failure(failure)}")
