@@ -45,7 +45,7 @@ def leave_at_once() -> None:
 
 def raise_again() -> None:
     """Lets Ctrl-C raise KeyboardInterrupt after `leave_at_once`."""
-    _WORK.has_begun = True
+    _WORK.has_begun, _WORK.exit_code = True, None
 
 
 def cancel_beside(cancel: Callable[[], object]) -> None:
@@ -54,7 +54,7 @@ def cancel_beside(cancel: Callable[[], object]) -> None:
     Spark's own handler calls Java from within the interrupted code, which may be another call of
     Java: that ends in tracebacks. A thread has its own connection to Java.
     """
-    _WORK.has_begun, _WORK.cancel = True, cancel
+    _WORK.has_begun, _WORK.cancel, _WORK.exit_code = True, cancel, None
     with suppress(ValueError):
         signal.signal(signal.SIGINT, _handle_interrupt)
 

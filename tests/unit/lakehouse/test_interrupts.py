@@ -16,7 +16,13 @@ from cdc_lakehouse.cli.front import handle_interrupt
 from cdc_lakehouse.cli.work.rounds import Round, try_layer
 from lakehouse.config.target import Target
 from lakehouse.errors import Interrupted
-from lakehouse.interrupts import cancel_beside, go_on, raise_again, was_pressed
+from lakehouse.interrupts import (
+    cancel_beside,
+    exit_silently,
+    go_on,
+    raise_again,
+    was_pressed,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,6 +58,14 @@ def test_jobs_are_cancelled_in_a_thread_of_their_own_and_its_failure_is_not_show
     assert by[0] is not threading.main_thread()
     logging.exception("where the question to Java was broken off")
     assert capfd.readouterr().err == ""
+
+
+def test_work_after_the_end_of_a_command_is_interrupted_as_any_other() -> None:
+    with exit_silently():
+        pass
+    cancel_beside(lambda: None)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_pythons_own_handler_stays() -> None:
