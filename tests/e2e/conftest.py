@@ -1,4 +1,7 @@
+import fcntl
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,6 +62,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     from lakehouse.spark.session import get_spark
 
     target = target_at(tmp_path_factory.mktemp("session"))
-    session = get_spark(target, [CONNECTOR], [TOKENS])
+    with Path(tempfile.gettempdir(), "lakehouse-e2e-jars.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two sessions that fetch jars at once would collide
+        session = get_spark(target, [CONNECTOR], [TOKENS])
     yield session
     session.stop()
