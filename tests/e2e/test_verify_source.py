@@ -20,6 +20,7 @@ from gold.source_check.postgres import PARTS, position_text
 from gold.source_check.rows import bucket_of, digest_texts
 from gold.source_check.verdict import SourceDatabase, Verdict, compare_with_source
 from gold.source_check.verified import read_verified, utc_now
+from gold.status.status_file import update_known
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
@@ -186,6 +187,7 @@ def test_the_command_keeps_how_far_each_table_is_equal_and_status_shows_it(
     named = [f"--conf={ROOT / 'conf'}", f"--root={shop.root}", "--table=orders", "--table=products"]
     begun = utc_now()
     lakehouse("verify", f"--source={source}", "--at-rest", *named)
+    update_known(shop, {})
     assert not Path(shop.checkpoints, "_verified", "_sweep.json").exists()
     shown = [json.loads(line) for line in lakehouse("status", "--format=json", *named).splitlines()]
     assert [record["table"] for record in shown] == ["orders", "products"]
