@@ -54,7 +54,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     lakes = [root / f"lake-{at}" for at in range(plan.most)]
     for lake in lakes:
         ours.configure(lake, ours.table_of(work))
-    spark, _ = ours.session(lakes[0])
+    spark, _ = ours.session(lakes[0], open_ended=True)  # the files come later
     loads = [next(_spend(spark, lake, [first])) for lake in lakes[:-1]]
     load, *rounds = _spend(spark, lakes[-1], [first, *later])
     return [*_lines("snapshot", [*loads, load], plan), *_lines("disorder", rounds, plan)]
