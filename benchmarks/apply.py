@@ -20,6 +20,7 @@ from benchmarks.measure import Plan, Step, counted, in_turn, timed
 from benchmarks.result import Line
 from benchmarks.truth import truth, wrong
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 
 LOADS = Plan(rounds=0, warm=1, seconds=0)
 LEFT = "cdc-lakehouse: merging what waits at the end"
@@ -39,7 +40,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     arrived = plan.warm + len(taken[competitors[0].name])
     right = truth(work, [first, *stream[:arrived]])
     missed = {one.name: wrong(work, right, one.rows()) for one in competitors}
-    left = timed(functools.partial(ours.engine(spark, target).load, []))
+    left = timed(functools.partial(ours.engine(Lake(spark, target)).load, []))
     lines = [counted(name, runs, missed[name]) for name, runs in taken.items()]
     return [*lines, counted(LEFT, [left])]
 
@@ -54,7 +55,7 @@ def lake(work: Workload, root: Path, first: Files) -> tuple[SparkSession, Target
 def engines(spark: SparkSession, target: Target, work: Workload, root: Path) -> list[Engine]:
     """This project, the documented recipe thrice, delta-rs twice, and Iceberg if it is there."""
     return [
-        ours.engine(spark, target, goes_on=True),
+        ours.engine(Lake(spark, target), goes_on=True),
         recipe.engine(spark, root / "recipe", work, tuned=False),
         recipe.engine(spark, root / "tuned", work, tuned=True),
         recipe.engine(spark, root / "tombstones", work, tuned=True, tombstones=True),

@@ -19,6 +19,7 @@ from benchmarks.extracts import KEYS, VALUES, days, write
 from benchmarks.measure import Parts, Plan, Step, counted, in_turn
 from benchmarks.result import Line
 from benchmarks.truth import wrong_rows
+from lakehouse.storage.lake import Lake
 
 QUESTION = "An extract compared with the day before"
 BY_RDD, BY_FUNCTIONS = "the article's method", "the same, hashed by Spark's functions"
@@ -43,7 +44,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     ours.configure(root / "ours", TABLE)
     _land(root, folders[0], 0)
     spark, target = ours.session(root / "ours")
-    lake = ours.engine(spark, target)
+    lake = ours.engine(Lake(spark, target))
     turns = [_steps(spark, lake, root, folders, at) for at in range(count)]
     taken = in_turn(turns, plan._replace(warm=1 + plan.warm))
     at = plan.warm + len(taken[lake.name])

@@ -20,6 +20,7 @@ from benchmarks.engine import Engine, Files
 from benchmarks.events import Workload, batches, snapshot, write
 from benchmarks.measure import Parts, Plan, Step, counted, in_turn, timed
 from benchmarks.result import Line
+from lakehouse.storage.lake import Lake
 
 QUESTION = "A run with little to do, over many tables"
 ROWS, CHANGES = 1000, 100
@@ -36,7 +37,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     queries.keep_many()
     spark, target = ours.session(root / "ours")
     silver = SilverQueries(queries.Counter(spark).since_last, work.tables)
-    lake = ours.engine(spark, target, goes_on=True, layer_done=silver.note)
+    lake = ours.engine(Lake(spark, target), goes_on=True, layer_done=silver.note)
     load = timed(functools.partial(lake.load, files))
     first = silver.per_table_run()
     stream = itertools.islice(batches(small), plan.most)

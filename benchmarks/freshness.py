@@ -21,7 +21,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import yaml
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks import page
@@ -29,6 +28,7 @@ from benchmarks.result import Line, Result, keep, machine
 from benchmarks.result import table as table_of
 from lakehouse.config.target import Target
 from lakehouse.spark.session import get_spark
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import table_name
 from lakehouse.storage.views import load_views
 from tests.e2e import connector, kafka_broker, parts, postgres
@@ -167,7 +167,7 @@ def delays(root: Path, begun: float, ended: float, shown: Shown) -> list[float]:
         at = changes.groupBy("_batch").agg(
             F.collect_list(F.unix_micros("_source_time")).alias("at")
         )
-        visible = commits(spark, target, table)
+        visible = commits(Lake(spark, target), table)
         for number in visible:
             seen = [when for when, until in shown.get(table, []) if until >= number]
             visible[number] = min([visible[number], *seen[:1]])
@@ -176,11 +176,11 @@ def delays(root: Path, begun: float, ended: float, shown: Shown) -> list[float]:
     return found
 
 
-def commits(spark: SparkSession, target: Target, table: str) -> dict[int, float]:
+def commits(lake: Lake, table: str) -> dict[int, float]:
     """When each batch of a table was merged: the commit that follows its log's."""
-    log = _history(spark, target, f"{table}_changes", "WRITE")
-    applied = _history(spark, target, table, "MERGE", "WRITE")
-    rows = spark.table(table_name(target, "silver", f"{table}_changes"))
+    log = _history(lake, f"{table}_changes", "WRITE")
+    applied = _history(lake, table, "MERGE", "WRITE")
+    rows = lake.spark.table(lake.name("silver", f"{table}_changes"))
     numbers = sorted(row[0] for row in rows.select("_batch").distinct().collect())
     assert len(numbers) == len(log), (table, len(numbers), len(log))
     return {
@@ -189,8 +189,8 @@ def commits(spark: SparkSession, target: Target, table: str) -> dict[int, float]
     }
 
 
-def _history(spark: SparkSession, target: Target, table: str, *operations: str) -> list[float]:
-    shown = spark.sql(f"DESCRIBE HISTORY {table_name(target, 'silver', table)}")
+def _history(lake: Lake, table: str, *operations: str) -> list[float]:
+    shown = lake.spark.sql(f"DESCRIBE HISTORY {lake.name('silver', table)}")
     rows = shown.where(F.col("operation").isin(*operations)).select(F.unix_micros("timestamp"))
     return sorted(row[0] / 1e6 for row in rows.collect())
 

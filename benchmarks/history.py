@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
-from pyspark.sql import SparkSession
 
 from benchmarks import history_recipe, ours
 from benchmarks.engine import Engine
@@ -21,7 +20,7 @@ from benchmarks.events import Workload, batches, snapshot, write
 from benchmarks.measure import Plan, counted, in_turn, timed
 from benchmarks.result import Line
 from benchmarks.truth import true_versions, wrong_versions
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 
 LOADS = Plan(rounds=0, warm=1, seconds=0)
 LEFT = "cdc-lakehouse: merging what waits at the end"
@@ -46,7 +45,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     ours.configure(root / "ours", ours.table_of(work) | {"stored_as_scd_type": 2})
     ours.drop(root / "ours", loaded)
     spark, target = ours.session(root / "ours", open_ended=True)
-    both = engines(spark, target, root, work)
+    both = engines(Lake(spark, target), root, work)
     in_turn([{one.name: functools.partial(one.load, loaded) for one in both}], LOADS)
     steps = [{one.name: functools.partial(one.apply, batch) for one in both} for batch in files]
     taken = in_turn(steps, plan)
@@ -54,7 +53,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     right = true_versions(work, [*past, *later[:arrived]])
     print(f"  {right.height:,} versions are right", flush=True)
     missed = {one.name: wrong_versions(work, right, one.rows()) for one in both}
-    left = timed(functools.partial(ours.engine(spark, target).load, []))
+    left = timed(functools.partial(ours.engine(Lake(spark, target)).load, []))
     lines = [counted(name, runs, missed[name]) for name, runs in taken.items()]
     return [*lines, counted(LEFT, [left])]
 
@@ -76,9 +75,9 @@ def begun(work: Workload) -> tuple[Workload, list[pl.DataFrame], Iterator[pl.Dat
     return keys, past, stream
 
 
-def engines(spark: SparkSession, target: Target, root: Path, work: Workload) -> list[Engine]:
+def engines(lake: Lake, root: Path, work: Workload) -> list[Engine]:
     """This project and the documented recipe, both with deletion vectors and few partitions."""
     return [
-        ours.engine(spark, target, goes_on=True, view="orders_history"),
-        history_recipe.engine(spark, root / "recipe", work),
+        ours.engine(lake, goes_on=True, view="orders_history"),
+        history_recipe.engine(lake.spark, root / "recipe", work),
     ]

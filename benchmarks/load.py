@@ -13,6 +13,7 @@ from benchmarks.events import Workload, snapshot, write
 from benchmarks.measure import Plan, Step, counted, in_turn
 from benchmarks.result import Line
 from benchmarks.truth import truth, wrong
+from lakehouse.storage.lake import Lake
 
 QUESTION = "The first load of an empty lake"
 FLOOR = "Spark reads JSON, writes Delta"
@@ -26,7 +27,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
         ours.configure(root / f"ours-{at}", ours.table_of(work))
         ours.drop(root / f"ours-{at}", files)
     spark, _ = ours.session(root / "ours-0")
-    lakes = [ours.engine(spark, ours.target_at(root / f"ours-{n}")) for n in range(plan.most)]
+    lakes = [ours.engine(Lake(spark, ours.target_at(root / f"ours-{n}"))) for n in range(plan.most)]
     floors = [recipe.engine(spark, root / f"floor-{n}", work, tuned=True) for n in range(plan.most)]
     steps = [_steps(lake, floor, files) for lake, floor in zip(lakes, floors, strict=True)]
     taken = in_turn(steps, plan)

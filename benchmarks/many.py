@@ -16,6 +16,7 @@ from benchmarks.engine import Engine, Files
 from benchmarks.events import Workload, batches, snapshot, write
 from benchmarks.measure import Parts, Plan, Step, counted, in_turn
 from benchmarks.result import Line
+from lakehouse.storage.lake import Lake
 
 QUESTION = "Rounds of a continuous run among many tables"
 ROWS, EACH, BUSY = 1000, 5, 10
@@ -63,7 +64,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
 def _open(work: Workload, root: Path, tables: list[str], files: Files) -> None:
     ours.configure(root, *(ours.table_of(work, table) for table in tables))
     _drop(root, tables, files)
-    _LAKES.append(ours.engine(*ours.session(root, open_ended=True), goes_on=True))
+    _LAKES.append(ours.engine(Lake(*ours.session(root, open_ended=True)), goes_on=True))
     _round()
 
 

@@ -20,6 +20,7 @@ from lakehouse.config.target import LAYERS, Target
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Memory
 from lakehouse.spark.session import get_spark
+from lakehouse.storage.lake import Lake
 
 TARGET = {"kind": "local", "root": ".", "driver_memory": "4g"}
 
@@ -67,8 +68,7 @@ def target_at(root: Path) -> Target:
 
 
 def engine(
-    spark: SparkSession,
-    target: Target,
+    lake: Lake,
     goes_on: bool = False,
     view: str | None = None,
     layer_done: Callable[[str], None] | None = None,
@@ -80,13 +80,13 @@ def engine(
     engine that does not. `view` is the view of gold that `rows` reads, the first table's unless
     named. `layer_done` is called with the layer's name after each layer of a round that `goes_on`.
     """
-    root = Path(str(target.root))
+    root = Path(str(lake.target.root))
     tables = load_tables(root / "conf")
     memory = Memory(len(tables) if goes_on else None)
-    given, watched = Round(spark, target, memory=memory), -WATCH_SECONDS
+    given, watched = Round(lake, memory=memory), -WATCH_SECONDS
     run = contextlib.ExitStack()  # It goes on for as long as the process: nothing ends it.
     if goes_on:
-        run.enter_context(write_entries_together(spark, target, list(LAYERS), memory))
+        run.enter_context(write_entries_together(lake, list(LAYERS), memory))
 
     def once() -> list[Entry]:
         nonlocal watched
@@ -113,8 +113,8 @@ def engine(
 
     def rows() -> pl.DataFrame:
         query = f"SELECT * FROM gold.{view or tables[0].table}"
-        open_catalog(spark, target, query)
-        return pl.DataFrame(spark.sql(query).toArrow())
+        open_catalog(lake, query)
+        return pl.DataFrame(lake.spark.sql(query).toArrow())
 
     return Engine("cdc-lakehouse", work, apply, rows)
 

@@ -10,6 +10,7 @@ from benchmarks.events import Workload, batches, snapshot, write
 from benchmarks.measure import Plan, counted, in_turn
 from benchmarks.result import Line
 from benchmarks.truth import truth, wrong
+from lakehouse.storage.lake import Lake
 
 QUESTION = "A run that publishes plain tables"
 FORMS: dict[str, dict[str, object]] = {
@@ -30,7 +31,9 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
         ours.configure(place, ours.table_of(work) | FORMS[name])
         ours.drop(place, files)
     spark, _ = ours.session(places["views"], open_ended=True)
-    lakes = {name: ours.engine(spark, ours.target_at(place)) for name, place in places.items()}
+    lakes = {
+        name: ours.engine(Lake(spark, ours.target_at(place))) for name, place in places.items()
+    }
     in_turn([{name: functools.partial(one.load, files) for name, one in lakes.items()}], LOADS)
     taken = in_turn(
         [{n: functools.partial(one.apply, batch) for n, one in lakes.items()} for batch in later],

@@ -19,6 +19,7 @@ from benchmarks.result import Line
 from benchmarks.truth import truth, wrong
 from cdc_lakehouse.cli.work.maintain import tend_tables
 from lakehouse.config.loading import load_tables
+from lakehouse.storage.lake import Lake
 
 QUESTION = "A batch of changes to the newest rows, as the table grows"
 
@@ -41,9 +42,14 @@ def _lines(work: Workload, root: Path, plan: Plan) -> list[Line]:
     ours.configure(root / "ours", ours.table_of(work) | {"cluster_by": keys})
     ours.drop(root / "ours", files)
     spark, target = ours.session(root / "ours", open_ended=True)
-    engines = [ours.engine(spark, target), recipe.engine(spark, root / "tuned", work, tuned=True)]
+    engines = [
+        ours.engine(Lake(spark, target)),
+        recipe.engine(spark, root / "tuned", work, tuned=True),
+    ]
     in_turn([{one.name: functools.partial(one.load, files) for one in engines}], LOADS)
-    tend_tables(spark, target, load_tables(root / "ours" / "conf"), False, print, shared=False)
+    tend_tables(
+        Lake(spark, target), load_tables(root / "ours" / "conf"), False, print, shared=False
+    )
     steps = [{e.name: functools.partial(e.apply, batch) for e in engines} for batch in later]
     taken = in_turn(steps, plan)
     right = truth(work, [first, *stream[: plan.warm + len(taken[engines[0].name])]])

@@ -24,6 +24,7 @@ from cdc_lakehouse.cli.work.rounds import Round
 from cdc_lakehouse.cli.work.run import one_round
 from gold.views.catalog import open_catalog
 from lakehouse.config.loading import load_tables
+from lakehouse.storage.lake import Lake
 
 QUESTION = "Reading gold, against a plain Delta table of the same rows"
 APPLIED, WAITING = "orders", "waiting"
@@ -46,17 +47,21 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
         _configure(work, root, promise)
         for table in (APPLIED, WAITING):
             ours.drop(root / "ours", batch, table)
-        ours.engine(spark, target).load([])
+        ours.engine(Lake(spark, target)).load([])
     _configure(work, root, "0s")
-    one_round(Round(spark, target), load_tables(root / "ours" / "conf"), ["gold"])
+    one_round(Round(Lake(spark, target)), load_tables(root / "ours" / "conf"), ["gold"])
     tables = {"gold": f"gold.{APPLIED}", WAITS: f"gold.{WAITING}"}
-    open_catalog(spark, target, " ".join(tables.values()))
+    open_catalog(Lake(spark, target), " ".join(tables.values()))
     plain = f"delta.`{root / 'plain'}`"
     spark.sql(f"CREATE TABLE {plain} USING delta AS SELECT * FROM gold.{APPLIED}")
     tables |= {"plain": plain}
     taken = in_turn([_steps(spark, work, tables)] * plan.most, plan)
     tend_tables(
-        spark, target, load_tables(root / "ours" / "conf"), False, lambda _: None, shared=False
+        Lake(spark, target),
+        load_tables(root / "ours" / "conf"),
+        False,
+        lambda _: None,
+        shared=False,
     )
     again = {f"{name}, maintained": tables[name] for name in ("gold", WAITS)}
     again["plain, again"] = plain

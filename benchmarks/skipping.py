@@ -22,6 +22,7 @@ from benchmarks.result import Line
 from cdc_lakehouse.cli.work.maintain import tend_tables
 from lakehouse.config.loading import load_tables
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.upkeep import STATISTICS
 from lakehouse.storage.views import load_views
 from silver.storage import layout
@@ -89,7 +90,7 @@ def _loaded(work: Workload, root: Path) -> tuple[SparkSession, Mapping[str, str]
     ours.configure(root, given | {"columns": COLUMNS, "cluster_by": ["placed_on"]})
     write_rows(work, root / "landing" / "orders")
     spark, target = ours.session(root, open_ended=True)
-    ours.engine(spark, target).load([])
+    ours.engine(Lake(spark, target)).load([])
     name, plain = names.table_name(target, "silver", "orders"), f"delta.`{root / 'plain'}`"
     own = layout.PROPERTIES | layout.OF_UPDATED_TABLES | {STATISTICS: "_batch"}
     parts = 2 * (os.cpu_count() or 1)
@@ -97,7 +98,7 @@ def _loaded(work: Workload, root: Path) -> tuple[SparkSession, Mapping[str, str]
         f"CREATE TABLE {plain} USING delta TBLPROPERTIES {names.render_properties(own)}"
         f" AS SELECT /*+ REPARTITION({parts}, id) */ * FROM {name}"
     )
-    tend_tables(spark, target, load_tables(root / "conf"), False, print, shared=False)
+    tend_tables(Lake(spark, target), load_tables(root / "conf"), False, print, shared=False)
     shown = load_views(target, "gold")["orders"].query
     return spark, {PLAIN: f"({shown.replace(name, plain)})", CLUSTERED: f"({shown})"}
 

@@ -22,6 +22,7 @@ from benchmarks.result import Line
 from cdc_lakehouse.cli.work.rounds import Round, do_layer
 from lakehouse.config.loading import load_tables
 from lakehouse.run.memory import Memory
+from lakehouse.storage.lake import Lake
 from silver.changelog import bronze_rows
 from silver.changelog.extend import extend_log
 from silver.run import Run, SilverTable, be_silent
@@ -74,14 +75,17 @@ def _spend(spark: SparkSession, root: Path, drops: Sequence[Files]) -> Iterator[
     state, run, logged = TableState(), Run("stage", be_silent), 0
     for files in drops:
         ours.drop(root, files)
-        do_layer(Round(spark, target, memory=Memory()), tables, "bronze", lambda _: None)
-        table, done = SilverTable.at(spark, target, tables[0]), {tables[0].table: state.positions}
-        feeds = bronze_rows.find_arrived(spark, target, tables, done)
+        do_layer(Round(Lake(spark, target), memory=Memory()), tables, "bronze", lambda _: None)
+        table, done = (
+            SilverTable(Lake(spark, target), tables[0]),
+            {tables[0].table: state.positions},
+        )
+        feeds = bronze_rows.find_arrived(Lake(spark, target), tables, done)
         before = _read_clocks()
         state = extend_log(run, table, state, state.logged, feeds)
         after = _read_clocks()
         state = state.replace(batch=state.logged, waits=None)
-        held, logged = logged, SilverTable.at(spark, target, tables[0]).log.read().count()
+        held, logged = logged, SilverTable(Lake(spark, target), tables[0]).log.read().count()
         spent = Spent(
             *((b - a) * 1e6 / (logged - held) for a, b in zip(before, after, strict=True))
         )

@@ -43,7 +43,7 @@ def measure(work: Workload, root: Path, plan: Plan) -> list[Line]:
     ours.drop(root / "ours", write(work, first, root / "files", "first"))
     later = [write(work, part, root / "files", f"batch-{at}") for at, part in enumerate(stream)]
     spark, target = ours.session(root / "ours", open_ended=True)
-    ours.engine(spark, target).load([])
+    ours.engine(Lake(spark, target)).load([])
     [table] = load_tables(root / "ours" / "conf")
     lake = _Lake(spark, target, table, work)
     rounds = []
@@ -76,15 +76,15 @@ class _Lake:
         }
 
     def _round(self) -> Round:
-        return Round(self.spark, self.target, memory=Memory())
+        return Round(Lake(self.spark, self.target), memory=Memory())
 
     def _logged(self, root: Path, files: list[Path]) -> Parts:
         ours.drop(root, files)
         one_round(self._round(), [self.table], ["bronze"])
         name, newest = self.table.table, log.find_newest_batch(self.silver_table)
-        self.before = read_state(self.spark, self.target, name)
+        self.before = read_state(Lake(self.spark, self.target), name)
         done = {name: self.before.positions}
-        found = bronze_rows.find_arrived(self.spark, self.target, [self.table], done)
+        found = bronze_rows.find_arrived(Lake(self.spark, self.target), [self.table], done)
         run = Run("benchmark", print)
         self.after = extend_log(run, self.silver_table, self.before, newest, found)
         return {}
@@ -97,7 +97,7 @@ class _Lake:
 
     def _read(self) -> Parts:
         query = f"SELECT count(*), sum(total) FROM gold.{self.table.table}"
-        open_catalog(self.spark, self.target, query)
+        open_catalog(Lake(self.spark, self.target), query)
         self.spark.sql(query).collect()
         return {}
 

@@ -22,10 +22,10 @@ from bronze.files.batches import feed_mark
 from bronze.files.lines import json_of_row
 from bronze.storage import News, append_spread, to_hexadecimal
 from lakehouse.config.formats import CHANGE_TYPE, COMMIT_TIME, COMMIT_VERSION
-from lakehouse.config.target import Target
 from lakehouse.errors import LakehouseError
 from lakehouse.run import gaps
 from lakehouse.spark.spark_failures import SPARK_FAILURES
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import literal, quote
 
 MOST_VERSIONS = 50
@@ -50,25 +50,23 @@ class _Span(NamedTuple):
     last: int
 
 
-def ingest_delta(
-    spark: SparkSession, target: Target, feed: Feed, state: FeedState, before: int
-) -> News:
+def ingest_delta(lake: Lake, feed: Feed, state: FeedState, before: int) -> News:
     """Appends the changes of the table's new versions, in batches numbered after `before`.
 
     Raises:
         TableMadeAnew: the table has fewer versions than were read.
     """
-    source = DeltaSource.from_place(spark, str(feed.delta))
+    source = DeltaSource.from_place(lake.spark, str(feed.delta))
     newest, start = source.newest_version, state.taken.offsets.get(source.name, {}).get(_PARTITION)
-    if any(gap.feed == feed.name for gap in gaps.open_gaps(spark, target)):
-        gaps.close_gaps(spark, target, f"feed = {literal(feed.name)}")
+    if any(gap.feed == feed.name for gap in gaps.open_gaps(lake)):
+        gaps.close_gaps(lake, f"feed = {literal(feed.name)}")
     if start is not None and newest < start - 1:
         action = "read the new table under another name, or remove what the lake has of this one"
         mismatch = f"{source.name} is at version {newest}, version {start - 1} was read"
         raise TableMadeAnew(f"{mismatch}; do: {action}")
     came = News(0, {}, {})
     for number, span in enumerate(_cut_spans(source, start, newest), before + 1):
-        news = _append_span(target, feed, source, span, number)
+        news = _append_span(lake, feed, source, span, number)
         came = came.combine(news)
         offsets = {source.name: {_PARTITION: span.last + 1}}
         state.add_note(Note(news.batch or before, offsets=offsets))
@@ -84,15 +82,12 @@ def _cut_spans(source: "DeltaSource", start: int | None, newest: int) -> Iterato
         yield _Span(first, min(newest, first + MOST_VERSIONS - 1))
 
 
-def _append_span(
-    target: Target, feed: Feed, source: "DeltaSource", span: _Span, number: int
-) -> News:
+def _append_span(lake: Lake, feed: Feed, source: "DeltaSource", span: _Span, number: int) -> News:
     """Appends the changes of some versions, or all current rows if these cannot be read."""
-    spark = source.spark
 
     def append(changes: DataFrame) -> News:
         rows = _build_rows(changes, feed, source, number)
-        return append_spread(spark, target, feed, rows, number)
+        return append_spread(lake, feed, rows, number)
 
     try:
         changes = source.read_changes(span)
@@ -106,7 +101,7 @@ def _append_span(
         return append(whole)
     lost = {"topic": source.name, "kind": "versions", "first": span.first, "last": span.last}
     new = [gaps.Gap.model_validate({"table": t, "feed": feed.name} | lost) for t in feed.tables]
-    gaps.add_gaps(spark, target, new, "")
+    gaps.add_gaps(lake, new, "")
     return append(_after_truncate(whole, span.last) if feed.read_anew else whole)
 
 

@@ -7,7 +7,6 @@ from datetime import datetime, timezone
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from bronze.delta import ingest_delta
 from bronze.feed_state import FeedState, read_state
@@ -19,11 +18,11 @@ from bronze.outcome import Outcome, build_entries, build_unread_entries
 from bronze.storage import News, prepare_table, read_properties, set_properties
 from bronze.views import publish_own_views
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Arrived, Memory
 from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.spark_failures import TABLE_FAILURES
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.newest import newest_batches
 from lakehouse.words import count_off
 
@@ -34,8 +33,7 @@ AT_ONCE = 4
 
 
 def ingest(
-    spark: SparkSession,
-    target: Target,
+    lake: Lake,
     tables: Sequence[Table],
     run_id: str,
     progress: Callable[[str], None],
@@ -52,15 +50,15 @@ def ingest(
     arrivals, everything = memory.feeds, memory.configured or tables
     outcomes, mine = [], list_feeds(tables)
     asked = [feed.name for feed in mine if feed.name not in arrivals]
-    held = newest_batches(spark, target, "bronze", asked)
-    run = _Ingestion(spark, target, arrivals, held)
+    held = newest_batches(lake, "bronze", asked)
+    run = _Ingestion(lake, arrivals, held)
     _plan_kafka(run, mine)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for at, outcome in enumerate(pool.map(partial(_read_feed, run), mine), 1):
             progress(count_off(outcome.describe(), at, len(mine)))
             outcomes.append(outcome)
-    done = publish_own_views(spark, target, tables, build_entries(run_id, tables, outcomes))
+    done = publish_own_views(lake, tables, build_entries(run_id, tables, outcomes))
     return [*done, *build_unread_entries(run_id, everything, outcomes)]
 
 
@@ -73,8 +71,7 @@ class _Ingestion:
     `failed` the reasons why there is no plan.
     """
 
-    spark: SparkSession
-    target: Target
+    lake: Lake
     known: dict[str, Arrived]
     held: Mapping[str, int | None]
     plans: dict[str, ReadingPlan] = field(default_factory=dict)
@@ -84,7 +81,7 @@ class _Ingestion:
 
 def _plan_kafka(run: _Ingestion, feeds: Sequence[Feed]) -> None:
     """Asks the brokers once for all feeds, and reads the feeds with little news together."""
-    answers = ask_brokers(run.spark, run.target, feeds)
+    answers = ask_brokers(run.lake, feeds)
     for feed in feeds:
         if feed.kafka is None:
             continue
@@ -95,7 +92,7 @@ def _plan_kafka(run: _Ingestion, feeds: Sequence[Feed]) -> None:
                 run.plans[feed.name] = plan_feed(feed, feed.kafka, state, bounds)
         except TABLE_FAILURES as failure:
             run.failed[feed.name] = failure
-    run.fetched = fetch_few(run.spark, run.plans.values())
+    run.fetched = fetch_few(run.lake.spark, run.plans.values())
 
 
 def _read_feed(run: _Ingestion, feed: Feed) -> Outcome:
@@ -124,7 +121,7 @@ def _ingest_feed(run: _Ingestion, feed: Feed, outcome: Outcome) -> Outcome:
     waiting = _describe_unreadable(state.unreadable or {})
     if feed.once and newest and not waiting:
         changed = {ONCE: outcome.started_at.isoformat()}
-        set_properties(run.spark, run.target, feed, changed)
+        set_properties(run.lake, feed, changed)
         state.ended = True
     results = {"batch": newest or None, "records": dict(came.records), "message": waiting}
     return outcome.model_copy(update=results | {"overwritten": state.overwritten})
@@ -135,27 +132,27 @@ def _open_state(run: _Ingestion, feed: Feed) -> FeedState:
     arrived = run.known.get(feed.name)
     if arrived is None:
         held = run.held.get(feed.name)
-        newest = prepare_table(run.spark, run.target, feed) if held is None else held
+        newest = prepare_table(run.lake, feed) if held is None else held
         arrived = Arrived(newest, {}, newest, looked_through=None if newest else 0)
     if isinstance(arrived.checkpoint, FeedState):
         return arrived.checkpoint
-    state, newest = read_state(run.target, feed), arrived.newest
+    state, newest = read_state(run.lake.target, feed), arrived.newest
     if newest > state.taken.batch or not state.notes:
         recover = recover_files if feed.path is not None else recover_offsets
-        recover(run.spark, run.target, feed, state, newest)
+        recover(run.lake, feed, state, newest)
     state.orders = None if newest else {}
-    state.ended = feed.once and ONCE in read_properties(run.spark, run.target, feed)
+    state.ended = feed.once and ONCE in read_properties(run.lake, feed)
     run.known[feed.name] = arrived._replace(checkpoint=state)
     return state
 
 
 def _ingest_news(run: _Ingestion, feed: Feed, state: FeedState, before: int) -> News:
     if feed.delta is not None:
-        return ingest_delta(run.spark, run.target, feed, state, before)
+        return ingest_delta(run.lake, feed, state, before)
     if feed.kafka is None:
-        return ingest_files(run.spark, run.target, feed, state, before)
+        return ingest_files(run.lake, feed, state, before)
     plan, fetched = run.plans[feed.name], run.fetched.get(feed.name)
-    return ingest_kafka(run.spark, run.target, plan, fetched, before)
+    return ingest_kafka(run.lake, plan, fetched, before)
 
 
 def _describe_unreadable(unreadable: dict[str, str]) -> str | None:

@@ -6,23 +6,19 @@ of the original, which it replaces when the feed is decoded; of several the newe
 
 from datetime import datetime, timezone
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bronze.contract import COLUMNS, MENDED_AT, WHOLE_RECORD_FORMATS, mended_name
 from bronze.files.batches import with_origin
 from bronze.storage import PROPERTIES
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
-from lakehouse.storage.names import table_name
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.writing import DeclaredTable, append_rows
 
 _OF_LINE = ("_whole", "_topic", "_partition", "_offset", "_timestamp", "_key", "_headers")
 
 
-def mend_record(
-    spark: SparkSession, target: Target, table: Table, place: tuple[str, str], text: str
-) -> None:
+def mend_record(lake: Lake, table: Table, place: tuple[str, str], text: str) -> None:
     """Replaces a record of the table by a text; `place` is its feed and `_arrival`.
 
     For a line of a dropped file, topic, key and offset are read from the new text.
@@ -30,8 +26,8 @@ def mend_record(
     feed, arrival = place
     comment = f"records of {feed} as somebody mended them"
     mended = DeclaredTable("bronze", mended_name(feed), comment, [*COLUMNS, MENDED_AT], PROPERTIES)
-    mended.ensure(spark, target)
-    came = spark.table(table_name(target, "bronze", feed)).where(F.col("_arrival") == arrival)
+    mended.ensure(lake)
+    came = lake.spark.table(lake.name("bronze", feed)).where(F.col("_arrival") == arrival)
     row = came.withColumn("_raw", F.lit(text))
     from_file = row.where("_file IS NOT NULL")
     if table.format in WHOLE_RECORD_FORMATS:
@@ -39,4 +35,4 @@ def mend_record(
     both = from_file.unionByName(row.where("_file IS NULL"))
     at = F.lit(datetime.now(timezone.utc)).alias(MENDED_AT[0])
     rows = both.select(*[c.name for c in COLUMNS], at)
-    append_rows(spark, target, "bronze", mended_name(feed), rows)
+    append_rows(lake, "bronze", mended_name(feed), rows)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from bronze.contract import COLUMNS
@@ -16,7 +16,8 @@ from bronze.loss.holes import IS_NUMBERED, Orders, collect_orders
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import writing
-from lakehouse.storage.names import render_properties, table_exists, table_name
+from lakehouse.storage.lake import Lake
+from lakehouse.storage.names import render_properties
 from lakehouse.storage.newest import newest_batch
 
 PROPERTIES = {"delta.dataSkippingStatsColumns": "_batch,_topic,_partition,_offset,_arrival"}
@@ -50,16 +51,16 @@ class News(NamedTuple):
         return News(max(self.batch, later.batch), records, orders)
 
 
-def prepare_table(spark: SparkSession, target: Target, feed: Feed) -> int:
+def prepare_table(lake: Lake, feed: Feed) -> int:
     """Creates the feed's table if it is missing; returns its newest batch, 0 without any.
 
     The notes of a table that is missing are deleted: the feed is read again.
     """
-    newest = newest_batch(spark, target, "bronze", feed.name)
+    newest = newest_batch(lake, "bronze", feed.name)
     if newest is not None:
         return newest
-    forget_state(target, feed)
-    writing.create_table(spark, target, "bronze", feed.name, create_statement(target, feed))
+    forget_state(lake.target, feed)
+    writing.create_table(lake, "bronze", feed.name, create_statement(lake.target, feed))
     return 0
 
 
@@ -70,9 +71,7 @@ def create_statement(target: Target, feed: Feed) -> str:
     return declared.create_sql(target)
 
 
-def append_here(
-    spark: SparkSession, target: Target, feed: Feed, rows: pa.Table, number: int
-) -> News:
+def append_here(lake: Lake, feed: Feed, rows: pa.Table, number: int) -> News:
     """Appends rows of this process as batch `number`, in one commit; nothing without rows.
 
     The rows have the contract's columns; `_raw` is binary.
@@ -84,13 +83,11 @@ def append_here(
     if any(feed.tables.values()):
         rows = rows.sort_by([("_topic", "ascending"), ("_arrival", "ascending")])
     typed = [f"CAST({column.name} AS {column.type})" for column in COLUMNS]
-    _append_rows(target, feed, spark.createDataFrame(rows).selectExpr(*typed).coalesce(1))
+    _append_rows(lake.target, feed, lake.spark.createDataFrame(rows).selectExpr(*typed).coalesce(1))
     return News(number, Counter(topics), orders)
 
 
-def append_spread(
-    spark: SparkSession, target: Target, feed: Feed, rows: DataFrame, number: int
-) -> News:
+def append_spread(lake: Lake, feed: Feed, rows: DataFrame, number: int) -> News:
     """Appends rows that Spark reads as batch `number`, in one commit; the write counts them.
 
     Rows are sorted by topic within a file, so that readers of a topic can skip the others.
@@ -101,10 +98,10 @@ def append_spread(
     counted = rows.select(*_NAMES).observe(seen, *map(F.expr, sums))
     if any(feed.tables.values()):
         counted = counted.sortWithinPartitions("_topic", "_arrival")
-    _append_rows(target, feed, counted)
+    _append_rows(lake.target, feed, counted)
     topics = json.loads(seen.get["topics"] or "[]")
     if len(topics) == MOST_TOPICS:
-        return read_news(spark, target, feed, number - 1)
+        return read_news(lake, feed, number - 1)
     records: dict[str | None, int] = {t["item"]: t["count"] for t in topics if "item" in t}
     if seen.get["no_topic"]:
         records[None] = seen.get["no_topic"]
@@ -115,26 +112,24 @@ def _append_rows(target: Target, feed: Feed, rows: DataFrame) -> None:
     writing.append_typed(target, "bronze", feed.name, rows, {"compression": "zstd"})
 
 
-def read_news(spark: SparkSession, target: Target, feed: Feed, highest: int) -> News:
+def read_news(lake: Lake, feed: Feed, highest: int) -> News:
     """The new records after batch `highest`, by a query of bronze."""
-    rows = spark.table(table_name(target, "bronze", feed.name)).where(F.col("_batch") > highest)
+    rows = lake.spark.table(lake.name("bronze", feed.name)).where(F.col("_batch") > highest)
     counted = rows.groupBy("_topic").agg(F.max("_batch"), F.count("*")).collect()
     batch = max((row[1] for row in counted), default=0)
     return News(batch, {row[0]: row[2] for row in counted})
 
 
-def read_properties(spark: SparkSession, target: Target, feed: Feed) -> dict[str, str]:
+def read_properties(lake: Lake, feed: Feed) -> dict[str, str]:
     """The table's properties."""
-    shown = spark.sql(f"SHOW TBLPROPERTIES {table_name(target, 'bronze', feed.name)}").collect()
+    shown = lake.spark.sql(f"SHOW TBLPROPERTIES {lake.name('bronze', feed.name)}").collect()
     return {row[0]: row[1] for row in shown}
 
 
-def set_properties(
-    spark: SparkSession, target: Target, feed: Feed, changed: Mapping[str, str]
-) -> None:
+def set_properties(lake: Lake, feed: Feed, changed: Mapping[str, str]) -> None:
     """Sets some of the table's properties."""
-    table = table_name(target, "bronze", feed.name)
-    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES {render_properties(changed)}")
+    table = lake.name("bronze", feed.name)
+    lake.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES {render_properties(changed)}")
 
 
 def to_hexadecimal(number: Column, digits: int) -> Column:
@@ -142,8 +137,8 @@ def to_hexadecimal(number: Column, digits: int) -> Column:
     return F.lpad(F.hex(number), digits, "0")
 
 
-def list_feed_tables(spark: SparkSession, target: Target, tables: Sequence[Table]) -> list[str]:
+def list_feed_tables(lake: Lake, tables: Sequence[Table]) -> list[str]:
     """SQL names of the tables' feeds that exist."""
     names = [feed.name for feed in list_feeds(tables)]
-    existing = [name for name in names if table_exists(spark, target, "bronze", name)]
-    return [table_name(target, "bronze", name) for name in existing]
+    existing = [name for name in names if lake.exists("bronze", name)]
+    return [lake.name("bronze", name) for name in existing]

@@ -2,8 +2,6 @@
 
 from collections.abc import Collection, Sequence
 
-from pyspark.sql import SparkSession
-
 from bronze.contract import COLUMNS, feed_name, topics_of_source
 from lakehouse.config.source import Source
 from lakehouse.config.table import Table
@@ -11,29 +9,28 @@ from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.spark.failures import describe_failure, join_failures
 from lakehouse.spark.spark_failures import SPARK_FAILURES
-from lakehouse.storage.names import literal, quote, table_exists, table_name
+from lakehouse.storage.lake import Lake
+from lakehouse.storage.names import literal, quote, table_name
 from lakehouse.storage.views import View, publish_views
 
 
-def publish_own_views(
-    spark: SparkSession, target: Target, tables: Sequence[Table], entries: Sequence[Entry]
-) -> list[Entry]:
+def publish_own_views(lake: Lake, tables: Sequence[Table], entries: Sequence[Entry]) -> list[Entry]:
     """Publishes the views of the tables that have new records.
 
     Returns:
         The entries, failed where the view could not be published.
     """
     by_name = {table.table: table for table in tables}
-    return [_publish_view(spark, target, by_name[entry.table], entry) for entry in entries]
+    return [_publish_view(lake, by_name[entry.table], entry) for entry in entries]
 
 
-def _publish_view(spark: SparkSession, target: Target, table: Table, entry: Entry) -> Entry:
+def _publish_view(lake: Lake, table: Table, entry: Entry) -> Entry:
     feeds = {feed_name(table, source) for source in table.feeds}
     if feeds == {table.table} or not entry.counts.get("records"):
         return entry
     try:
-        there = {feed for feed in feeds if table_exists(spark, target, "bronze", feed)}
-        publish_views(spark, target, "bronze", [build_view(target, table, there)])
+        there = {feed for feed in feeds if lake.exists("bronze", feed)}
+        publish_views(lake, "bronze", [build_view(lake.target, table, there)])
     except (*SPARK_FAILURES, OSError) as failure:
         failed = describe_failure(failure)
         why = join_failures(message for message in (entry.message, failed) if message)

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 
-from pyspark.sql import SparkSession
-
 from gold import published
 from gold.status import stale, table_status
 from gold.views import empty, extract_views, groups, merged, selects
@@ -16,7 +14,6 @@ from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.spark_failures import TABLE_FAILURES
-from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import View, publish_views
 from lakehouse.words import count_off
@@ -30,8 +27,7 @@ Versions = Mapping[str, int]
 
 
 def publish(
-    spark: SparkSession,
-    target: Target,
+    lake: Lake,
     tables: list[Table],
     run_id: str,
     progress: Progress,
@@ -43,15 +39,15 @@ def publish(
 
     `gold.pipeline_status` has a row for each of `configured`; `tables` may be some of them.
     """
-    entries, shown = [], [*table_status.build_status_views(spark, target, configured or tables)]
-    sets, broken = groups.find_versions(spark, target, tables), set[str]()
-    marks, lake = published.read_marks(spark, target, tables), Lake(spark, target)
+    entries, shown = [], [*table_status.build_status_views(lake, configured or tables)]
+    sets, broken = groups.find_versions(lake, tables), set[str]()
+    marks = published.read_marks(lake, tables)
     for at, table in enumerate(tables, 1):
         progress(count_off(f"gold {table.table}", at, len(tables)))
         started, message, views = datetime.now(timezone.utc), None, list[View]()
         counts, mark = dict[str, int](), marks.get(table.table)
         try:
-            views = table_views(spark, target, table, sets.get(table.consistency_group or "", {}))
+            views = table_views(lake, table, sets.get(table.consistency_group or "", {}))
             if mark is not None:
                 counts = published.publish_tables(lake, table, views, mark)
         except TABLE_FAILURES as failure:
@@ -60,7 +56,7 @@ def publish(
         shown += views
         entry = ledger.make_entry(run_id, "gold", table.table, started, message)
         entries.append(entry.with_counts(counts, mark.batch if mark and counts else None))
-    publish_views(spark, target, "gold", _drop_broken_groups(shown, tables, broken))
+    publish_views(lake, "gold", _drop_broken_groups(shown, tables, broken))
     return entries
 
 
@@ -70,53 +66,53 @@ def _drop_broken_groups(shown: list[View], tables: list[Table], broken: set[str]
     return [v for v in shown if v.name.removesuffix("_history") not in kept]
 
 
-def table_views(
-    spark: SparkSession, target: Target, table: Table, versions: Versions | None = None
-) -> list[View]:
+def table_views(lake: Lake, table: Table, versions: Versions | None = None) -> list[View]:
     """The views of one table; before silver has it, views without rows if all columns are declared.
 
     Those of a consistency group are pinned to the `versions` of its last complete transaction.
     """
-    file_views = extract_views.build_snapshot_views(spark, target, table)
+    file_views = extract_views.build_snapshot_views(lake, table)
     kept = kept_name(table)
     kinds: list[Kind] = [selects.build_current if table.keys else selects.build_keyless]
     if table.stored_as_scd_type == 2:
         kinds = [selects.build_current, selects.build_history]
-    if not names.table_exists(spark, target, "silver", kept):
+    if not lake.exists("silver", kept):
         if not table.is_declared:
             return file_views
-        views = _build_views(target, table, empty.no_rows(table), empty.list_declared(table), kinds)
-        return [*views, *(file_views or extract_views.build_empty_views(target, table))]
-    source = names.table_name(target, "silver", kept)
+        views = _build_views(
+            lake.target, table, empty.no_rows(table), empty.list_declared(table), kinds
+        )
+        return [*views, *(file_views or extract_views.build_empty_views(lake.target, table))]
+    source = lake.name("silver", kept)
     if table.consistency_group is None:
-        return [*_build_ungrouped_views(spark, target, table, kept, kinds), *file_views]
+        return [*_build_ungrouped_views(lake, table, kept, kinds), *file_views]
     if versions is None:
-        versions = groups.find_versions(spark, target, [table]).get(table.consistency_group, {})
+        versions = groups.find_versions(lake, [table]).get(table.consistency_group, {})
     if kept not in versions:
         return file_views
     pinned = f"{source} VERSION AS OF {versions[kept]}"
-    there = columns_of(spark, target, kept, versions[kept])
-    views = _build_views(target, table, pinned, there, kinds)
+    there = columns_of(lake, kept, versions[kept])
+    views = _build_views(lake.target, table, pinned, there, kinds)
     views = [view._replace(pinned=(kept, versions[kept])) for view in views]
-    return [*_without_stale(spark, target, table, views, source), *file_views]
+    return [*_without_stale(lake, table, views, source), *file_views]
 
 
 def _build_ungrouped_views(
-    spark: SparkSession, target: Target, table: Table, kept: str, kinds: Sequence[Kind]
+    lake: Lake, table: Table, kept: str, kinds: Sequence[Kind]
 ) -> list[View]:
     """The views of a table in no group, over the silver table `kept` and its pending changes."""
-    rows = names.table_name(target, "silver", kept)
-    there = columns_of(spark, target, kept)
+    rows = lake.name("silver", kept)
+    there = columns_of(lake, kept)
 
     def read(source: str) -> list[View]:
-        shown = _build_views(target, table, source, there, kinds)
-        return _without_stale(spark, target, table, shown, source)
+        shown = _build_views(lake.target, table, source, there, kinds)
+        return _without_stale(lake, table, shown, source)
 
     applied = read(rows)
-    both = merged.build_source(spark, target, table, kept, there)
+    both = merged.build_source(lake, table, kept, there)
     if both is None:
         return applied
-    waits = None if target.catalog else f"{table.table}{PENDING}"
+    waits = None if lake.target.catalog else f"{table.table}{PENDING}"
     pairs = zip(read(both), applied, strict=True)
     return [view._replace(applied=alone.query, waiting=waits) for view, alone in pairs]
 
@@ -129,12 +125,10 @@ def _build_views(
     return [kind(table, source, columns) for kind in kinds]
 
 
-def _without_stale(
-    spark: SparkSession, target: Target, table: Table, shown: list[View], rows: str
-) -> list[View]:
+def _without_stale(lake: Lake, table: Table, shown: list[View], rows: str) -> list[View]:
     """The views; with `on_stale_key: hide` the current one leaves out the stale keys of `rows`."""
     hide = table.on_stale_key == "hide"
-    keys = stale.build_stale_query(Lake(spark, target), table, rows) if hide else None
+    keys = stale.build_stale_query(lake, table, rows) if hide else None
     if keys is None:
         return shown
     return [stale.hide_stale_keys(v, keys) if v.name == table.table else v for v in shown]

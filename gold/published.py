@@ -16,7 +16,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
@@ -60,16 +60,16 @@ class PublishedMark(Strict):
     configuration: str
 
 
-def read_marks(
-    spark: SparkSession, target: Target, tables: Sequence[Table]
-) -> dict[str, PublishedMark]:
+def read_marks(lake: Lake, tables: Sequence[Table]) -> dict[str, PublishedMark]:
     """What silver has merged of the tables that are to be published."""
     wanted = [table for table in tables if table.publish == "table"]
     if not wanted:
         return {}
-    kept = ledger.read_local_states(target)
-    states = ledger.read_states(spark, target) if kept is None else kept
-    return {t.table: _build_mark(target, t, json.loads(states.get(t.table, "{}"))) for t in wanted}
+    kept = ledger.read_local_states(lake.target)
+    states = ledger.read_states(lake) if kept is None else kept
+    return {
+        t.table: _build_mark(lake.target, t, json.loads(states.get(t.table, "{}"))) for t in wanted
+    }
 
 
 def _build_mark(target: Target, table: Table, state: Mapping[str, Any]) -> PublishedMark:
@@ -96,11 +96,11 @@ def publish_tables(
     return dict(counts)
 
 
-def published_names(spark: SparkSession, target: Target, table: Table) -> list[str]:
+def published_names(lake: Lake, table: Table) -> list[str]:
     """The SQL names of a table's plain Delta tables that exist."""
-    candidates = [_own_name(target, name) for name in (table.table, f"{table.table}_history")]
-    there = [name for name in candidates if names.table_exists(spark, target, "gold", name)]
-    return [names.table_name(target, "gold", name) for name in there]
+    candidates = [_own_name(lake.target, name) for name in (table.table, f"{table.table}_history")]
+    there = [name for name in candidates if lake.exists("gold", name)]
+    return [lake.name("gold", name) for name in there]
 
 
 def _own_name(target: Target, view: str) -> str:

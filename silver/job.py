@@ -3,10 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
-from pyspark.sql import SparkSession
-
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Memory
@@ -17,28 +14,23 @@ from silver.table_runs import run_tables
 
 
 def apply(
-    spark: SparkSession,
-    target: Target,
-    tables: list[Table],
-    run_id: str,
-    progress: Progress,
-    memory: Memory | None = None,
+    lake: Lake, tables: list[Table], run_id: str, progress: Progress, memory: Memory | None = None
 ) -> list[Entry]:
     """Brings every table up to what bronze holds.
 
     One ledger entry each, and a failure stops no other. `memory` is the run's, where it has one.
     """
     run, began = Run(run_id, progress, memory or Memory()), datetime.now(timezone.utc)
-    ended = swap.end_all(spark, target, tables)
+    ended = swap.end_all(lake, tables)
     for name in ended:
         run.memory.tables.pop(name, None)
     messages = _find_half_swapped(tables, ended)
     failed = [
         ledger.make_entry(run_id, "silver", name, began, text) for name, text in messages.items()
     ]
-    ledger.append_entries(spark, target, failed)
+    ledger.append_entries(lake, failed)
     whole = [table for table in tables if table.table not in messages]
-    return [*failed, *run_tables(run, Lake(spark, target), whole)]
+    return [*failed, *run_tables(run, lake, whole)]
 
 
 def _find_half_swapped(tables: Sequence[Table], ended: Mapping[str, str | None]) -> dict[str, str]:
@@ -56,10 +48,8 @@ def _find_half_swapped(tables: Sequence[Table], ended: Mapping[str, str | None])
     return reasons
 
 
-def apply_all(
-    spark: SparkSession, target: Target, tables: list[Table], run_id: str, progress: Progress
-) -> list[Entry]:
+def apply_all(lake: Lake, tables: list[Table], run_id: str, progress: Progress) -> list[Entry]:
     """Brings every table up to what bronze holds, and merges all pending changes."""
     memory = Memory()
     memory.merge_all = True
-    return apply(spark, target, tables, run_id, progress, memory)
+    return apply(lake, tables, run_id, progress, memory)

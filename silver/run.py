@@ -40,11 +40,6 @@ class SilverTable:
     lake: Lake
     config: Table
 
-    @classmethod
-    def at(cls, spark: SparkSession, target: Target, config: Table) -> "SilverTable":
-        """The table in the lake that lies at `target`."""
-        return cls(Lake(spark, target), config)
-
     def part(self, suffix: str) -> LakeTable:
         """Its Delta table in silver with this suffix, such as `_changes`."""
         return LakeTable(self.lake, "silver", f"{self.name}{suffix}")
@@ -81,7 +76,7 @@ class SilverTable:
 
     def with_session(self, spark: SparkSession) -> "SilverTable":
         """The same table, for another session."""
-        return SilverTable.at(spark, self.target, self.config)
+        return SilverTable(Lake(spark, self.target), self.config)
 
 
 def be_silent(_: str) -> None:

@@ -44,7 +44,7 @@ def run_tables(
     run.memory.note_together([table.table for table in tables])
     states, logged = _read_states_and_logs(run, lake, tables)
     done = {name: state.positions for name, state in states.items()}
-    feeds = bronze_rows.find_arrived(lake.spark, lake.target, tables, done, dict(run.memory.feeds))
+    feeds = bronze_rows.find_arrived(lake, tables, done, dict(run.memory.feeds))
     states = _record_fingerprints(run, lake, tables, states, feeds)
     run.memory.worked_on = sum(_has_work(t, states[t.table], logged, feeds) for t in tables)
 
@@ -102,17 +102,14 @@ def _read_states_and_logs(
     asked = [table for table in tables if table.table not in states]
     run.memory.shown -= {table.table for table in asked}
     if asked:
-        stored = read_states(lake.spark, lake.target)
+        stored = read_states(lake)
         states |= {table.table: stored.get(table.table, TableState()) for table in asked}
-        logged |= log.find_newest_batches(lake.spark, lake.target, asked)
+        logged |= log.find_newest_batches(lake, asked)
     return states, logged
 
 
 def _has_work(
-    table: Table,
-    state: TableState,
-    logged: Mapping[str, int | None],
-    feeds: Mapping[str, Arrived],
+    table: Table, state: TableState, logged: Mapping[str, int | None], feeds: Mapping[str, Arrived]
 ) -> bool:
     """Whether a table has new records or pending changes."""
     waits = state.pending > 0 or (logged[table.table] or 0) > state.batch
@@ -149,7 +146,7 @@ def _record_fingerprints(
         if not any(fingerprint.list_differences(table, state.built)):
             updated[table.table] = state.with_fingerprint(aspects)
             begun.append(updated[table.table].begun(run.id, table.table))
-    ledger.append_entries(lake.spark, lake.target, begun)
+    ledger.append_entries(lake, begun)
     return updated
 
 
@@ -198,10 +195,7 @@ def _build_outcome(
 
 
 def _record_outcomes(
-    run: Run,
-    lake: Lake,
-    outcomes: Sequence[TableOutcome],
-    before: Mapping[str, TableState],
+    run: Run, lake: Lake, outcomes: Sequence[TableOutcome], before: Mapping[str, TableState]
 ) -> None:
     """Writes the ledger entries of all tables in one commit; none where nothing happened.
 
@@ -214,7 +208,7 @@ def _record_outcomes(
         if entry.status == "failed" or state != before[entry.table]
     ]
     if any(entry.counts or entry.status == "failed" for entry, _ in outcomes):
-        ledger.append_with_waiting(lake.spark, lake.target, worth, run.memory)
+        ledger.append_with_waiting(lake, worth, run.memory)
     for entry, state in outcomes:
         if entry.status == "ok":
             run.memory.tables[entry.table] = state

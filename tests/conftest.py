@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +29,12 @@ def target_at(root: Path) -> Target:
 def target(tmp_path: Path) -> Target:
     """An empty lake of the test's own."""
     return target_at(tmp_path)
+
+
+@pytest.fixture
+def lake(spark: "SparkSession", target: Target) -> Lake:
+    """That lake with the session of all tests."""
+    return Lake(spark, target)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bronze.contract import feed_name, mended_name
@@ -19,25 +19,23 @@ from lakehouse.places.place import Place, list_below, to_place
 from lakehouse.places.settings import is_reached
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
-from lakehouse.storage.names import table_exists, table_name
+from lakehouse.storage.lake import Lake
 
 
-def feeds_of(spark: SparkSession, target: Target, table: Table) -> list[str]:
+def feeds_of(lake: Lake, table: Table) -> list[str]:
     """The table's feeds that exist, and the tables of their mended records."""
     feeds = dict.fromkeys(feed_name(table, source) for source in table.feeds)
     tables = [*feeds, *map(mended_name, feeds)]
-    return [feed for feed in tables if table_exists(spark, target, "bronze", feed)]
+    return [feed for feed in tables if lake.exists("bronze", feed)]
 
 
-def find_dropped_files(
-    spark: SparkSession, target: Target, table: Table, records: DataFrame | None
-) -> list[str]:
+def find_dropped_files(lake: Lake, table: Table, records: DataFrame | None) -> list[str]:
     """The dropped files of the table's records, which `_feed` and `_arrival` identify."""
     if records is None:
         return []
     paths: set[str] = set()
-    for feed in feeds_of(spark, target, table):
-        mine = _find_records(spark, target, feed, records)
+    for feed in feeds_of(lake, table):
+        mine = _find_records(lake, feed, records)
         rows = mine.where("_file IS NOT NULL").select("_file").distinct().collect()
         paths |= {row["_file"] for row in rows}
     return sorted(paths)
@@ -48,12 +46,12 @@ def note_files(entry: Entry, files: Iterable[str]) -> Entry:
     return entry.model_copy(update={"message": json.dumps([*map(_to_digest, files)])})
 
 
-def find_noted_files(spark: SparkSession, target: Target, table: Table, run_id: str) -> list[Place]:
+def find_noted_files(lake: Lake, table: Table, run_id: str) -> list[Place]:
     """The files below the table's landing folders that the erasure, or an earlier one, noted."""
-    entries = ledger.read_entries(spark, target).where(F.col("run_id") == run_id)
+    entries = ledger.read_entries(lake).where(F.col("run_id") == run_id)
     noted = entries.where("status = 'begun' AND message IS NOT NULL").select("message").collect()
     digests = {digest for row in noted for digest in json.loads(row["message"])}
-    every = list_landing_files(target, table) if digests else ()
+    every = list_landing_files(lake.target, table) if digests else ()
     return [file for file in every if _to_digest(str(file)) in digests]
 
 
@@ -76,41 +74,39 @@ def _to_digest(file: str) -> str:
     return hashlib.sha256(on_disk(file).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def remove_records(
-    spark: SparkSession, target: Target, feeds: Sequence[str], records: DataFrame
-) -> int:
+def remove_records(lake: Lake, feeds: Sequence[str], records: DataFrame) -> int:
     """Deletes the records, which `_feed` and `_arrival` identify; returns how many."""
-    parts = [(feed, _find_records(spark, target, feed, records)) for feed in feeds]
-    return sum(_delete_rows(spark, target, feed, part) for feed, part in parts)
+    parts = [(feed, _find_records(lake, feed, records)) for feed in feeds]
+    return sum(_delete_rows(lake, feed, part) for feed, part in parts)
 
 
-def remove_unclaimed(spark: SparkSession, target: Target, table: Table, pattern: str) -> int:
+def remove_unclaimed(lake: Lake, table: Table, pattern: str) -> int:
     """Deletes the records without a topic that match the pattern; returns how many.
 
     In a folder that several topics share, a line that cannot be read has no topic.
     """
     shared = {feed_name(table, source) for source in table.feeds if source.topic is not None}
-    there = sorted(feed for feed in shared if table_exists(spark, target, "bronze", feed))
+    there = sorted(feed for feed in shared if lake.exists("bronze", feed))
     removed = 0
     for feed in there:
-        rows = spark.table(table_name(target, "bronze", feed))
+        rows = lake.spark.table(lake.name("bronze", feed))
         unclaimed = rows.where(F.col("_topic").isNull() & F.col("_raw").rlike(pattern))
-        removed += _delete_rows(spark, target, feed, unclaimed)
+        removed += _delete_rows(lake, feed, unclaimed)
     return removed
 
 
-def _find_records(spark: SparkSession, target: Target, feed: str, records: DataFrame) -> DataFrame:
+def _find_records(lake: Lake, feed: str, records: DataFrame) -> DataFrame:
     of = F.col("_feed").isin(feed, feed.removeprefix(mended_name("")))
     wanted = records.where(of).select("_arrival")
-    return spark.table(table_name(target, "bronze", feed)).join(wanted, "_arrival", "left_semi")
+    return lake.spark.table(lake.name("bronze", feed)).join(wanted, "_arrival", "left_semi")
 
 
-def _delete_rows(spark: SparkSession, target: Target, feed: str, rows: DataFrame) -> int:
+def _delete_rows(lake: Lake, feed: str, rows: DataFrame) -> int:
     """Deletes rows by `_arrival`: Delta logs the statement, which must not contain values."""
     count = rows.count()
     if count:
-        spark.sql(
-            f"MERGE INTO {table_name(target, 'bronze', feed)} t USING {{rows}} s"
+        lake.spark.sql(
+            f"MERGE INTO {lake.name('bronze', feed)} t USING {{rows}} s"
             " ON t._arrival = s._arrival WHEN MATCHED THEN DELETE",
             rows=rows.select("_arrival"),
         )

@@ -20,6 +20,7 @@ from lakehouse.config.formats import CHANGE_MEMBERS, ORIGIN, WHOLE_MEMBERS
 from lakehouse.config.target import Target
 from lakehouse.places.place import ask_each
 from lakehouse.spark.spark_failures import SPARK_FAILURES
+from lakehouse.storage.lake import Lake
 
 # Every whole record contains one of these texts; records without them are not parsed. The texts
 # are names of members without the first quote: JSON is full of quotes, and Spark's search compares
@@ -87,7 +88,7 @@ _ORIGIN = {
 
 
 def append_readable(
-    spark: SparkSession, target: Target, feed: Feed, files: Sequence[DroppedFile], number: int
+    lake: Lake, feed: Feed, files: Sequence[DroppedFile], number: int
 ) -> tuple[News, dict[DroppedFile, str]]:
     """Appends the files in one commit, without those that cannot be read.
 
@@ -97,25 +98,23 @@ def append_readable(
     if not files:
         return News(0, {}, {}), {}
     try:
-        few = read_few(spark, target, feed, files, number)
+        few = read_few(lake, feed, files, number)
         if few is not None:
-            return append_here(spark, target, feed, few, number), {}
-        rows = build_rows(spark, feed, files, number)
-        return append_spread(spark, target, feed, rows, number), {}
+            return append_here(lake, feed, few, number), {}
+        rows = build_rows(lake.spark, feed, files, number)
+        return append_spread(lake, feed, rows, number), {}
     except (*SPARK_FAILURES, UnreadableFile):
-        bad = find_unreadable(spark, feed, files)
+        bad = find_unreadable(lake.spark, feed, files)
         if not bad:
             raise
         readable = [file for file in files if file not in bad]
-        came, more = append_readable(spark, target, feed, readable, number)
+        came, more = append_readable(lake, feed, readable, number)
         return came, bad | more
 
 
-def read_few(
-    spark: SparkSession, target: Target, feed: Feed, files: Sequence[DroppedFile], number: int
-) -> pa.Table | None:
+def read_few(lake: Lake, feed: Feed, files: Sequence[DroppedFile], number: int) -> pa.Table | None:
     """The rows of a few small JSON files, in order of arrival; None if Spark must read them."""
-    records_by_file = _records_here(target, feed, files)
+    records_by_file = _records_here(lake.target, feed, files)
     if records_by_file is None:
         return None
     raw = [record for records in records_by_file for _, record in records]
@@ -133,7 +132,7 @@ def read_few(
             [begins[file] + pattern.format(at) for file, at in zip(of_file, line, strict=True)]
         ),
     }
-    return pa.table(columns | _read_origin(spark, feed, raw))
+    return pa.table(columns | _read_origin(lake.spark, feed, raw))
 
 
 def _records_here(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bronze.feed_state import FeedState, Note
@@ -12,45 +11,39 @@ from bronze.files.listing import DroppedFile, in_order, list_files
 from bronze.files.overwritten import UNKNOWN, changed_files
 from bronze.files.unreadable import read_unreadable, record_unreadable
 from bronze.storage import News
-from lakehouse.config.target import Target
 from lakehouse.storage.lake import Lake
-from lakehouse.storage.names import table_name
 
 MOST_FILES = 1000
 
 
-def ingest_files(
-    spark: SparkSession, target: Target, feed: Feed, state: FeedState, before: int
-) -> News:
+def ingest_files(lake: Lake, feed: Feed, state: FeedState, before: int) -> News:
     """Appends the new files of the feed's folder, in batches numbered after `before`.
 
     Files that cannot be read are recorded, and the others are ingested.
     """
     waiting, first_look = state.unreadable, state.unreadable is None
     if waiting is None:
-        waiting = read_unreadable(Lake(spark, target), feed)
-    files = _new_files(spark, target, feed, state, first_look)
+        waiting = read_unreadable(lake, feed)
+    files = _new_files(lake, feed, state, first_look)
     came, bad = News(0, {}, {}), dict[str, str]()
     for number, batch in enumerate(cut_batches(feed, in_order(files)), before + 1):
-        news, unreadable = append_readable(spark, target, feed, batch, number)
+        news, unreadable = append_readable(lake, feed, batch, number)
         came = came.combine(news)
         taken = {f.path: (f.length, f.changed) for f in batch if f not in unreadable}
         if taken:
             state.add_note(Note(news.batch, files=taken))
         bad |= {file.path: why for file, why in unreadable.items()}
     if bad != waiting:
-        record_unreadable(spark, target, feed, waiting, bad)
+        record_unreadable(lake, feed, waiting, bad)
     state.unreadable = bad
     return came
 
 
-def _new_files(
-    spark: SparkSession, target: Target, feed: Feed, state: FeedState, first_look: bool
-) -> list[DroppedFile]:
+def _new_files(lake: Lake, feed: Feed, state: FeedState, first_look: bool) -> list[DroppedFile]:
     """The files that are not read yet; a first listing also finds overwritten files."""
     taken = state.taken.files
     listed = list_files(
-        spark, target, feed_folder(target, feed), lambda path: not first_look and path in taken
+        lake, feed_folder(lake.target, feed), lambda path: not first_look and path in taken
     )
     if first_look:
         state.overwritten = changed_files(listed, taken)
@@ -72,12 +65,10 @@ def cut_batches(feed: Feed, files: Sequence[DroppedFile]) -> Iterator[list[Dropp
         yield batch
 
 
-def recover_files(
-    spark: SparkSession, target: Target, feed: Feed, state: FeedState, newest: int
-) -> None:
+def recover_files(lake: Lake, feed: Feed, state: FeedState, newest: int) -> None:
     """Adds a note of files that bronze has without one, because a run was killed."""
     if newest > state.taken.batch:
-        bronze = spark.table(table_name(target, "bronze", feed.name))
+        bronze = lake.spark.table(lake.name("bronze", feed.name))
         new = bronze.where(F.col("_batch") > state.taken.batch).where("_file IS NOT NULL")
         paths = [row[0] for row in new.select("_file").distinct().collect()]
         if paths:

@@ -9,16 +9,14 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from lakehouse.config.target import Target
 from lakehouse.places.place import Place, parts_below, to_place
 from lakehouse.places.settings import is_object_url, is_reached
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.landing import is_finished
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # A glob for names that do not begin with . or _ and do not end in .tmp; globs know no "not".
 FINISHED = "{[!._],[!._]*[!p],[!._]p,[!._]*[!m]p,[!._]mp,[!._]*[!t]mp,[!._]tmp,[!._]*[!.]tmp}"
@@ -53,22 +51,20 @@ class DroppedFile(NamedTuple):
         return self.found or Path(on_disk(self.path))
 
 
-def list_files(
-    spark: "SparkSession", target: Target, folder: str, is_known: Callable[[str], bool]
-) -> list[DroppedFile]:
+def list_files(lake: Lake, folder: str, is_known: Callable[[str], bool]) -> list[DroppedFile]:
     """The finished files below a folder that are not known, unsorted.
 
     A missing folder has no files.
     """
-    if is_seen_here(target, folder):
+    if is_seen_here(lake.target, folder):
         missing = not is_object_url(folder) and not Path(folder).exists()
-        return [] if missing else list_here(target, folder, is_known)
+        return [] if missing else list_here(lake.target, folder, is_known)
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
 
     options = {"recursiveFileLookup": "true", "pathGlobFilter": FINISHED}
     columns = ("path", F.unix_millis("modificationTime"), "length")
-    reader = spark.read.format("binaryFile").options(**options)
+    reader = lake.spark.read.format("binaryFile").options(**options)
     try:
         rows = reader.load(folder).select(*columns).collect()
     except AnalysisException as failure:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from bronze.contract import unreadable_name
 from bronze.feeds import Feed, list_feeds
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.spark.failures import describe_failure
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.landing import from_landing
-from lakehouse.storage.names import literal, table_name
+from lakehouse.storage.names import literal
 from lakehouse.storage.writing import DeclaredTable
 
 if TYPE_CHECKING:
@@ -53,24 +52,20 @@ def find_unreadable(
 
 
 def record_unreadable(
-    spark: "SparkSession",
-    target: Target,
-    feed: Feed,
-    before: Mapping[str, str],
-    now: Mapping[str, str],
+    lake: Lake, feed: Feed, before: Mapping[str, str], now: Mapping[str, str]
 ) -> None:
     """Updates the table of unreadable files from those before (`before`) to those of this run."""
     gone = before.keys() - now.keys()
     if gone:
         listed = ", ".join(map(literal, gone))
-        spark.sql(
-            f"DELETE FROM {table_name(target, 'bronze', unreadable_name(feed.name))}"
+        lake.spark.sql(
+            f"DELETE FROM {lake.name('bronze', unreadable_name(feed.name))}"
             f" WHERE file IN ({listed})"
         )
     at = datetime.now(timezone.utc)
     new = [(file, why) for file, why in now.items() if file not in before]
     values = [{"file": file, "message": why, "at": at} for file, why in new]
-    _declare_table(feed).append(spark, target, values)
+    _declare_table(feed).append(lake, values)
 
 
 def read_unreadable(lake: Lake, feed: Feed) -> dict[str, str]:

@@ -2,14 +2,14 @@
 
 from datetime import datetime, timezone
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bronze.contract import ID_HEADERS, PARTS, SCHEMA_ID_BYTES, Part, avro_schema_id, schemas_name
 from bronze.feeds import Feed
 from bronze.kafka.schema_registry import Registry
 from bronze.kafka.topics import resolve_secrets
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.writing import DeclaredTable
 
 _ID_BYTES = 8
@@ -43,7 +43,7 @@ COLUMNS = (
 )
 
 
-def keep_schemas(records: DataFrame, target: Target, feed: Feed) -> None:
+def keep_schemas(lake: Lake, records: DataFrame, feed: Feed) -> None:
     """Stores the schemas of Kafka records that bronze lacks; nothing without a registry.
 
     Raises:
@@ -51,22 +51,21 @@ def keep_schemas(records: DataFrame, target: Target, feed: Feed) -> None:
     """
     if feed.registry is None:
         return
-    spark = records.sparkSession
-    wanted = _find_ids(records) - read_schemas(spark, target, feed.name).keys()
+    wanted = _find_ids(records) - read_schemas(lake, feed.name).keys()
     if not wanted:
         return
     given = {} if feed.registry.auth is None else {"auth": feed.registry.auth}
-    registry = Registry(feed.registry.url, resolve_secrets(spark, given).get("auth"))
+    registry = Registry(feed.registry.url, resolve_secrets(lake.spark, given).get("auth"))
     now = datetime.now(timezone.utc)
     values = [{"id": id, "schema": registry.read_schema(id), "at": now} for id in sorted(wanted)]
-    _declare_table(feed.name).append(spark, target, values)
+    _declare_table(feed.name).append(lake, values)
 
 
-def read_schemas(spark: SparkSession, target: Target, feed: str) -> dict[str, str]:
+def read_schemas(lake: Lake, feed: str) -> dict[str, str]:
     """The schemas that bronze stores for a feed, by id."""
-    if not _declare_table(feed).exists(spark, target):
+    if not _declare_table(feed).exists(lake):
         return {}
-    rows = _declare_table(feed).read(spark, target).select("id", "schema").collect()
+    rows = _declare_table(feed).read(lake).select("id", "schema").collect()
     return {row["id"]: row["schema"] for row in rows}
 
 

@@ -25,12 +25,11 @@ from bronze.loss.holes import tables_of_topic
 from bronze.storage import News, append_here, append_spread, to_hexadecimal
 from lakehouse.config.source import Kafka
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run.gaps import Gap, add_gaps
 from lakehouse.spark.local_rows import as_text
 from lakehouse.spark.local_settings import Jar
 from lakehouse.spark.spark_failures import SPARK_FAILURES
-from lakehouse.storage.names import table_name
+from lakehouse.storage.lake import Lake
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 # The connector depends on its own version of this module, which some mirrors of Maven Central lack;
@@ -150,41 +149,37 @@ def _group_plans(plans: Iterable[ReadingPlan]) -> Iterable[list[ReadingPlan]]:
     return groups.values()
 
 
-def ingest_kafka(
-    spark: SparkSession, target: Target, plan: ReadingPlan, fetched: pa.Table | None, before: int
-) -> News:
+def ingest_kafka(lake: Lake, plan: ReadingPlan, fetched: pa.Table | None, before: int) -> News:
     """Appends the new records of the topics, in batches numbered after `before`.
 
     Records that are lost at the source are recorded as gaps; the others are read.
     """
     feed, state = plan.feed, plan.state
-    add_gaps(spark, target, plan.gaps, "")
+    add_gaps(lake, plan.gaps, "")
     if not state.notes:
         state.add_note(Note(0, offsets=_to_offsets(plan.ranges, 0)))
     came = News(0, {}, {})
     for number, ranges in enumerate(cut_ranges(plan.ranges, feed.max_offsets), before + 1):
         if fetched is None:
-            records = _read_ranges(spark, plan.kafka, ranges)
-            keep_schemas(records, target, feed)
+            records = _read_ranges(lake.spark, plan.kafka, ranges)
+            keep_schemas(lake, records, feed)
             rows = build_rows(records, plan.kafka, feed, number)
-            news = append_spread(spark, target, feed, rows, number)
+            news = append_spread(lake, feed, rows, number)
         else:
-            news = _append_fetched(spark, target, plan, fetched, number)
+            news = _append_fetched(lake, plan, fetched, number)
         state.add_note(Note(news.batch, offsets=_to_offsets(ranges, 1)))
         came = came.combine(news)
     return came
 
 
-def recover_offsets(
-    spark: SparkSession, target: Target, feed: Feed, state: FeedState, newest: int
-) -> None:
+def recover_offsets(lake: Lake, feed: Feed, state: FeedState, newest: int) -> None:
     """Adds a note of offsets that bronze has without one, because a run was killed.
 
     The newest batch counts, as offsets of a topic that was created again are lower.
     """
     offsets: Offsets = {}
     if newest > state.taken.batch:
-        bronze = spark.table(table_name(target, "bronze", feed.name))
+        bronze = lake.spark.table(lake.name("bronze", feed.name))
         new = bronze.where(F.col("_batch") > state.taken.batch).where("_offset IS NOT NULL")
         last = F.max(F.struct("_batch", "_offset"))["_offset"].alias("last")
         for row in new.groupBy("_topic", "_partition").agg(last).collect():
@@ -193,12 +188,10 @@ def recover_offsets(
         state.add_note(Note(newest, offsets=offsets))
 
 
-def _append_fetched(
-    spark: SparkSession, target: Target, plan: ReadingPlan, fetched: pa.Table, number: int
-) -> News:
+def _append_fetched(lake: Lake, plan: ReadingPlan, fetched: pa.Table, number: int) -> News:
     feed, count = plan.feed, fetched.num_rows
     if feed.registry is not None and count:
-        keep_schemas(spark.createDataFrame(fetched), target, feed)
+        keep_schemas(lake, lake.spark.createDataFrame(fetched), feed)
     begin, end, topics = arrival_prefix(number), feed_mark(feed), topics_of(plan.kafka)
     places = zip(
         *(fetched[c].to_pylist() for c in ("_topic", "_partition", "_offset")), strict=True
@@ -214,7 +207,7 @@ def _append_fetched(
         "_arrived_at": pa.array([now] * count, pa.timestamp("us", "UTC")),
         "_arrival": pa.array(arrivals, pa.string()),
     }
-    return append_here(spark, target, feed, pa.table(columns), number)
+    return append_here(lake, feed, pa.table(columns), number)
 
 
 def _read_ranges(spark: SparkSession, kafka: Kafka, ranges: Ranges) -> DataFrame:

@@ -18,12 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from bronze.feeds import Feed
 from bronze.kafka.brokers import unreachable_brokers
 from lakehouse.config.source import Kafka
-from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, LakehouseError
 from lakehouse.places.place import remove_tree, to_place
 from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.secrets import read_secret
 from lakehouse.spark.spark_failures import TABLE_FAILURES
+from lakehouse.storage.lake import Lake
 
 # All requested records exist, so the broker need not wait for more. It answers the requests of a
 # connection one by one: each wait would delay the next request.
@@ -90,19 +90,19 @@ def connection_of(kafka: Kafka) -> Connection:
     return Connection(kafka.bootstrap_servers, tuple(sorted(kafka.security.items())))
 
 
-def ask_brokers(spark: SparkSession, target: Target, feeds: Iterable[Feed]) -> Answers:
+def ask_brokers(lake: Lake, feeds: Iterable[Feed]) -> Answers:
     """The bounds of the topics of all feeds, or the failure of each connection."""
     asked: dict[Connection, list[str]] = {}
     for feed in feeds:
         if feed.kafka is not None:
             asked.setdefault(connection_of(feed.kafka), []).extend(topics_of(feed.kafka))
-    silent = unreachable_brokers(spark, {connection.servers for connection in asked})
+    silent = unreachable_brokers(lake.spark, {connection.servers for connection in asked})
 
     def ask(connection: Connection) -> TopicBounds | str:
         if connection.servers in silent:
             return silent[connection.servers]
         try:
-            return _read_bounds(spark, target, connection, asked[connection])
+            return _read_bounds(lake, connection, asked[connection])
         except TABLE_FAILURES as failure:
             return describe_failure(failure)
 
@@ -112,14 +112,14 @@ def ask_brokers(spark: SparkSession, target: Target, feeds: Iterable[Feed]) -> A
     return Answers({c: a for c, a in answers.items() if not isinstance(a, str)}, failures)
 
 
-def _read_bounds(
-    spark: SparkSession, target: Target, connection: Connection, topics: Iterable[str]
-) -> TopicBounds:
+def _read_bounds(lake: Lake, connection: Connection, topics: Iterable[str]) -> TopicBounds:
     """The bounds of those of the topics that exist."""
     pattern = "|".join(re.escape(topic) for topic in dict.fromkeys(topics))
     options = {"subscribePattern": pattern, "startingOffsets": "earliest"}
-    folder = to_place(target, target.checkpoints, "bronze", "_bounds", uuid.uuid4().hex)
-    stream = spark.readStream.format("kafka").options(**connection.options(spark), **options)
+    folder = to_place(lake.target, lake.target.checkpoints, "bronze", "_bounds", uuid.uuid4().hex)
+    stream = lake.spark.readStream.format("kafka").options(
+        **connection.options(lake.spark), **options
+    )
     writer = stream.load().writeStream.foreachBatch(_read_nothing)
     try:
         query = writer.option("checkpointLocation", str(folder)).trigger(availableNow=True).start()

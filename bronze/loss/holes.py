@@ -11,13 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from bronze.feeds import Feed
-from lakehouse.config.target import Target
 from lakehouse.run.gaps import Gap
-from lakehouse.storage.names import table_name
+from lakehouse.storage.lake import Lake
 
 LOOK_BACK = 20
 IS_NUMBERED = "contains(_raw, '\"data_collection_order\"')"
@@ -51,9 +50,9 @@ class _Block(msgspec.Struct):
 _LAYERS, _BLOCKS = msgspec.json.Decoder(_Layer), msgspec.json.Decoder(_Block, strict=False)
 
 
-def find_jumps(spark: SparkSession, target: Target, feed: Feed, after: int) -> list[Gap]:
+def find_jumps(lake: Lake, feed: Feed, after: int) -> list[Gap]:
     """Offsets that were skipped since batch `after`, per topic and partition of the tables."""
-    rows = _read_rows(spark, target, feed).where("_offset IS NOT NULL")
+    rows = _read_rows(lake, feed).where("_offset IS NOT NULL")
     earlier = rows.where(F.col("_batch") <= after).groupBy("_topic", "_partition")
     reached = earlier.agg(F.max("_offset").alias("_offset"))
     new = rows.where(F.col("_batch") > after).select("_topic", "_partition", "_offset")
@@ -97,7 +96,7 @@ def _parse_block(raw: bytes | msgspec.Raw) -> _Block | None:
 
 
 def torn_transactions(
-    spark: SparkSession, target: Target, feed: Feed, looked: range, orders: Orders | None
+    lake: Lake, feed: Feed, looked: range, orders: Orders | None
 ) -> tuple[list[Gap], Orders]:
     """Gaps in the numbers of changes in the transactions of some batches (`looked`).
 
@@ -106,7 +105,7 @@ def torn_transactions(
     are searched in a few earlier batches, then in all. Incomplete transactions of the last batch
     may be completed by the next: they are no gaps yet and returned as the second value.
     """
-    rows = _read_rows(spark, target, feed)
+    rows = _read_rows(lake, feed)
     torn: Mapping[tuple[str | None, str], object]
     if orders is None:
         torn = _find_torn(_read_orders(rows.where(F.col("_batch") >= looked.start)))
@@ -126,9 +125,9 @@ def torn_transactions(
     return gaps, waiting
 
 
-def is_filled(spark: SparkSession, target: Target, feed: Feed, gap: Gap) -> bool:
+def is_filled(lake: Lake, feed: Feed, gap: Gap) -> bool:
     """Whether bronze has all missing records of a gap by now."""
-    rows = _read_rows(spark, target, feed).where(F.col("_topic").eqNullSafe(F.lit(gap.topic)))
+    rows = _read_rows(lake, feed).where(F.col("_topic").eqNullSafe(F.lit(gap.topic)))
     if gap.kind == "transaction":
         same = F.col("_transaction").eqNullSafe(F.lit(gap.transaction))
         orders = _read_orders(rows).where(same)
@@ -140,8 +139,8 @@ def is_filled(spark: SparkSession, target: Target, feed: Feed, gap: Gap) -> bool
     return numbers.distinct().count() == gap.last - gap.first + 1
 
 
-def _read_rows(spark: SparkSession, target: Target, feed: Feed) -> DataFrame:
-    return spark.table(table_name(target, "bronze", feed.name))
+def _read_rows(lake: Lake, feed: Feed) -> DataFrame:
+    return lake.spark.table(lake.name("bronze", feed.name))
 
 
 def _read_orders(rows: DataFrame) -> DataFrame:

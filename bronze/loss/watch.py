@@ -2,28 +2,26 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bronze.feed_state import FeedState
 from bronze.feeds import Feed, list_feeds
 from bronze.loss.holes import find_jumps, is_filled, torn_transactions
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.run.gaps import Gap, add_gaps, close_gaps, gap_sql, list_strict, open_gaps, with_loss
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Arrived, Memory
 from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.spark_failures import SPARK_FAILURES
+from lakehouse.storage.lake import Lake
 from lakehouse.words import render_count
 
 _NUMBERED = ("debezium", "ydb")
 
 
 def watch_for_loss(
-    spark: SparkSession,
-    target: Target,
+    lake: Lake,
     tables: Sequence[Table],
     entries: Sequence[Entry],
     memory: Memory,
@@ -40,20 +38,20 @@ def watch_for_loss(
     mine = {feed.name: feed for feed in list_feeds(tables)}
     arrivals = memory.feeds
     numbered = [f for f in mine.values() if f.format in _NUMBERED and f.name in arrivals]
-    looked = _read_progress(spark, target, numbered, arrivals)
+    looked = _read_progress(lake, numbered, arrivals)
     reached: dict[str, int] = {}
     unread: dict[str, str] = {}
     for feed in numbered:
         since, came = looked.get(feed.name, 0), arrivals[feed.name]
         try:
-            gaps = _find_gaps(spark, target, feed, since, came, tell)
-            add_gaps(spark, target, gaps, entries[0].run_id)
+            gaps = _find_gaps(lake, feed, since, came, tell)
+            add_gaps(lake, gaps, entries[0].run_id)
         except SPARK_FAILURES as failure:
             unread[feed.name] = describe_failure(failure)
             continue
         reached[feed.name] = came.newest
         arrivals[feed.name] = came._replace(looked_through=came.newest)
-    left, fails = _close_filled_gaps(spark, target, mine, reached), list_strict(tables)
+    left, fails = _close_filled_gaps(lake, mine, reached), list_strict(tables)
     done = []
     for entry in entries:
         feeds = [name for name, feed in mine.items() if entry.table in feed.tables]
@@ -62,14 +60,14 @@ def watch_for_loss(
 
 
 def _read_progress(
-    spark: SparkSession, target: Target, asked: Sequence[Feed], arrivals: Mapping[str, Arrived]
+    lake: Lake, asked: Sequence[Feed], arrivals: Mapping[str, Arrived]
 ) -> dict[str, int]:
     """The last searched batch of each feed, from the memory or the ledger."""
     progress = {f.name: arrivals[f.name].looked_through for f in asked if f.name in arrivals}
     looked = {name: batch for name, batch in progress.items() if batch is not None}
     if len(looked) == len(asked):
         return looked
-    entries = ledger.read_entries(spark, target).where("layer = 'bronze'")
+    entries = ledger.read_entries(lake).where("layer = 'bronze'")
     rows = (
         entries.select(F.explode("positions"))
         .groupBy("key")
@@ -80,12 +78,7 @@ def _read_progress(
 
 
 def _find_gaps(
-    spark: SparkSession,
-    target: Target,
-    feed: Feed,
-    since: int,
-    came: Arrived,
-    tell: Callable[[str], None],
+    lake: Lake, feed: Feed, since: int, came: Arrived, tell: Callable[[str], None]
 ) -> list[Gap]:
     """Gaps since batch `since`; if that is beyond the newest, the table was replaced: all of it.
 
@@ -95,11 +88,11 @@ def _find_gaps(
         return []
     after = since if since < came.newest else 0
     if feed.format != "debezium":
-        return find_jumps(spark, target, feed, after)
+        return find_jumps(lake, feed, after)
     state = came.checkpoint if isinstance(came.checkpoint, FeedState) else None
     orders = state.orders if state is not None and after == since else None
     looked = range(after, came.newest + 1)
-    gaps, waiting = torn_transactions(spark, target, feed, looked, orders)
+    gaps, waiting = torn_transactions(lake, feed, looked, orders)
     if waiting:
         topic, transaction = next(iter(waiting))
         tell(
@@ -122,11 +115,11 @@ def _with_positions(
 
 
 def _close_filled_gaps(
-    spark: SparkSession, target: Target, mine: Mapping[str, Feed], reached: Mapping[str, int]
+    lake: Lake, mine: Mapping[str, Feed], reached: Mapping[str, int]
 ) -> list[Gap]:
     """Closes the gaps that are filled by now; returns the others that are open."""
-    left = [g for g in open_gaps(spark, target) if g.kind != "positions" and g.feed in mine]
-    closed = [g for g in left if g.feed in reached and is_filled(spark, target, mine[g.feed], g)]
+    left = [g for g in open_gaps(lake) if g.kind != "positions" and g.feed in mine]
+    closed = [g for g in left if g.feed in reached and is_filled(lake, mine[g.feed], g)]
     if closed:
-        close_gaps(spark, target, " OR ".join(f"({gap_sql(gap)})" for gap in closed))
+        close_gaps(lake, " OR ".join(f"({gap_sql(gap)})" for gap in closed))
     return [gap for gap in left if gap not in closed]

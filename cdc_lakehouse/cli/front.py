@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, NoReturn, ParamSpec
+from typing import Annotated, Any, Concatenate, NoReturn, ParamSpec
 
 import typer
 
@@ -20,9 +20,7 @@ from lakehouse.errors import ConfigurationError, Interrupted, LakehouseError, Sp
 from lakehouse.interrupts import raise_again, was_pressed
 from lakehouse.remedies import find_remedy, install_extra, java_ended
 from lakehouse.spark.failures import shorten_failure
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from lakehouse.storage.lake import Lake
 
 Given = ParamSpec("Given")
 
@@ -180,14 +178,14 @@ def check_lake(target: Target) -> None:
         raise ConfigurationError("command line", "--root", problem, expected, action)
 
 
-def start_spark(
+def open_lake(
     target: Target,
     tables: Sequence[Table],
     open_ended: bool = False,
     sends_functions: bool = False,
     asks: bool = False,
-) -> "SparkSession":
-    """The Spark session; on a terminal a live line is shown while it starts.
+) -> Lake:
+    """The lake with a Spark session; on a terminal a live line is shown while it starts.
 
     `open_ended` work may read more than is there now. Work that decodes or folds records
     `sends_functions`: a server must be able to run this process's Python functions. A command that
@@ -200,7 +198,7 @@ def start_spark(
 
     warm = connect_to_server(target) if asks else None
     if warm is not None:
-        return warm
+        return Lake(warm, target)
     from bronze.kafka.ingest import list_jars, list_packages
     from cdc_lakehouse.terminal.console import show_progress
     from lakehouse.spark.session import check_server_python, get_spark
@@ -210,7 +208,7 @@ def start_spark(
         spark = get_spark(target, *needed, open_ended, progress=tell)
         if sends_functions and target.kind not in ("local", "cluster"):
             check_server_python(spark)
-        return spark
+        return Lake(spark, target)
 
 
 def expectation_problems(table: Table) -> Sequence[str]:

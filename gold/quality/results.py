@@ -11,13 +11,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from lakehouse.config.table import Expectation, Table
-from lakehouse.config.target import Target
-from lakehouse.storage.names import table_exists, table_name
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.writing import DeclaredTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from gold.quality.run import Result
 
 TABLE, COMMENT = "pipeline_quality", "what every run of the expectations found"
@@ -55,12 +52,7 @@ def rule_text(expectation: Expectation) -> str:
 
 
 def append_results(
-    spark: "SparkSession",
-    target: Target,
-    table: Table,
-    results: "Sequence[Result]",
-    run_id: str,
-    checked: str = "gold",
+    lake: Lake, table: Table, results: "Sequence[Result]", run_id: str, checked: str = "gold"
 ) -> None:
     """Keeps the results of one table, which are in the order of its expectations."""
     texts = "\n".join(sorted(map(rule_text, table.expectations)))  # whatever their order
@@ -70,14 +62,12 @@ def append_results(
         {**result.model_dump(), **about, "rule": rule_text(expectation)}
         for result, expectation in zip(results, table.expectations, strict=True)
     ]
-    DeclaredTable("gold", TABLE, COMMENT, COLUMNS).append(spark, target, rows)
+    DeclaredTable("gold", TABLE, COMMENT, COLUMNS).append(lake, rows)
 
 
-def find_rule_changes(
-    spark: "SparkSession", target: Target, tables: Iterable[Table]
-) -> list[RuleChanges]:
+def find_rule_changes(lake: Lake, tables: Iterable[Table]) -> list[RuleChanges]:
     """The tables whose rules differ from their last run's; to be called before `append_results`."""
-    last_rules = _last_rules(spark, target)
+    last_rules = _last_rules(lake)
     changes = []
     for table in tables:
         rules = set(map(rule_text, table.expectations))
@@ -87,12 +77,12 @@ def find_rule_changes(
     return changes
 
 
-def _last_rules(spark: "SparkSession", target: Target) -> dict[str, set[str]]:
+def _last_rules(lake: Lake) -> dict[str, set[str]]:
     from pyspark.sql import functions as F
 
-    if not table_exists(spark, target, "gold", TABLE):
+    if not lake.exists("gold", TABLE):
         return {}
-    rows = spark.table(table_name(target, "gold", TABLE))
+    rows = lake.spark.table(lake.name("gold", TABLE))
     last = rows.groupBy("table", "run_id").agg(
         F.max("at").alias("at"), F.collect_set("rule").alias("rules")
     )

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gold.quality.docs import QualityRun, exception_message, write_docs
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver.contract import UPSERT
 
 _FORMAT = {"result_format": "SUMMARY"}
@@ -53,11 +53,11 @@ def check_expectations(table: Table, rows: DataFrame, folder: str, run: QualityR
     return [_parse_result(table, each) for each in results]
 
 
-def newest_batch(spark: SparkSession, target: Target, table: Table) -> DataFrame | None:
+def newest_batch(lake: Lake, table: Table) -> DataFrame | None:
     """The rows that the newest batch brought, as they were accepted; None before the first one."""
-    if not names.table_exists(spark, target, "silver", f"{table.table}_changes"):
+    if not lake.exists("silver", f"{table.table}_changes"):
         return None
-    log = spark.table(names.table_name(target, "silver", f"{table.table}_changes"))
+    log = lake.spark.table(lake.name("silver", f"{table.table}_changes"))
     newest = log.agg(F.max("_batch").alias("_newest"))
     rows = log.join(F.broadcast(newest), F.col("_batch") == F.col("_newest"), "left_semi")
     columns = [F.col(names.quote(c)) for c in log.columns if not c.startswith("_")]

@@ -5,7 +5,7 @@ Without a catalog both are read from the tables' files; in one Spark is asked.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from gold.quality.results import TABLE as QUALITY_TABLE
 from lakehouse.config.table import Table
@@ -13,10 +13,7 @@ from lakehouse.config.target import Layer, Target
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.storage.delta_log import read_table_log, read_values
-from lakehouse.storage.names import table_exists, table_name
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from lakehouse.storage.lake import Lake
 
 Record = Mapping[str, Any]
 
@@ -45,15 +42,15 @@ def read_history(target: Target, tables: Sequence[Table]) -> History:
     return _build_history(tables, runs, results)
 
 
-def ask_history(spark: "SparkSession", target: Target, tables: Sequence[Table]) -> History:
+def ask_history(lake: Lake, tables: Sequence[Table]) -> History:
     """The history of these tables, asked of Spark."""
     since = f"ended_at > current_timestamp() - INTERVAL {DAYS} DAYS"
-    runs = ledger.read_entries(spark, target).where(since).select(*_ENTRY)
+    runs = ledger.read_entries(lake).where(since).select(*_ENTRY)
     newest = runs.orderBy("ended_at", ascending=False).limit(MOST_ENTRIES)
     rows = [row.asDict() for row in newest.collect()]
     results = list[dict[str, Any]]()
-    if table_exists(spark, target, "gold", QUALITY_TABLE):
-        kept = spark.table(table_name(target, "gold", QUALITY_TABLE)).select(*_RESULT)
+    if lake.exists("gold", QUALITY_TABLE):
+        kept = lake.spark.table(lake.name("gold", QUALITY_TABLE)).select(*_RESULT)
         results = [row.asDict() for row in kept.collect()]
     return _build_history(tables, rows, results)
 

@@ -21,7 +21,7 @@ from hashlib import sha256
 from types import ModuleType
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gold.source_check.database import connect_to_source, find_table, without_password
@@ -36,10 +36,9 @@ from gold.source_check.plan import ComparisonPlan, name_at_source, plan_comparis
 from gold.source_check.verified import Unfinished, Verified, read_verified, utc_now, write_verified
 from gold.views import catalog
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.errors import TableFailed
 from lakehouse.run import ledger
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 
 PAUSE = 5.0
 Tell = Callable[[str], None]
@@ -85,8 +84,7 @@ class SourceDatabase(NamedTuple):
 class SourceComparison:
     """A table of a lake and its database, how the database is read, and what is compared."""
 
-    spark: SparkSession
-    target: Target
+    lake: Lake
     table: Table
     given: SourceDatabase
     reader: ModuleType
@@ -94,7 +92,7 @@ class SourceComparison:
 
     def digest_plan(self) -> str:
         """A digest of what is compared; another one after a table's rows were replaced."""
-        states = ledger.read_states(self.spark, self.target)
+        states = ledger.read_states(self.lake)
         replaced = json.loads(states.get(self.table.table, "{}")).get("replaced_at")
         place = without_password(self.given.url)
         return sha256(f"{place} {self.plan} {replaced}".encode()).hexdigest()
@@ -120,7 +118,7 @@ class SourceComparison:
             counted = (number, compared.gold, compared.source)
             every, differences = every.with_part(*counted), [*differences, *unequal]
             equal = equal if unequal else equal.with_part(*counted)
-            write_verified(self.target, self.table.table, kept.with_unfinished(equal))
+            write_verified(self.lake.target, self.table.table, kept.with_unfinished(equal))
         return PartsCompared(every, place, differences)
 
     def settle(
@@ -130,8 +128,8 @@ class SourceComparison:
         real, open_ = judge_differences(differences, before, self.given.at_rest, place)
         if open_:
             time.sleep(pause)
-            before = read_applied(self.spark, self.target, self.table)
-            rows = read_published(self.spark, self.target, self.table)
+            before = read_applied(self.lake, self.table)
+            rows = read_published(self.lake, self.table)
             with connect_to_source(self.given.url, self.table.table) as connection:
                 ids = sorted({each.id for each in open_})
                 again = list(find_differences(rows, connection, self.reader, self.plan, ids))
@@ -169,8 +167,7 @@ class Settled(NamedTuple):
 
 
 def compare_with_source(
-    spark: SparkSession,
-    target: Target,
+    lake: Lake,
     table: Table,
     given: SourceDatabase,
     pause: float = PAUSE,
@@ -181,21 +178,21 @@ def compare_with_source(
     Open differences are compared again after `pause` seconds. `tell` is called with the part of the
     keys that is compared next.
     """
-    before = read_applied(spark, target, table)
-    rows = read_published(spark, target, table)
+    before = read_applied(lake, table)
+    rows = read_published(lake, table)
     with connect_to_source(given.url, table.table) as connection:
         source = find_table(connection, table, given.named)
         _check_keys(table, source.types)
         place = source.reader.read_position(connection)
     plan = plan_comparison(table, source.name, source.types, rows.columns)
-    work = SourceComparison(spark, target, table, given, source.reader, plan)
-    kept = read_verified(target, table.table)
+    work = SourceComparison(lake, table, given, source.reader, plan)
+    kept = read_verified(lake.target, table.table)
     unfinished = kept.resume(Unfinished(work.digest_plan(), before.batch, place))
     done = work.compare_parts(rows, kept, unfinished, tell)
     settled = work.settle(done.differences, before, done.place, pause)
     through = None if settled.real else work.find_equal_position(unfinished, settled)
     ended = Verified(through, utc_now(), plan.source)
-    write_verified(target, table.table, ended if through else kept.with_unfinished(None))
+    write_verified(lake.target, table.table, ended if through else kept.with_unfinished(None))
     return Verdict(
         plan.source,
         done.all.gold,
@@ -218,25 +215,25 @@ def _check_keys(table: Table, types: Mapping[str, str]) -> None:
             raise TableFailed(table.table, f"gold does not show its key {key}, which is sensitive")
 
 
-def read_published(spark: SparkSession, target: Target, table: Table) -> DataFrame:
+def read_published(lake: Lake, table: Table) -> DataFrame:
     """Gold's rows of a table as of now.
 
     Raises:
         TableFailed: gold does not show it.
     """
-    rows = catalog.read_view(spark, target, table.table)
+    rows = catalog.read_view(lake, table.table)
     if rows is None:
         raise TableFailed(table.table, "gold does not show it yet; `lakehouse run` publishes it")
     return rows
 
 
-def read_applied(spark: SparkSession, target: Target, table: Table) -> Applied:
+def read_applied(lake: Lake, table: Table) -> Applied:
     """The change log that gold shows now."""
-    runs = ledger.read_entries(spark, target).where("layer = 'silver' AND status = 'ok'")
+    runs = ledger.read_entries(lake).where("layer = 'silver' AND status = 'ok'")
     newest = runs.where(F.col("table") == table.table).agg(F.max("batch")).collect()[0][0]
     log = f"{table.table}_changes"
-    exists = names.table_exists(spark, target, "silver", log)
-    rows = spark.table(names.table_name(target, "silver", log)) if exists else None
+    exists = lake.exists("silver", log)
+    rows = lake.spark.table(lake.name("silver", log)) if exists else None
     return Applied(rows, int(newest or 0))
 
 

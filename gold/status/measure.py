@@ -79,6 +79,23 @@ def measure_tables(lake: Lake, asked: Sequence[TableToMeasure]) -> dict[str, Map
     }
 
 
+def measure_readable(
+    lake: Lake, asked: Sequence[TableToMeasure]
+) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
+    """As `measure_tables`, without the tables that cannot be measured; and why they cannot."""
+    from lakehouse.spark.failures import describe_failure
+    from lakehouse.spark.spark_failures import TABLE_FAILURES
+
+    try:
+        return measure_tables(lake, asked), []
+    except TABLE_FAILURES as failure:
+        if len(asked) == 1:
+            return {}, [f"{asked[0].name}: {describe_failure(failure)}"]
+        halves = asked[: len(asked) // 2], asked[len(asked) // 2 :]
+        (one, failed), (other, also) = (measure_readable(lake, half) for half in halves)
+        return one | other, failed + also
+
+
 def _build_parts(lake: Lake, each: TableToMeasure) -> Iterator[str]:
     """The SELECTs about a table: `table`, `what`, `reason`, `n`, `at`."""
     current, log = kept_name(each.table), f"{each.name}_changes"

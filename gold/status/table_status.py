@@ -3,23 +3,19 @@
 import json
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gold.report import story
 from gold.status import pipeline, stale
 from gold.status.measure import read_gaps, to_json
 from gold.status.pipeline import Sources, TableFacts
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.durations import to_seconds
 from lakehouse.run import ledger
 from lakehouse.run.gaps import list_strict
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import View
 from silver.contract import KEY_PARTS, LACKED_KEYS, LEFT_OUT, ORDER, kept_name, waits_in_log
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 Record = dict[str, Any]
 
@@ -31,9 +27,9 @@ _KEYLESS_LIVE = (
 )
 
 
-def read_status(spark: "SparkSession", target: Target, tables: list[Table]) -> list[Record]:
+def read_status(lake: Lake, tables: list[Table]) -> list[Record]:
     """`status_of` for a lake that Spark reads."""
-    return status_of(Lake(spark, target), tables)
+    return status_of(lake, tables)
 
 
 def status_of(lake: Lake, tables: list[Table]) -> list[Record]:
@@ -74,9 +70,8 @@ def _ask_status(lake: Lake, facts: list[TableFacts], kept: Sources) -> dict[str,
     return {row["table"]: row for row in lake.ask(pipeline.build_status_view(facts, kept).query)}
 
 
-def build_status_views(spark: "SparkSession", target: Target, tables: list[Table]) -> list[View]:
+def build_status_views(lake: Lake, tables: list[Table]) -> list[View]:
     """`gold.pipeline_runs`, and `gold.pipeline_status` of these tables."""
-    lake = Lake(spark, target)
     kept, facts = find_sources(lake), [collect_facts(lake, table) for table in tables]
     return [pipeline.build_runs_view(kept), pipeline.build_status_view(facts, kept)]
 

@@ -5,35 +5,35 @@ A law is a DataFrame with a row per `unit` that is checked; `bad` says whether i
 
 import json
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gold import job
 from gold.views import catalog
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import View, load_views
 
 ONE_ROW = "gold shows one row per key"
 AS_CONFIGURED = "gold is published as the table is configured"
 
 
-def build_gold_laws(spark: SparkSession, target: Target, table: Table) -> dict[str, DataFrame]:
+def build_gold_laws(lake: Lake, table: Table) -> dict[str, DataFrame]:
     """The laws of a published table; none before gold holds it."""
-    wanted = job.table_views(spark, target, table)
+    wanted = job.table_views(lake, table)
     if not wanted:
         return {}
-    published = load_views(target, "gold")
+    published = load_views(lake.target, "gold")
     laws: dict[str, DataFrame] = {}
-    if not target.catalog:
+    if not lake.target.catalog:
         units = [
             {"unit": f"gold.{view.name}", "bad": not _is_same_view(published.get(view.name), view)}
             for view in wanted
         ]
-        laws[AS_CONFIGURED] = local_rows(spark, units, "unit string, bad boolean")
-    shown = catalog.read_view(spark, target, table.table)
+        laws[AS_CONFIGURED] = local_rows(lake.spark, units, "unit string, bad boolean")
+    shown = catalog.read_view(lake, table.table)
     if table.keys and shown is not None and {*table.keys} <= {*shown.columns}:
         laws[ONE_ROW] = _check_single_rows(shown, table.keys)
     return laws

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Callable
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from gold.views.groups import version_at
 from lakehouse.config.target import LAYERS, Layer, Target
@@ -14,6 +14,7 @@ from lakehouse.spark.server import is_served, wait_for
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage import names
 from lakehouse.storage.delta_log import read_table_log
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import (
     View,
     as_of_name,
@@ -34,27 +35,25 @@ _FIRST_QUESTION = """
 """
 
 
-def read_view(spark: SparkSession, target: Target, name: str) -> DataFrame | None:
+def read_view(lake: Lake, name: str) -> DataFrame | None:
     """What a view of gold shows; None before it is published."""
-    if target.catalog:
-        there = names.table_exists(spark, target, "gold", name)
-        return spark.table(names.table_name(target, "gold", name)) if there else None
-    view = load_views(target, "gold").get(name)
-    return spark.sql(view.query) if view else None
+    if lake.target.catalog:
+        there = lake.exists("gold", name)
+        return lake.spark.table(lake.name("gold", name)) if there else None
+    view = load_views(lake.target, "gold").get(name)
+    return lake.spark.sql(view.query) if view else None
 
 
-def columns_of(
-    spark: SparkSession, target: Target, table: str, version: int | None = None
-) -> list[str]:
+def columns_of(lake: Lake, table: str, version: int | None = None) -> list[str]:
     """The columns of a silver table, at a Delta version or now; from Delta's log where possible."""
-    log = read_table_log(target, "silver", table)
+    log = read_table_log(lake.target, "silver", table)
     if log is not None and version in (None, log.version):
         return list(log.columns)
     pinned = "" if version is None else f" VERSION AS OF {version}"
-    return spark.sql(f"SELECT * FROM {names.table_name(target, 'silver', table)}{pinned}").columns
+    return lake.spark.sql(f"SELECT * FROM {lake.name('silver', table)}{pinned}").columns
 
 
-def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | None = None) -> None:
+def open_catalog(lake: Lake, query: str, as_of: str | None = None) -> None:
     """Lets a query say bronze.T, silver.T and gold.T in a lake without a catalog.
 
     Only what the query's text names is registered; a query that lists tables gets everything. With
@@ -64,10 +63,10 @@ def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | N
 
     The lake's own server registers everything itself: it is waited for.
     """
-    if target.catalog:
+    if lake.target.catalog:
         return
-    if is_served(spark, target):
-        wait_for(target, digest_of_views(target))
+    if is_served(lake.spark, lake.target):
+        wait_for(lake.target, digest_of_views(lake.target))
         return
     everything = re.search(r"\b(show|describe|desc)\b", query, re.IGNORECASE) is not None
 
@@ -75,33 +74,31 @@ def open_catalog(spark: SparkSession, target: Target, query: str, as_of: str | N
         return everything or is_named(query, name)
 
     for layer in LAYERS:
-        spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
+        lake.spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
         if as_of is None or is_named(query, layer):
-            for statement in _build_definitions(spark, target, layer, is_asked, as_of).values():
-                spark.sql(statement)
+            for statement in _build_definitions(lake, layer, is_asked, as_of).values():
+                lake.spark.sql(statement)
 
 
 def _build_definitions(
-    spark: SparkSession,
-    target: Target,
-    layer: Layer,
-    is_asked: Callable[[str], bool],
-    as_of: str | None = None,
+    lake: Lake, layer: Layer, is_asked: Callable[[str], bool], as_of: str | None = None
 ) -> dict[str, str]:
     """The SQL that registers what is asked of a layer, by name; functions end with `()`."""
-    views, definitions = load_views(target, layer), dict[str, str]()
+    views, definitions = load_views(lake.target, layer), dict[str, str]()
     for name, view in views.items():
         if is_asked(name):
             place = f"{layer}.{names.quote(name)}"
-            definitions[place] = create_sql(place, _view_as_of(spark, target, view, as_of))
+            definitions[place] = create_sql(place, _view_as_of(lake, view, as_of))
         if view.as_of and is_asked(as_of_name(view)):
             place = f"{layer}.{names.quote(as_of_name(view))}"
             definitions[f"{place}()"] = function_sql(place, view)
     moment = f" TIMESTAMP AS OF {names.literal(as_of)}" if as_of else ""
-    for table in {*names.list_tables_in(lake_place(target, target.lake, layer))} - {*views}:
+    for table in {*names.list_tables_in(lake_place(lake.target, lake.target.lake, layer))} - {
+        *views
+    }:
         if is_asked(table):
             place = f"{layer}.{names.quote(table)}"
-            select = f"SELECT * FROM {names.table_name(target, layer, table)}{moment}"
+            select = f"SELECT * FROM {lake.name(layer, table)}{moment}"
             grows = "" if as_of else " WITH SCHEMA EVOLUTION"
             definitions[place] = f"CREATE OR REPLACE VIEW {place}{grows} AS {select}"
     return definitions
@@ -119,11 +116,11 @@ def digest_of_views(target: Target) -> str:
 class ServedCatalog:
     """All tables and views of a lake in the catalog of its server, kept as they are in the lake."""
 
-    def __init__(self, spark: SparkSession, target: Target) -> None:
-        self._spark, self._target = spark, target
+    def __init__(self, lake: Lake) -> None:
+        self._lake, self._spark = lake, lake.spark
         self._shown: dict[str, str] = {}
         for database in (*LAYERS, _FRESH):
-            spark.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
+            lake.spark.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
 
     def refresh(self) -> list[str]:
         """Registers what is new or has changed, and drops what is gone.
@@ -132,7 +129,7 @@ class ServedCatalog:
         """
         wanted, failed = dict[str, str](), list[str]()
         for layer in reversed(LAYERS):
-            wanted |= _build_definitions(self._spark, self._target, layer, lambda _: True)
+            wanted |= _build_definitions(self._lake, layer, lambda _: True)
         for place in {*self._shown} - {*wanted}:
             self._drop(place)
         for place, statement in wanted.items():
@@ -189,7 +186,7 @@ class ServedCatalog:
         self._shown.pop(place, None)
 
 
-def _view_as_of(spark: SparkSession, target: Target, view: View, as_of: str | None) -> View:
+def _view_as_of(lake: Lake, view: View, as_of: str | None) -> View:
     """The view as of a time; of a group's table, the version that was complete by then."""
     if as_of is None:
         return view
@@ -198,7 +195,7 @@ def _view_as_of(spark: SparkSession, target: Target, view: View, as_of: str | No
         return view._replace(query=at_time(view, moment))
     moment = f"TIMESTAMP AS OF {names.literal(as_of)}"
     if view.pinned is not None:
-        version = version_at(spark, target, view.pinned[0], as_of)
+        version = version_at(lake, view.pinned[0], as_of)
         moment = moment if version is None else f"VERSION AS OF {version}"
     query = view.applied or view.query
     query = re.sub(r"(delta\.`[^`]+`)( VERSION AS OF \d+)?", rf"\1 {moment}", query)

@@ -7,8 +7,6 @@ computed: keys that were live when a delta file had no row of theirs.
 
 from collections.abc import Sequence
 
-from pyspark.sql import SparkSession
-
 from gold.views import empty
 from gold.views.catalog import columns_of
 from gold.views.selects import list_comments, renamed_comments, select_shown, source_names
@@ -16,6 +14,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Sensitive, Target
 from lakehouse.run import ledger
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View
 from silver.contract import DAYS_TYPE, kept_name
@@ -31,18 +30,22 @@ DIGEST_COLUMN = ("key_digest", "string", "SHA-256 of the key columns")
 _DAY = "date_from_unix_date(CAST(conv(_sequence, 16, 10) AS INT))"
 
 
-def build_snapshot_views(spark: SparkSession, target: Target, table: Table) -> list[View]:
+def build_snapshot_views(lake: Lake, table: Table) -> list[View]:
     """The views that only a snapshot table has; none before silver holds it."""
     log = f"{table.table}_changes"
-    if table.format != "snapshot" or not names.table_exists(spark, target, "silver", log):
+    if table.format != "snapshot" or not lake.exists("silver", log):
         return []
-    log_name = names.table_name(target, "silver", log)
-    columns = [c for c in columns_of(spark, target, log) if not c.startswith("_")]
-    views = [build_changes(table, log_name, _days_sql(target, table), columns, target.sensitive)]
+    log_name = lake.name("silver", log)
+    columns = [c for c in columns_of(lake, log) if not c.startswith("_")]
+    views = [
+        build_changes(
+            table, log_name, _days_sql(lake.target, table), columns, lake.target.sensitive
+        )
+    ]
     kept = kept_name(table)
-    separate = target.sensitive == "separate" and any(map(table.is_sensitive, columns))
-    if separate and names.table_exists(spark, target, "silver", kept):
-        views.append(sensitive_values(table, names.table_name(target, "silver", kept), columns))
+    separate = lake.target.sensitive == "separate" and any(map(table.is_sensitive, columns))
+    if separate and lake.exists("silver", kept):
+        views.append(sensitive_values(table, lake.name("silver", kept), columns))
     return views
 
 

@@ -7,35 +7,31 @@ the table alone is read, at the same cost, as the times are compared while the q
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from pyspark.sql import SparkSession
-
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.durations import to_seconds
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import quote
 from lakehouse.storage.views import WAITING, WAITING_KEYS
 from silver.contract import PENDING, waits_in_log
 
 
-def build_source(
-    spark: SparkSession, target: Target, table: Table, kept: str, columns: Sequence[str]
-) -> str | None:
+def build_source(lake: Lake, table: Table, kept: str, columns: Sequence[str]) -> str | None:
     """What the table's views read in place of the silver table `kept`; None to read `kept` itself.
 
     Without a catalog the pending changes are written as {waiting} (`lakehouse.storage.views`).
     """
     waits = f"{table.table}{PENDING}"
-    if not waits_in_log(target, table):
+    if not waits_in_log(lake.target, table):
         return None
     of_rows, of_keys = WAITING, WAITING_KEYS
-    if target.catalog:
-        if not names.table_exists(spark, target, "silver", waits):
+    if lake.target.catalog:
+        if not lake.exists("silver", waits):
             return None
-        of_rows = of_keys = names.table_name(target, "silver", waits)
+        of_rows = of_keys = lake.name("silver", waits)
     shown = [c for c in columns if not c.startswith("_") or c in ("_order", "_deleted")]
     waiting = WaitingRows(of_rows, of_keys, shown, to_seconds(table.max_staleness or 0))
-    held = names.table_name(target, "silver", kept)
+    held = lake.name("silver", kept)
     return render_merged(held, columns, waiting, table.keys, table.nullable_keys)
 
 

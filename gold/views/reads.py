@@ -10,16 +10,12 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Literal
 
-from pyspark.sql import SparkSession
-
 from gold.status.pipeline import measure_files
 from gold.views.catalog import is_named
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.durations import to_seconds
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.lake import Lake
-from lakehouse.storage.names import table_exists, table_name
 from lakehouse.storage.views import load_views
 from lakehouse.storage.writing import DeclaredTable
 from silver.contract import PENDING, kept_name, waits_in_log
@@ -37,9 +33,7 @@ COLUMNS = (
 )
 
 
-def record_query(
-    spark: SparkSession, target: Target, tables: Sequence[Table], query: str, began: datetime
-) -> None:
+def record_query(lake: Lake, tables: Sequence[Table], query: str, began: datetime) -> None:
     """Records a query that began then and has ended now; if that fails, nothing is raised.
 
     Queries that read no table with `max_staleness` are not recorded.
@@ -50,29 +44,29 @@ def record_query(
     views = {table.table: (table.table, f"{table.table}_history") for table in promising}
     read = [t for t in promising if any(is_named(query, view) for view in views[t.table])]
     with suppress(*SPARK_FAILURES, OSError):
-        rows = [_measure_read(spark, target, t) | {"at": began, "duration_ms": took} for t in read]
-        DeclaredTable("gold", TABLE, COMMENT, COLUMNS).append(spark, target, rows)
+        rows = [_measure_read(lake, t) | {"at": began, "duration_ms": took} for t in read]
+        DeclaredTable("gold", TABLE, COMMENT, COLUMNS).append(lake, rows)
 
 
-def _measure_read(spark: SparkSession, target: Target, table: Table) -> dict[str, object]:
+def _measure_read(lake: Lake, table: Table) -> dict[str, object]:
     """How a view of the table is read now, and the size of what is below it."""
     kept = kept_name(table)
-    below = [kept, f"{table.table}_changes"] if _is_late(spark, target, table) else [kept]
-    sizes = [measure_files(Lake(spark, target), each).bytes for each in below]
+    below = [kept, f"{table.table}_changes"] if _is_late(lake, table) else [kept]
+    sizes = [measure_files(lake, each).bytes for each in below]
     kind: Kind = "runtime_merge" if len(below) > 1 else "plain_read"
     return {"table": table.table, "kind": kind, "bytes": sum(size or 0 for size in sizes)}
 
 
-def _is_late(spark: SparkSession, target: Target, table: Table) -> bool:
+def _is_late(lake: Lake, table: Table) -> bool:
     """Whether something has waited for longer than the table promises."""
     waits, promised = f"{table.table}{PENDING}", to_seconds(table.max_staleness or 0)
-    if not waits_in_log(target, table):
+    if not waits_in_log(lake.target, table):
         return False
-    if not target.catalog:
-        view = load_views(target, "silver").get(waits)
+    if not lake.target.catalog:
+        view = load_views(lake.target, "silver").get(waits)
         late = datetime.now(timezone.utc).timestamp() - promised
         return view is not None and (view.since or 0) <= late * 1_000_000
-    if not table_exists(spark, target, "silver", waits):
+    if not lake.exists("silver", waits):
         return False
     late_rows = f"_since <= now() - INTERVAL {promised} SECONDS"
-    return not spark.table(table_name(target, "silver", waits)).where(late_rows).isEmpty()
+    return not lake.spark.table(lake.name("silver", waits)).where(late_rows).isEmpty()

@@ -7,19 +7,15 @@ server, whose changes may be ordered before older ones.
 
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from lakehouse.config.strict import Strict
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import writing
-from lakehouse.storage.names import literal, table_name
+from lakehouse.storage.lake import Lake
+from lakehouse.storage.names import literal
 from lakehouse.words import parse_columns
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 TABLE = "_gaps"
 
@@ -80,27 +76,27 @@ class Gap(Strict):
         return f"{missing} of {place} are gone at the source"
 
 
-def add_gaps(spark: "SparkSession", target: Target, gaps: Sequence[Gap], run_id: str) -> None:
+def add_gaps(lake: Lake, gaps: Sequence[Gap], run_id: str) -> None:
     """Adds the gaps that are not recorded yet; writes nothing without gaps."""
     if not gaps:
         return
-    _GAPS.ensure(spark, target)
+    _GAPS.ensure(lake)
     now = datetime.now(timezone.utc)
     rows = [_build_row(gap, run_id, now) for gap in gaps]
     same = " AND ".join(f"t.`{column}` <=> s.`{column}`" for column in IDENTITY)
-    with writing.hold_table_lock(target, "silver", TABLE):
-        spark.sql(
-            f"MERGE INTO {table_name(target, 'silver', TABLE)} t USING {{rows}} s ON {same} "
+    with writing.hold_table_lock(lake.target, "silver", TABLE):
+        lake.spark.sql(
+            f"MERGE INTO {lake.name('silver', TABLE)} t USING {{rows}} s ON {same} "
             "WHEN NOT MATCHED THEN INSERT *",
-            rows=_GAPS.rows(spark, rows),
+            rows=_GAPS.rows(lake.spark, rows),
         )
 
 
-def open_gaps(spark: "SparkSession", target: Target) -> list[Gap]:
+def open_gaps(lake: Lake) -> list[Gap]:
     """The open gaps, in the order in which they were found."""
-    if not _GAPS.exists(spark, target):
+    if not _GAPS.exists(lake):
         return []
-    left = _GAPS.read(spark, target).where("resolved_at IS NULL")
+    left = _GAPS.read(lake).where("resolved_at IS NULL")
     rows = left.orderBy("found_at", "from").collect()
     columns = ("table", "feed", "topic", "partition", "kind", "transaction")
     return [
@@ -109,11 +105,11 @@ def open_gaps(spark: "SparkSession", target: Target) -> list[Gap]:
     ]
 
 
-def close_gaps(spark: "SparkSession", target: Target, condition: str) -> None:
+def close_gaps(lake: Lake, condition: str) -> None:
     """Closes the open gaps that meet a condition."""
-    with writing.hold_table_lock(target, "silver", TABLE):
-        spark.sql(
-            f"UPDATE {table_name(target, 'silver', TABLE)} SET resolved_at = current_timestamp() "
+    with writing.hold_table_lock(lake.target, "silver", TABLE):
+        lake.spark.sql(
+            f"UPDATE {lake.name('silver', TABLE)} SET resolved_at = current_timestamp() "
             f"WHERE resolved_at IS NULL AND ({condition})"
         )
 

@@ -12,12 +12,13 @@ from lakehouse.places.place import Place, list_folder, to_place
 from lakehouse.run.memory import Memory
 from lakehouse.spark.failures import FailureText
 from lakehouse.storage.delta_log import read_added, read_table_log, read_values
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import literal
 from lakehouse.storage.writing import DeclaredTable
 from lakehouse.words import parse_columns
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 TABLE, STATE = "_runs", "state"
 
@@ -96,33 +97,31 @@ def make_entry(
     )
 
 
-def append_entries(spark: "SparkSession", target: Target, entries: Sequence[Entry]) -> None:
+def append_entries(lake: Lake, entries: Sequence[Entry]) -> None:
     """Writes the entries in one commit; nothing without entries."""
-    _LEDGER.append(spark, target, [entry.model_dump() for entry in entries])
+    _LEDGER.append(lake, [entry.model_dump() for entry in entries])
 
 
-def append_with_waiting(
-    spark: "SparkSession", target: Target, entries: Sequence[Entry], memory: Memory
-) -> None:
+def append_with_waiting(lake: Lake, entries: Sequence[Entry], memory: Memory) -> None:
     """Writes the deferred and these entries in one commit; if it fails, the former stay queued."""
     waited = memory.pop_deferred()
     try:
-        append_entries(spark, target, [*waited, *entries])
+        append_entries(lake, [*waited, *entries])
     except BaseException:
         memory.waiting.extendleft(reversed(waited))
         raise
 
 
-def read_entries(spark: "SparkSession", target: Target) -> "DataFrame":
+def read_entries(lake: Lake) -> "DataFrame":
     """All entries, unsorted; empty before the first run."""
-    return _LEDGER.read(spark, target)
+    return _LEDGER.read(lake)
 
 
-def read_states(spark: "SparkSession", target: Target) -> dict[str, str]:
+def read_states(lake: Lake) -> dict[str, str]:
     """The newest state of every table, by table."""
     from pyspark.sql import functions as F
 
-    kept = read_entries(spark, target).where(f"layer = 'silver' AND {STATE} IS NOT NULL")
+    kept = read_entries(lake).where(f"layer = 'silver' AND {STATE} IS NOT NULL")
     newest = kept.groupBy("table").agg(F.max_by(STATE, "ended_at").alias(STATE))
     return {row["table"]: row[STATE] for row in newest.collect()}
 
@@ -191,10 +190,10 @@ def newest_state_sql(ledger: str, table: str) -> str:
     )
 
 
-def find_failing(spark: "SparkSession", target: Target) -> set[tuple[str, str]]:
+def find_failing(lake: Lake) -> set[tuple[str, str]]:
     """The layers and tables whose newest entry is a failure."""
     from pyspark.sql import functions as F
 
-    newest = read_entries(spark, target).groupBy("layer", "table")
+    newest = read_entries(lake).groupBy("layer", "table")
     rows = newest.agg(F.max_by("status", "ended_at").alias("status")).where("status = 'failed'")
     return {(row["layer"], row["table"]) for row in rows.collect()}

@@ -1,9 +1,11 @@
 """A lake as the layers use it: the Spark session, and the places of the tables."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lakehouse.config.target import Layer, Target
+from lakehouse.places.place import list_folder, to_place
 from lakehouse.storage import names
 
 if TYPE_CHECKING:
@@ -28,8 +30,34 @@ class Lake:
         return names.table_name(self.target, layer, table)
 
     def exists(self, layer: Layer, table: str) -> bool:
-        """Whether a table has been created."""
-        return names.table_exists(self.spark, self.target, layer, table)
+        """Whether a table has been created; without a catalog only its folder is listed."""
+        folder = names.table_folder(self.target, layer, table)
+        if folder is not None:
+            return names.is_delta_table(to_place(self.target, folder))
+        return self.spark.catalog.tableExists(self.name(layer, table))
+
+    def list_tables(self, layer: Layer) -> list[str]:
+        """A layer's tables by their own names; those of a rebuild only for the rebuild's target."""
+        folder = names.table_folder(self.target, layer, "")
+        if folder is not None:
+            return names.list_tables_in(to_place(self.target, folder))
+        beside = names.rebuild_suffix(self.target) if layer == "silver" else ""
+        tables = self._list_registered(layer)
+        if beside:
+            return sorted(n.removesuffix(beside) for n in tables if n.endswith(beside))
+        return sorted(n for n in tables if "__rebuild_" not in n)
+
+    def list_rebuilds(self) -> list[str]:
+        """The ids of the rebuilds that have silver tables."""
+        if not self.target.catalog:
+            folder = to_place(self.target, self.target.lake, "_rebuilds")
+            return sorted(f.name for f in list_folder(folder) if f.is_dir())
+        ids = (re.search(r"__rebuild_([^_]+)$", name) for name in self._list_registered("silver"))
+        return sorted({match[1] for match in ids if match})
+
+    def _list_registered(self, layer: Layer) -> list[str]:
+        schema = names.schema_name(self.target, layer)
+        return [table.name for table in self.spark.catalog.listTables(schema)]
 
     def column_types(self, layer: Layer, table: str) -> dict[str, str]:
         """The columns of a table with their types in Spark's SQL."""

@@ -2,13 +2,9 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from lakehouse.config.target import Layer, Target
-from lakehouse.places.place import Place, ask_each, list_folder, to_place
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from lakehouse.places.place import Place, ask_each, list_folder
 
 
 def table_name(target: Target, layer: Layer, table: str) -> str:
@@ -47,36 +43,6 @@ def folder_of(name: str) -> str | None:
 def rebuild_suffix(target: Target) -> str:
     """The suffix of a rebuild's silver tables in a catalog; empty for live tables."""
     return "" if target.aside is None else f"__rebuild_{target.aside}"
-
-
-def list_tables(spark: "SparkSession", target: Target, layer: Layer) -> list[str]:
-    """The layer's tables by their own names; those of a rebuild only for the rebuild's target."""
-    folder = table_folder(target, layer, "")
-    if folder is not None:
-        return list_tables_in(to_place(target, folder))
-    beside = rebuild_suffix(target) if layer == "silver" else ""
-    tables = [table.name for table in spark.catalog.listTables(schema_name(target, layer))]
-    if beside:
-        return sorted(n.removesuffix(beside) for n in tables if n.endswith(beside))
-    return sorted(n for n in tables if "__rebuild_" not in n)
-
-
-def list_rebuilds(spark: "SparkSession", target: Target) -> list[str]:
-    """The ids of the rebuilds that have silver tables."""
-    if not target.catalog:
-        folder = to_place(target, target.lake, "_rebuilds")
-        return sorted(f.name for f in list_folder(folder) if f.is_dir())
-    tables = [table.name for table in spark.catalog.listTables(schema_name(target, "silver"))]
-    ids = (re.search(r"__rebuild_([^_]+)$", name) for name in tables)
-    return sorted({match[1] for match in ids if match})
-
-
-def table_exists(spark: "SparkSession", target: Target, layer: Layer, table: str) -> bool:
-    """Whether the table exists; without a catalog only its folder is listed."""
-    folder = table_folder(target, layer, table)
-    if folder is not None:
-        return is_delta_table(to_place(target, folder))
-    return spark.catalog.tableExists(table_name(target, layer, table))
 
 
 def list_tables_in(folder: Place) -> list[str]:

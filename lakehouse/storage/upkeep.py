@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse.config.target import Target
 from lakehouse.places.place import to_place
 from lakehouse.storage.delta_log import forget_old_log
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import folder_of, literal, render_clustering, render_properties
 from lakehouse.storage.statements import apply_settings
 
@@ -283,7 +283,7 @@ def carry_out(spark: SparkSession, step: Step) -> None:
         spark.sql(step.sql).collect()
 
 
-def forget_the_past(spark: SparkSession, target: Target, table: str, with_log: bool = True) -> None:
+def forget_the_past(lake: Lake, table: str, with_log: bool = True) -> None:
     """Removes hidden rows, and all files and log entries but those of the newest version.
 
     Earlier versions cannot be read afterwards. The table's retention time is set to zero meanwhile;
@@ -291,21 +291,21 @@ def forget_the_past(spark: SparkSession, target: Target, table: str, with_log: b
     without a catalog those before the newest checkpoint are deleted too, if `with_log`. In a
     catalog they expire by themselves.
     """
-    _purge_hidden_rows(spark, table)
-    shown = spark.sql(f"SHOW TBLPROPERTIES {table}").where(F.col("key").isin([*_MEANWHILE]))
+    _purge_hidden_rows(lake.spark, table)
+    shown = lake.spark.sql(f"SHOW TBLPROPERTIES {table}").where(F.col("key").isin([*_MEANWHILE]))
     before = {row["key"]: row["value"] for row in shown.collect()}
     folder = folder_of(table)
-    spark.sql(set_sql(table, _MEANWHILE))
+    lake.spark.sql(set_sql(table, _MEANWHILE))
     try:
-        spark.sql(f"VACUUM {table} RETAIN 0 HOURS").collect()
+        lake.spark.sql(f"VACUUM {table} RETAIN 0 HOURS").collect()
         if with_log and folder is not None:
-            forget_old_log(to_place(target, folder))
+            forget_old_log(to_place(lake.target, folder))
     finally:
         gone = ", ".join(literal(key) for key in _MEANWHILE if key not in before)
         if gone:
-            spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({gone})")
+            lake.spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({gone})")
         if before:
-            spark.sql(set_sql(table, before))
+            lake.spark.sql(set_sql(table, before))
 
 
 def _purge_hidden_rows(spark: SparkSession, table: str) -> None:

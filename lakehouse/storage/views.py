@@ -5,16 +5,13 @@ The file is replaced in one rename, so that readers see a consistent set of view
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from lakehouse.config.target import Layer, Target
 from lakehouse.places.place import Place, to_place, write_whole
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.locks import hold_commit_lock
 from lakehouse.storage.names import literal, quote
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 class View(NamedTuple):
@@ -45,17 +42,15 @@ class View(NamedTuple):
 WAITING, WAITING_KEYS = "{waiting}", "{waiting_keys}"
 
 
-def publish_views(
-    spark: "SparkSession", target: Target, layer: Layer, views: Iterable[View]
-) -> None:
+def publish_views(lake: Lake, layer: Layer, views: Iterable[View]) -> None:
     """Publishes the views; views of other tables are unchanged."""
-    if target.catalog:
+    if lake.target.catalog:
         for view in views:
-            spark.sql(create_sql(names.table_name(target, layer, view.name), view))
+            lake.spark.sql(create_sql(lake.name(layer, view.name), view))
             if view.as_of:
-                spark.sql(function_sql(names.table_name(target, layer, as_of_name(view)), view))
+                lake.spark.sql(function_sql(lake.name(layer, as_of_name(view)), view))
         return
-    _update_views(target, layer, {view.name: view for view in views}, ())
+    _update_views(lake.target, layer, {view.name: view for view in views}, ())
 
 
 def retract_views(target: Target, layer: Layer, names: Collection[str]) -> None:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lakehouse.config.target import Layer, Target
 from lakehouse.places.place import Place, remove_tree, to_place
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.locks import hold_commit_lock
 from lakehouse.storage.names import (
     is_delta_table,
     literal,
     quote,
     render_properties,
-    table_exists,
     table_folder,
     table_name,
 )
@@ -45,19 +45,17 @@ def hold_table_lock(target: Target, layer: Layer, table: str) -> AbstractContext
     return hold_commit_lock(target) if shared else nullcontext()
 
 
-def create_table(
-    spark: "SparkSession", target: Target, layer: Layer, table: str, statement: str
-) -> None:
+def create_table(lake: Lake, layer: Layer, table: str, statement: str) -> None:
     """Runs the CREATE TABLE statement of a table that does not exist.
 
     A killed creation leaves a log without a commit. Delta takes that for a table that it can
     neither read nor create, so it is removed, unless another run completes it meanwhile.
     """
-    folder = table_folder(target, layer, table)
+    folder = table_folder(lake.target, layer, table)
     if folder is not None:
-        _remove_killed(to_place(target, folder))
-    with hold_table_lock(target, layer, table):
-        spark.sql(statement)
+        _remove_killed(to_place(lake.target, folder))
+    with hold_table_lock(lake.target, layer, table):
+        lake.spark.sql(statement)
 
 
 def _remove_killed(folder: Place) -> None:
@@ -68,13 +66,11 @@ def _remove_killed(folder: Place) -> None:
         time.sleep(0.05)
 
 
-def append_rows(
-    spark: "SparkSession", target: Target, layer: Layer, table: str, rows: "DataFrame"
-) -> None:
+def append_rows(lake: Lake, layer: Layer, table: str, rows: "DataFrame") -> None:
     """Adds rows to an existing table."""
-    if table_folder(target, layer, table) is not None:
-        rows = cast_to(rows, spark.table(table_name(target, layer, table)).schema)
-    append_typed(target, layer, table, rows)
+    if table_folder(lake.target, layer, table) is not None:
+        rows = cast_to(rows, lake.spark.table(lake.name(layer, table)).schema)
+    append_typed(lake.target, layer, table, rows)
 
 
 def append_typed(
@@ -101,9 +97,9 @@ class DeclaredTable(NamedTuple):
     columns: Declared
     properties: Options = NO_OPTIONS
 
-    def exists(self, spark: "SparkSession", target: Target) -> bool:
+    def exists(self, lake: Lake) -> bool:
         """Whether the table has been created."""
-        return table_exists(spark, target, self.layer, self.name)
+        return lake.exists(self.layer, self.name)
 
     def create_sql(self, target: Target) -> str:
         """CREATE TABLE with a comment on the table and on each column."""
@@ -114,10 +110,10 @@ class DeclaredTable(NamedTuple):
             + (f" TBLPROPERTIES {render_properties(self.properties)}" if self.properties else "")
         )
 
-    def ensure(self, spark: "SparkSession", target: Target) -> None:
+    def ensure(self, lake: Lake) -> None:
         """Creates the table if it is missing."""
-        if not self.exists(spark, target):
-            create_table(spark, target, self.layer, self.name, self.create_sql(target))
+        if not self.exists(lake):
+            create_table(lake, self.layer, self.name, self.create_sql(lake.target))
 
     def rows(self, spark: "SparkSession", values: Sequence[Mapping[str, object]]) -> "DataFrame":
         """Values by column as rows; missing columns are null."""
@@ -126,29 +122,22 @@ class DeclaredTable(NamedTuple):
         schema = ", ".join(f"{quote(column)} {kind}" for column, kind, _ in self.columns)
         return local_rows(spark, values, schema)
 
-    def append(
-        self, spark: "SparkSession", target: Target, values: Sequence[Mapping[str, object]]
-    ) -> None:
+    def append(self, lake: Lake, values: Sequence[Mapping[str, object]]) -> None:
         """Adds values in one commit; writes nothing without values."""
         if values:
-            self.ensure(spark, target)
-            rows = self.rows(spark, values).coalesce(1)
-            append_rows(spark, target, self.layer, self.name, rows)
+            self.ensure(lake)
+            rows = self.rows(lake.spark, values).coalesce(1)
+            append_rows(lake, self.layer, self.name, rows)
 
-    def read(self, spark: "SparkSession", target: Target) -> "DataFrame":
+    def read(self, lake: Lake) -> "DataFrame":
         """All rows, unsorted; none if the table is missing."""
-        if not self.exists(spark, target):
-            return self.rows(spark, [])
-        return spark.table(table_name(target, self.layer, self.name))
+        if not self.exists(lake):
+            return self.rows(lake.spark, [])
+        return lake.spark.table(lake.name(self.layer, self.name))
 
 
 def replace_rows(
-    spark: "SparkSession",
-    target: Target,
-    layer: Layer,
-    table: str,
-    rows: "DataFrame",
-    condition: str | None = None,
+    lake: Lake, layer: Layer, table: str, rows: "DataFrame", condition: str | None = None
 ) -> None:
     """Replaces all rows of a table, or those that meet a condition in SQL, as all new rows must.
 
@@ -156,14 +145,14 @@ def replace_rows(
     """
     from pyspark.sql import functions as F
 
-    folder = table_folder(target, layer, table)
+    folder = table_folder(lake.target, layer, table)
     if folder is None:
         every = F.lit(True) if condition is None else F.expr(condition)
-        rows.writeTo(table_name(target, layer, table)).overwrite(every)
+        rows.writeTo(lake.name(layer, table)).overwrite(every)
         return
-    fitting = cast_to(rows, spark.table(table_name(target, layer, table)).schema)
+    fitting = cast_to(rows, lake.spark.table(lake.name(layer, table)).schema)
     where = {} if condition is None else {"replaceWhere": condition}
-    with hold_table_lock(target, layer, table):
+    with hold_table_lock(lake.target, layer, table):
         fitting.write.format("delta").mode("overwrite").options(**where).save(folder)
 
 

@@ -7,12 +7,10 @@ the truncates and the ends of snapshots of the table, which concern every key.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
-from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
 from lakehouse.words import JSON_OPTIONS, TIME_FORMAT
 from silver.audit.outcomes import SNAPSHOT, RecordOutcome, list_outcomes
@@ -49,33 +47,28 @@ class Explained(NamedTuple):
     values: str | None
 
 
-def explain(spark: SparkSession, target: Target, table: Table, key: Key) -> list[Explained]:
+def explain(lake: Lake, table: Table, key: Key) -> list[Explained]:
     """The key's records in order of sequence, then its row; before any record the row alone.
 
     Raises:
         ConfigurationError: a value of the key is none of its column's type.
     """
-    if not names.table_exists(spark, target, "silver", f"{table.table}_changes"):
+    if not lake.exists("silver", f"{table.table}_changes"):
         return [Explained(None, None, "row", None, "no row", "nothing has arrived yet", None)]
-    rows = log.read_log(SilverTable.at(spark, target, table))
-    one_key.check_types(spark, key, rows.schema)
-    seen = read_state(spark, target, table.table)
-    key_rows = _read_records(spark, target, table, rows, key, seen.whole.epochs)
+    rows = log.read_log(SilverTable(lake, table))
+    one_key.check_types(lake.spark, key, rows.schema)
+    seen = read_state(lake, table.table)
+    key_rows = _read_records(lake, table, rows, key, seen.whole.epochs)
     chosen = [row for row in key_rows if row["_mine"] or row["_operation"] == TRUNCATE]
-    positions = _find_positions(SilverTable.at(spark, target, table), chosen)
+    positions = _find_positions(SilverTable(lake, table), chosen)
     records = [_build_record(row, positions) for row in chosen]
     records += _list_cutoffs(key_rows, seen)
     outcomes = list_outcomes(records, seen.batch, table.stored_as_scd_type == 2, table.on_truncate)
-    return [*map(_build_line, outcomes), _explain_row(spark, target, table, key, outcomes)]
+    return [*map(_build_line, outcomes), _explain_row(lake, table, key, outcomes)]
 
 
 def _read_records(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    rows: DataFrame,
-    key: Key,
-    epochs: list[Epoch],
+    lake: Lake, table: Table, rows: DataFrame, key: Key, epochs: list[Epoch]
 ) -> Sequence[Row]:
     mine, moved = one_key.is_key(key, rows.schema), one_key.says_key("_old_key", key, rows.schema)
     last = F.coalesce(F.col("_snapshot_last"), F.lit(False))
@@ -83,7 +76,7 @@ def _read_records(
     kept = marked.where(F.col("_mine") | F.col("_last") | (F.col("_operation") == TRUNCATE))
     values = [f.name for f in layout.list_source_fields(rows.schema) if f.name not in table.keys]
     own_columns = select_carried(values)
-    shown = _with_replays(spark, target, table, kept).withColumns(
+    shown = _with_replays(lake, table, kept).withColumns(
         {
             "_position": F.coalesce("_position", logged_position()),
             "_order": order_of(table, epochs),
@@ -98,21 +91,19 @@ def _read_records(
     return shown.select(*_READ).collect()
 
 
-def _with_replays(spark: SparkSession, target: Target, table: Table, rows: DataFrame) -> DataFrame:
+def _with_replays(lake: Lake, table: Table, rows: DataFrame) -> DataFrame:
     """Adds `_replayed`: why the record was a dead letter, who mended it, when it was applied."""
     columns, letters = list[str](), f"{table.table}_dead_letters"
-    mended = bronze_rows.mended_sql(Lake(spark, target), table)
-    if names.table_exists(spark, target, "silver", letters):
+    mended = bronze_rows.mended_sql(lake, table)
+    if lake.exists("silver", letters):
         at = F.date_format("resolved_at", TIME_FORMAT)
         text = F.concat(F.lit("rejected at first ("), "reason", F.lit("), replayed "), at)
-        kept = spark.table(names.table_name(target, "silver", letters)).where(
-            "resolved_at IS NOT NULL"
-        )
+        kept = lake.spark.table(lake.name("silver", letters)).where("resolved_at IS NOT NULL")
         repairs = kept.select("_feed", "_arrival", text.alias("_applied"))
         rows, columns = rows.join(repairs, ["_feed", "_arrival"], "left"), ["_applied"]
     if mended is not None:
         text = F.concat(F.lit("mended by hand "), F.date_format("_mended_at", TIME_FORMAT))
-        repairs = spark.sql(mended).select("_feed", "_arrival", text.alias("_by_hand"))
+        repairs = lake.spark.sql(mended).select("_feed", "_arrival", text.alias("_by_hand"))
         rows, columns = rows.join(repairs, ["_feed", "_arrival"], "left"), ["_by_hand", *columns]
     parts = [F.col(name) for name in columns] or [F.lit(None).cast("string")]
     there = F.coalesce(*parts).isNotNull()
@@ -178,10 +169,10 @@ def _build_line(outcome: RecordOutcome) -> Explained:
 
 
 def _explain_row(
-    spark: SparkSession, target: Target, table: Table, key: Key, outcomes: Sequence[RecordOutcome]
+    lake: Lake, table: Table, key: Key, outcomes: Sequence[RecordOutcome]
 ) -> Explained:
     """The row that silver holds of the key."""
-    row = _read_live_row(spark, target, table, key)
+    row = _read_live_row(lake, table, key)
     if row is None:
         return Explained(None, None, "row", None, "no row", _explain_missing(outcomes), None)
     by = next((t.record for t in outcomes if t.record.order == bytes(row["_order"])), None)
@@ -189,12 +180,12 @@ def _explain_row(
     return Explained(position, None, "row", time, "current", None, row["_values"])
 
 
-def _read_live_row(spark: SparkSession, target: Target, table: Table, key: Key) -> Row | None:
+def _read_live_row(lake: Lake, table: Table, key: Key) -> Row | None:
     history = table.stored_as_scd_type == 2
     kept = f"{table.table}_history" if history else table.table
-    if not names.table_exists(spark, target, "silver", kept):
+    if not lake.exists("silver", kept):
         return None
-    rows = spark.table(names.table_name(target, "silver", kept))
+    rows = lake.spark.table(lake.name("silver", kept))
     values = [f.name for f in layout.list_source_fields(rows.schema) if f.name not in table.keys]
     live = F.col("_is_current") if history else ~F.col("_deleted")
     key_rows = rows.where(one_key.is_key(key, rows.schema) & live)

@@ -8,11 +8,11 @@ rejected: rules are not applied anew.
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from lakehouse.words import JSON_OPTIONS
 from silver.audit.row_checks import key_text
 from silver.changelog import bronze_rows, key_changes, log
@@ -38,14 +38,14 @@ _BOUNDS = {"_sequence_from": "_from_order", "_sequence_to": "_to_order"}
 
 
 def build_rebuild_law(
-    spark: SparkSession, target: Target, table: Table, seen: TableState, sample: int | None
+    lake: Lake, table: Table, seen: TableState, sample: int | None
 ) -> dict[str, DataFrame]:
     """The law for about `sample` keys, or for all; no law while silver holds nothing of the table.
 
     A unit is a key; a table without a key is compared as a whole, by changes. Tables of snapshot
     files have no such law: their changes depend on the state that the files were compared with.
     """
-    is_history, silver_table = table.stored_as_scd_type == 2, SilverTable.at(spark, target, table)
+    is_history, silver_table = table.stored_as_scd_type == 2, SilverTable(lake, table)
     begun = any(seen.positions.values()) and silver_table.kept.exists
     if not begun or table.format == "snapshot":
         return {}

@@ -4,13 +4,12 @@ A frame has the columns `unit`, a text that names a key or version, and `bad`, w
 law; one row for every unit that was looked at.
 """
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run import ledger
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.words import JSON_OPTIONS
 from silver.changelog import bronze_rows, log
 from silver.contract import ACCOUNT_NOTES, EXTRACT_NOTES, UPSERT
@@ -28,15 +27,13 @@ CURRENT = "the open versions are the newest changes"
 ONCE = "a change without a key is kept once"
 
 
-def build_row_laws(
-    spark: SparkSession, target: Target, table: Table, seen: TableState
-) -> dict[str, DataFrame]:
+def build_row_laws(lake: Lake, table: Table, seen: TableState) -> dict[str, DataFrame]:
     """The laws that hold for a table of this kind; none before silver holds it."""
     history = table.stored_as_scd_type == 2
     kept = f"{table.table}_history" if history else table.table
-    if not names.table_exists(spark, target, "silver", kept):
+    if not lake.exists("silver", kept):
         return {}
-    rows = spark.table(names.table_name(target, "silver", kept))
+    rows = lake.spark.table(lake.name("silver", kept))
     if not table.keys:
         return {ONCE: _check_single(rows, [F.col("_row")], F.col("_row"))}
     if not history:
@@ -103,23 +100,19 @@ IN_THE_LOG = "the change log holds every bronze record once"
 ADDS_UP = "the outcomes of every run add up to its records"
 
 
-def build_arrival_laws(
-    spark: SparkSession, target: Target, table: Table, seen: TableState
-) -> dict[str, DataFrame]:
+def build_arrival_laws(lake: Lake, table: Table, seen: TableState) -> dict[str, DataFrame]:
     """Both laws about arrival; that of the log only once something is applied.
 
     The log's deletes by a full snapshot file have no record in bronze.
     """
     laws = {
         ADDS_UP: check_counts(
-            ledger.read_entries(spark, target).where(
-                _is_of_table(table) & (F.col("status") != "begun")
-            )
+            ledger.read_entries(lake).where(_is_of_table(table) & (F.col("status") != "begun"))
         )
     }
     if not any(seen.positions.values()):
         return laws
-    silver_table = SilverTable.at(spark, target, table)
+    silver_table = SilverTable(lake, table)
     raw = bronze_rows.read_new_rows(silver_table, {}, seen.positions)
     reached = [F.lit(part) for feed in seen.positions.items() for part in feed]
     rows = log.read_log(silver_table)

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from silver.audit import recomputed as rebuilt_laws
 from silver.audit import row_checks
 from silver.state.table_state import read_state
@@ -35,25 +35,20 @@ class Law(NamedTuple):
 
 
 def verify(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    more: Mapping[str, DataFrame],
-    sample: int | None = None,
+    lake: Lake, table: Table, more: Mapping[str, DataFrame], sample: int | None = None
 ) -> list[Law]:
     """The verdict on every law, in a fixed order.
 
     Args:
-        spark: the session.
-        target: where the lake lies.
+        lake: the lake.
         table: the table's configuration.
         more: further laws by name: frames of units as `build_row_laws` makes them.
         sample: about how many keys are rebuilt from bronze; None for all.
     """
-    seen = read_state(spark, target, table.table)
-    stored = row_checks.build_row_laws(spark, target, table, seen)
-    arrived = row_checks.build_arrival_laws(spark, target, table, seen)
-    rebuilt = rebuilt_laws.build_rebuild_law(spark, target, table, seen, sample)
+    seen = read_state(lake, table.table)
+    stored = row_checks.build_row_laws(lake, table, seen)
+    arrived = row_checks.build_arrival_laws(lake, table, seen)
+    rebuilt = rebuilt_laws.build_rebuild_law(lake, table, seen, sample)
     return judge_laws({**stored, **more, **arrived, **rebuilt})
 
 

@@ -6,11 +6,10 @@ table is rebuilt. Lines of a shared feed that no table reads are letters of the 
 
 from datetime import datetime, timezone
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lakehouse.config.target import Target
-from lakehouse.storage.names import table_name
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.writing import DeclaredTable, append_rows
 from lakehouse.words import parse_columns
 
@@ -24,29 +23,29 @@ at | timestamp | when that was said
 ACKNOWLEDGED = DeclaredTable("silver", TABLE, "dead letters that somebody knows of", _COLUMNS)
 
 
-def acknowledge(spark: SparkSession, target: Target, letters: DataFrame, because: str) -> None:
+def acknowledge(lake: Lake, letters: DataFrame, because: str) -> None:
     """Records the letters, by `_feed` and `_arrival`, as acknowledged for a reason."""
-    ACKNOWLEDGED.ensure(spark, target)
+    ACKNOWLEDGED.ensure(lake)
     at = F.lit(datetime.now(timezone.utc))
     rows = letters.select(*IDENTITY, F.lit(because).alias("because"), at.alias("at"))
-    append_rows(spark, target, "silver", TABLE, rows)
+    append_rows(lake, "silver", TABLE, rows)
 
 
-def remove_acknowledgements(spark: SparkSession, target: Target, letters: DataFrame) -> None:
+def remove_acknowledgements(lake: Lake, letters: DataFrame) -> None:
     """Deletes the acknowledgements of the letters."""
     from lakehouse.storage.statements import execute_with_rows
 
     text = (
-        f"MERGE INTO {table_name(target, 'silver', TABLE)} t USING {{rows}} s"
+        f"MERGE INTO {lake.name('silver', TABLE)} t USING {{rows}} s"
         " ON t._feed = s._feed AND t._arrival = s._arrival WHEN MATCHED THEN DELETE"
     )
-    execute_with_rows(spark, text, letters.select(*IDENTITY))
+    execute_with_rows(lake.spark, text, letters.select(*IDENTITY))
 
 
-def with_acknowledged(spark: SparkSession, target: Target, letters: DataFrame) -> DataFrame:
+def with_acknowledged(lake: Lake, letters: DataFrame) -> DataFrame:
     """Adds `acknowledged`: why a letter needs no attention; null where nobody has said so."""
-    if not ACKNOWLEDGED.exists(spark, target):
+    if not ACKNOWLEDGED.exists(lake):
         return letters.withColumn("acknowledged", F.lit(None).cast("string"))
-    entries = ACKNOWLEDGED.read(spark, target)
+    entries = ACKNOWLEDGED.read(lake)
     newest = entries.groupBy(*IDENTITY).agg(F.max_by("because", "at").alias("acknowledged"))
     return letters.join(newest, IDENTITY, "left")

@@ -32,8 +32,7 @@ def feeds_of(table: Table) -> dict[str, set[str | None]]:
 
 
 def find_arrived(
-    spark: SparkSession,
-    target: Target,
+    lake: Lake,
     tables: Iterable[Table],
     done: Mapping[str, dict[str, int]],
     remembered: Mapping[str, Arrived] = MappingProxyType({}),
@@ -54,11 +53,13 @@ def find_arrived(
     remembered = {
         f: of for f, of in remembered.items() if f in done_by_feed and of.since <= done_by_feed[f]
     }
-    held = [f for f in sorted(done_by_feed) if names.table_exists(spark, target, "bronze", f)]
+    held = [f for f in sorted(done_by_feed) if lake.exists("bronze", f)]
     parts = {
-        f: _newest_sql(target, f, done_by_feed[f], f in shared) for f in held if f not in remembered
+        f: _newest_sql(lake.target, f, done_by_feed[f], f in shared)
+        for f in held
+        if f not in remembered
     }
-    return _query_feeds(spark, parts, done_by_feed) | remembered
+    return _query_feeds(lake.spark, parts, done_by_feed) | remembered
 
 
 def _query_feeds(

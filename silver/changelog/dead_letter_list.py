@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bronze.contract import MENDED_AT, feed_name
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake, LakeTable
 from silver.changelog import bronze_rows
@@ -45,9 +44,7 @@ class Wanted(NamedTuple):
     position: str | None = None
 
 
-def dead_letters(
-    spark: SparkSession, target: Target, tables: Sequence[Table], wanted: Wanted
-) -> DataFrame | None:
+def dead_letters(lake: Lake, tables: Sequence[Table], wanted: Wanted) -> DataFrame | None:
     """The selected dead letters: `table`, then SHOWN; None where no table has any.
 
     Lines of a shared feed that name no topic are dead letters of the feed, whose name is `table`.
@@ -55,13 +52,12 @@ def dead_letters(
     Raises:
         ConfigurationError: a value of the key is none of its column's type.
     """
-    lake = Lake(spark, target)
     by_source = [_read_letters(SilverTable(lake, table), wanted) for table in tables]
     by_source += [_read_letters_of_feed(lake, feed, wanted) for feed in _list_shared_feeds(tables)]
     existing = [letters for letters in by_source if letters is not None]
     if not existing:
         return None
-    letters = with_acknowledged(spark, target, reduce(DataFrame.unionByName, existing))
+    letters = with_acknowledged(lake, reduce(DataFrame.unionByName, existing))
     if wanted.acknowledged:
         letters = letters.where("acknowledged IS NOT NULL")
     elif not wanted.resolved:

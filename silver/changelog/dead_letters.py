@@ -6,13 +6,13 @@ adds nothing.
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.statements import execute_with_rows
 from lakehouse.words import EXACT_TIMES
 from silver.changelog import schema_changes
@@ -90,14 +90,14 @@ def resolved_sql(run_id: str) -> str:
 
 
 def count_too_many(
-    spark: SparkSession, target: Target, tables: Sequence[Table], entries: Sequence[Entry]
+    lake: Lake, tables: Sequence[Table], entries: Sequence[Entry]
 ) -> list[tuple[Table, int]]:
     """Tables that got dead letters and have more than `max_dead_letters` now, and how many."""
     got = {e.table for e in entries if any(n.startswith(_CLASS) and e.counts[n] for n in e.counts)}
     counts = []
     for table in (table for table in tables if table.table in got):
-        letters = SilverTable.at(spark, target, table).dead_letters.read()
-        open_ = with_acknowledged(spark, target, letters.where("resolved_at IS NULL"))
+        letters = SilverTable(lake, table).dead_letters.read()
+        open_ = with_acknowledged(lake, letters.where("resolved_at IS NULL"))
         unresolved = open_.where("acknowledged IS NULL").count()
         if unresolved > table.max_dead_letters:
             counts.append((table, unresolved))

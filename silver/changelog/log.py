@@ -6,13 +6,13 @@ of a run add up to its records. It is written while records are parsed, and all 
 
 from collections.abc import Iterable
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.spark.local_rows import as_text
 from lakehouse.storage import writing
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.newest import newest_batch, newest_batches
 from silver.contract import LOG_COLUMNS
 from silver.run import SilverTable
@@ -47,9 +47,7 @@ def rewrite_batch(table: SilverTable, changes: DataFrame, batch: int) -> Observe
     if table.log.read().where(F.col("_batch") != batch).isEmpty():
         layout.drop_retyped(table.log, fields)
     layout.ensure_table(table.log, fields, LOG_COLUMNS, batch)
-    spark, target, name = table.spark, table.target, table.log.table
-    condition = f"_batch = {batch}"
-    writing.replace_rows(spark, target, "silver", name, observed.rows, condition)
+    writing.replace_rows(table.lake, "silver", table.log.table, observed.rows, f"_batch = {batch}")
     return observed
 
 
@@ -79,15 +77,13 @@ def list_late_columns(table: Table, rows: DataFrame) -> dict[str, int]:
 
 def find_newest_batch(table: SilverTable) -> int:
     """The newest batch in a table's log, 0 without one."""
-    return newest_batch(table.spark, table.target, "silver", table.log.table) or 0
+    return newest_batch(table.lake, "silver", table.log.table) or 0
 
 
-def find_newest_batches(
-    spark: SparkSession, target: Target, tables: Iterable[Table]
-) -> dict[str, int | None]:
+def find_newest_batches(lake: Lake, tables: Iterable[Table]) -> dict[str, int | None]:
     """The newest batch of each table's change log; None for a log that cannot be read."""
     logs = {t.table: f"{t.table}_changes" for t in tables}
-    newest = newest_batches(spark, target, "silver", logs.values())
+    newest = newest_batches(lake, "silver", logs.values())
     return {table: newest.get(log, 0) for table, log in logs.items()}
 
 

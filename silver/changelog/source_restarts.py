@@ -57,7 +57,7 @@ def follow_source(
     result = find_restarts(segments, reached, exact)
     if table.target.aside is None:
         alarms = [_build_gap(table, alarm) for alarm in result.alarms]
-        gaps.add_gaps(table.spark, table.target, alarms, run.id)
+        gaps.add_gaps(table.lake, alarms, run.id)
     began = map(describe_restart, result.restarts)
     snapshot_progress = list(dict.fromkeys([*state.whole.snapshot_progress, *began]))
     whole = state.whole._replace(snapshot_progress=snapshot_progress)

@@ -14,6 +14,7 @@ from pyspark.sql.types import StringType
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.traces import build_pattern
 from silver.changelog.dead_letters import SAME
 from silver.storage import layout
@@ -41,16 +42,16 @@ class KeyTraces(NamedTuple):
     key_changes: int
 
 
-def find_records(spark: SparkSession, target: Target, table: Table, key: Key) -> KeyTraces | None:
+def find_records(lake: Lake, table: Table, key: Key) -> KeyTraces | None:
     """The records to erase; None before the table's first record.
 
     Raises:
         ConfigurationError: a value of the key is none of its column's type.
     """
-    if not names.table_exists(spark, target, "silver", f"{table.table}_changes"):
+    if not lake.exists("silver", f"{table.table}_changes"):
         return None
-    log = spark.table(log_name(target, table))
-    check_types(spark, key, log.schema)
+    log = lake.spark.table(log_name(lake.target, table))
+    check_types(lake.spark, key, log.schema)
     mine = F.coalesce(is_key(key, log.schema), F.lit(False))
     fields = layout.list_source_fields(log.schema)
     texts = [field.name for field in fields if isinstance(field.dataType, StringType)]
@@ -88,18 +89,16 @@ def _has_no_key(table: Table) -> Column:
     return F.col("_reason").isNotNull() & no_key
 
 
-def remove_rows(
-    spark: SparkSession, target: Target, table: Table, key: Key, traces: KeyTraces
-) -> int:
+def remove_rows(lake: Lake, table: Table, key: Key, traces: KeyTraces) -> int:
     """Deletes the key's rows, versions and dead letters, not yet the log; returns how many."""
     removed = 0
     for name in (f"{table.table}{suffix}" for suffix in WITH_KEYS):
-        if names.table_exists(spark, target, "silver", name):
-            removed += _remove_key(spark, names.table_name(target, "silver", name), key)
+        if lake.exists("silver", name):
+            removed += _remove_key(lake.spark, lake.name("silver", name), key)
     letters = f"{table.table}_dead_letters"
-    if names.table_exists(spark, target, "silver", letters):
-        name = names.table_name(target, "silver", letters)
-        removed += _remove_records(spark, name, traces.arrivals)
+    if lake.exists("silver", letters):
+        name = lake.name("silver", letters)
+        removed += _remove_records(lake.spark, name, traces.arrivals)
     return removed
 
 
@@ -108,19 +107,19 @@ def log_name(target: Target, table: Table) -> str:
     return names.table_name(target, "silver", f"{table.table}_changes")
 
 
-def remove_log(spark: SparkSession, target: Target, table: Table, traces: KeyTraces) -> None:
+def remove_log(lake: Lake, table: Table, traces: KeyTraces) -> None:
     """Deletes the key's records from the change log."""
-    _remove_records(spark, log_name(target, table), traces.arrivals)
+    _remove_records(lake.spark, log_name(lake.target, table), traces.arrivals)
 
 
-def list_leftovers(spark: SparkSession, target: Target, table: Table, key: Key) -> list[str]:
+def list_leftovers(lake: Lake, table: Table, key: Key) -> list[str]:
     """The table's silver tables that still hold a row of the key."""
     suffixes = (*WITH_KEYS, "_changes")
     there = [f"{table.table}{s}" for s in suffixes]
     tables = []
     for name in there:
-        if names.table_exists(spark, target, "silver", name):
-            rows = spark.table(names.table_name(target, "silver", name))
+        if lake.exists("silver", name):
+            rows = lake.spark.table(lake.name("silver", name))
             if not rows.where(is_key(key, rows.schema)).isEmpty():
                 tables.append(f"silver.{name}")
     return tables

@@ -13,10 +13,7 @@ import uuid
 from collections.abc import Callable
 from datetime import datetime, timezone
 
-from pyspark.sql import SparkSession
-
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.errors import TableFailed
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
@@ -31,7 +28,7 @@ from silver.state.table_state import TableState, read_states
 from silver.table_runs import recompute_table
 
 
-def begin_rebuild(spark: SparkSession, target: Target, table: Table, run_id: str) -> Rebuild:
+def begin_rebuild(lake: Lake, table: Table, run_id: str) -> Rebuild:
     """The table's unfinished rebuild with this YAML, or else a new one.
 
     A new rebuild numbers its batches after those of the live table. Where records were erased, it
@@ -41,13 +38,13 @@ def begin_rebuild(spark: SparkSession, target: Target, table: Table, run_id: str
         TableFailed: the table's consistency group shows nothing yet.
     """
     now = swap.digest_of(table)
-    for rebuild in swap.list_unfinished(spark, target):
+    for rebuild in swap.list_unfinished(lake):
         if rebuild.table != table.table:
             continue
         if rebuild.configuration == now:
             return rebuild
-        swap.drop_rebuild(spark, swap.to_rebuild_target(target, rebuild.id))
-    live, states = SilverTable.at(spark, target, table), read_states(spark, target)
+        swap.drop_rebuild(swap.open_rebuild(lake, rebuild.id))
+    live, states = SilverTable(lake, table), read_states(lake)
     state = states.get(table.table, TableState())
     batch = state.batch
     if table.consistency_group is not None:
@@ -57,20 +54,20 @@ def begin_rebuild(spark: SparkSession, target: Target, table: Table, run_id: str
         begun = begun.replace(whole=TableChanges(state.whole.snapshot_progress, []))
     fresh = Rebuild(uuid.uuid4().hex[:8], table.table, now, 0)
     first = ledger.make_entry(run_id, "silver", table.table, datetime.now(timezone.utc))
-    swap.record_step(spark, target, fresh, BUILDING)
-    ledger.append_entries(spark, swap.to_rebuild_target(target, fresh.id), [begun.done(first, {})])
+    swap.record_step(lake, fresh, BUILDING)
+    ledger.append_entries(swap.open_rebuild(lake, fresh.id), [begun.done(first, {})])
     return fresh._replace(step=BUILDING)
 
 
-def abandon_rebuilds(spark: SparkSession, target: Target, table: Table) -> None:
+def abandon_rebuilds(lake: Lake, table: Table) -> None:
     """Drops the tables of the table's unfinished rebuilds: the next one begins anew."""
-    for rebuild in swap.list_unfinished(spark, target):
+    for rebuild in swap.list_unfinished(lake):
         if rebuild.table == table.table:
-            swap.drop_rebuild(spark, swap.to_rebuild_target(target, rebuild.id))
+            swap.drop_rebuild(swap.open_rebuild(lake, rebuild.id))
 
 
 def build_tables(
-    spark: SparkSession, target: Target, table: Table, rebuild: Rebuild, run_id: str,
+    lake: Lake, table: Table, rebuild: Rebuild, run_id: str,
     progress: Callable[[str], None],
 ) -> Entry:  # fmt: skip
     """Brings the tables of the rebuild up to bronze; a second call adds later records.
@@ -78,14 +75,14 @@ def build_tables(
     Raises:
         TableFailed: the table cannot be built; the live one is as it was.
     """
-    beside, reach = swap.to_rebuild_target(target, rebuild.id), None
+    beside, reach = swap.open_rebuild(lake, rebuild.id), None
     if table.consistency_group is not None:
-        member = SilverTable.at(spark, target, table)
-        reach = group_repairs.find_shown_progress(member, read_states(spark, target))
-    entry = recompute_table(run_id, progress, Lake(spark, beside), table, reach)
+        member = SilverTable(lake, table)
+        reach = group_repairs.find_shown_progress(member, read_states(lake))
+    entry = recompute_table(run_id, progress, beside, table, reach)
     if entry.status == "failed":
         raise TableFailed(table.table, f"{entry.message}; the live table is as it was")
-    live, built = (SilverTable.at(spark, at, table).log for at in (target, beside))
+    live, built = (SilverTable(at, table).log for at in (lake, beside))
     if live.exists and not built.exists:
         raise TableFailed(table.table, "bronze has no record of it; the live table is as it was")
     return entry
@@ -94,4 +91,4 @@ def build_tables(
 def _has_erased(table: SilverTable) -> bool:
     """Whether records of the table were erased."""
     erased = f"table = {names.literal(table.name)} AND counts['erased'] IS NOT NULL"
-    return not ledger.read_entries(table.spark, table.target).where(erased).isEmpty()
+    return not ledger.read_entries(table.lake).where(erased).isEmpty()

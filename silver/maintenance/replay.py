@@ -15,17 +15,17 @@ from datetime import datetime, timezone
 from functools import reduce
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, TableFailed
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.statements import execute_with_rows, render_update
 from silver.changelog import bronze_rows, dead_letters, log
 from silver.changelog.batch import Batch
@@ -61,12 +61,7 @@ class Replayed(NamedTuple):
 
 
 def replay_all(
-    spark: SparkSession,
-    target: Target,
-    tables: Sequence[Table],
-    wanted: Wanted,
-    run_id: str,
-    progress: Progress,
+    lake: Lake, tables: Sequence[Table], wanted: Wanted, run_id: str, progress: Progress
 ) -> tuple[list[Replayed], list[Entry]]:
     """Tries the wanted unresolved dead letters of the tables again; a failure stops no other table.
 
@@ -79,7 +74,7 @@ def replay_all(
     done, failed = [], []
     for config in tables:
         progress(f"replay {config.table}")
-        started, table = datetime.now(timezone.utc), SilverTable.at(spark, target, config)
+        started, table = datetime.now(timezone.utc), SilverTable(lake, config)
         if not table.dead_letters.exists:
             continue
         try:
@@ -107,13 +102,13 @@ def replay_table(table: SilverTable, wanted: Column, run_id: str) -> Replayed:
     """
     if not table.dead_letters.exists:
         return Replayed(table.name, 0, 0)
-    states = read_states(table.spark, table.target)
+    states = read_states(table.lake)
     state = states.get(table.name, TableState())
     if table.config.format == "snapshot":
         return Replayed(table.name, *_compare_again(table, wanted, run_id, state))
     if state.pending:
         _merge_what_waits(table, run_id)
-        states = read_states(table.spark, table.target)
+        states = read_states(table.lake)
         state = states.get(table.name, TableState())
     fingerprint.check_configuration(table.config, state.built)
     waits = find_waiting_transactions(table.config, states)
@@ -190,7 +185,7 @@ class _Replaying(NamedTuple):
     def record(self, state: TableState, counts: Mapping[str, int]) -> None:
         """Records a state of the table, and counts, in the ledger."""
         entry = ledger.make_entry(self.run_id, "silver", self.table.name, self.started)
-        ledger.append_entries(self.table.spark, self.table.target, [state.done(entry, counts)])
+        ledger.append_entries(self.table.lake, [state.done(entry, counts)])
 
 
 def _merge_what_waits(table: SilverTable, run_id: str) -> None:
@@ -291,7 +286,7 @@ def _compare_again(
     run = Run(run_id, be_silent)
     done = apply_snapshot_files(run, table, state, state.positions, asked)
     entry = ledger.make_entry(run_id, "silver", table.name, started)
-    ledger.append_entries(table.spark, table.target, [done.state.done(entry, done.counts)])
+    ledger.append_entries(table.lake, [done.state.done(entry, done.counts)])
     good = log.read_log(table).where("_reason IS NULL").select(*IDENTITY)
     judged = [F.lit(None).cast("string").alias(name) for name in _JUDGED]
     resolved = letters.select(*IDENTITY).join(good, IDENTITY, "left_semi")

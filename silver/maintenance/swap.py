@@ -17,16 +17,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-from pyspark.sql import SparkSession
-
 from lakehouse.config.loading import SUFFIXES
 from lakehouse.config.table import Table
-from lakehouse.config.target import Aside, Target
+from lakehouse.config.target import Aside
 from lakehouse.places.place import remove_tree, to_place
 from lakehouse.run import ledger
 from lakehouse.spark.failures import describe_failure
 from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.upkeep import STATISTICS
 from silver.groups import group_repairs
 from silver.run import SilverTable
@@ -54,9 +53,9 @@ class Rebuild(NamedTuple):
     step: int
 
 
-def to_rebuild_target(target: Target, rebuild: str) -> Aside:
-    """The target whose silver tables are those of the rebuild."""
-    return Aside(**target.model_dump(), rebuild=rebuild)
+def open_rebuild(lake: Lake, rebuild: str) -> Lake:
+    """The lake whose silver tables are those of the rebuild."""
+    return Lake(lake.spark, Aside(**lake.target.model_dump(), rebuild=rebuild))
 
 
 def digest_of(table: Table) -> str:
@@ -64,24 +63,24 @@ def digest_of(table: Table) -> str:
     return hashlib.sha256(table.model_dump_json().encode()).hexdigest()[:16]
 
 
-def list_unfinished(spark: SparkSession, target: Target) -> list[Rebuild]:
+def list_unfinished(lake: Lake) -> list[Rebuild]:
     """The rebuilds that still have tables and are not done."""
-    marked = [_read_rebuild(spark, target, id) for id in names.list_rebuilds(spark, target)]
+    marked = [_read_rebuild(lake, id) for id in lake.list_rebuilds()]
     return [rebuild for rebuild in marked if rebuild is not None and rebuild.step < DONE]
 
 
-def record_step(spark: SparkSession, target: Target, rebuild: Rebuild, step: int) -> Rebuild:
+def record_step(lake: Lake, rebuild: Rebuild, step: int) -> Rebuild:
     """Records that a rebuild has reached a step; returns it with that step."""
     now = datetime.now(timezone.utc)
     entry = ledger.make_entry(rebuild.id, "silver", rebuild.table, now).with_counts({STEP: step})
     noted = entry.model_copy(update={"status": "begun", "message": rebuild.configuration})
-    ledger.append_entries(spark, to_rebuild_target(target, rebuild.id), [noted])
+    ledger.append_entries(open_rebuild(lake, rebuild.id), [noted])
     return rebuild._replace(step=step)
 
 
-def _read_rebuild(spark: SparkSession, target: Target, rebuild: str) -> Rebuild | None:
+def _read_rebuild(lake: Lake, rebuild: str) -> Rebuild | None:
     """The rebuild by its recorded steps; None where its tables were being made or dropped."""
-    entries = ledger.read_entries(spark, to_rebuild_target(target, rebuild))
+    entries = ledger.read_entries(open_rebuild(lake, rebuild))
     marks = entries.where(f"counts['{STEP}'] IS NOT NULL")
     rows = marks.select("table", "message", f"counts.{STEP}").collect()
     newest = max(rows, key=lambda row: int(row[STEP]), default=None)
@@ -90,48 +89,45 @@ def _read_rebuild(spark: SparkSession, target: Target, rebuild: str) -> Rebuild 
     return Rebuild(rebuild, newest["table"], newest["message"], int(newest[STEP]))
 
 
-def swap_tables(
-    spark: SparkSession, target: Target, rebuild: Rebuild, table: Table | None = None
-) -> None:
+def swap_tables(lake: Lake, rebuild: Rebuild, table: Table | None = None) -> None:
     """Replaces the table by its rebuild, records it and drops what the rebuild wrote.
 
     `table` is its configuration, which only a member of a consistency group needs.
     """
     if rebuild.step < SWAPPING:
-        rebuild = record_step(spark, target, rebuild, SWAPPING)
-    beside = to_rebuild_target(target, rebuild.id)
-    _replace_own(spark, target, beside, rebuild.table)
-    _record_swap(spark, target, beside, rebuild, table)
-    record_step(spark, target, rebuild, DONE)
-    drop_rebuild(spark, beside)
+        rebuild = record_step(lake, rebuild, SWAPPING)
+    beside = open_rebuild(lake, rebuild.id)
+    _replace_own(lake, beside, rebuild.table)
+    _record_swap(lake, beside, rebuild, table)
+    record_step(lake, rebuild, DONE)
+    drop_rebuild(beside)
 
 
-def end_all(spark: SparkSession, target: Target, tables: Sequence[Table]) -> dict[str, str | None]:
+def end_all(lake: Lake, tables: Sequence[Table]) -> dict[str, str | None]:
     """Completes the swaps that were killed: by table, why it failed, or None."""
-    begun = [rebuild for rebuild in list_unfinished(spark, target) if rebuild.step == SWAPPING]
+    begun = [rebuild for rebuild in list_unfinished(lake) if rebuild.step == SWAPPING]
     configured = {table.table: table for table in tables}
     ended: dict[str, str | None] = {}
     for rebuild in begun:
         ended[rebuild.table] = None
         try:
-            swap_tables(spark, target, rebuild, configured.get(rebuild.table))
+            swap_tables(lake, rebuild, configured.get(rebuild.table))
         except TABLE_FAILURES as failure:
             failed = f"its rebuild could not be put in place: {describe_failure(failure)}"
             ended[rebuild.table] = f"{failed}; do: lakehouse rebuild {rebuild.table}"
     return ended
 
 
-def drop_rebuild(spark: SparkSession, beside: Aside) -> None:
+def drop_rebuild(beside: Lake) -> None:
     """Deletes the tables of a rebuild, its ledger last, as a rebuild is found by its ledger."""
-    folder = names.table_folder(beside, "silver", "")
-    tables = names.list_tables(spark, beside, "silver")
-    for table in sorted(tables, key=lambda name: name == ledger.TABLE):
+    folder = names.table_folder(beside.target, "silver", "")
+    for table in sorted(beside.list_tables("silver"), key=lambda name: name == ledger.TABLE):
         if folder is None:
-            spark.sql(f"DROP TABLE IF EXISTS {names.table_name(beside, 'silver', table)}")
+            beside.spark.sql(f"DROP TABLE IF EXISTS {beside.name('silver', table)}")
         else:
-            remove_tree(to_place(beside, folder, table))
+            remove_tree(to_place(beside.target, folder, table))
     if folder is not None:
-        remove_tree(to_place(beside, folder))
+        remove_tree(to_place(beside.target, folder))
 
 
 def replace_sql(live: str, built: str, properties: Mapping[str, str]) -> str:
@@ -145,23 +141,21 @@ def replace_sql(live: str, built: str, properties: Mapping[str, str]) -> str:
     )
 
 
-def _replace_own(spark: SparkSession, target: Target, beside: Aside, table: str) -> None:
+def _replace_own(lake: Lake, beside: Lake, table: str) -> None:
     """Replaces each silver table of the table; one that the rebuild does not have is emptied."""
-    built = names.list_tables(spark, beside, "silver")
+    built = beside.list_tables("silver")
     for name in (f"{table}{suffix}" for suffix in OWN):
-        live = names.table_name(target, "silver", name)
+        live = lake.name("silver", name)
         if name in built:
-            source = names.table_name(beside, "silver", name)
-            shown = spark.sql(f"SHOW TBLPROPERTIES {source}").collect()
+            source = beside.name("silver", name)
+            shown = lake.spark.sql(f"SHOW TBLPROPERTIES {source}").collect()
             properties = {row["key"]: row["value"] for row in shown}
-            spark.sql(replace_sql(live, source, properties))
-        elif names.table_exists(spark, target, "silver", name):
-            spark.sql(f"DELETE FROM {live}")
+            lake.spark.sql(replace_sql(live, source, properties))
+        elif lake.exists("silver", name):
+            lake.spark.sql(f"DELETE FROM {live}")
 
 
-def _record_swap(
-    spark: SparkSession, target: Target, beside: Aside, rebuild: Rebuild, table: Table | None
-) -> None:
+def _record_swap(lake: Lake, beside: Lake, rebuild: Rebuild, table: Table | None) -> None:
     """Writes one ledger entry with the table's new state and the counts of the rebuild.
 
     The entry's run is the rebuild, so that a swap that was killed writes it once. Pending records
@@ -169,12 +163,12 @@ def _record_swap(
     that was killed: the state takes the number of the newest one.
     """
     is_own = f"run_id = {names.literal(rebuild.id)}"
-    if not ledger.read_entries(spark, target).where(is_own).isEmpty():
+    if not ledger.read_entries(lake).where(is_own).isEmpty():
         return
-    states = read_states(spark, target)
-    live, built = states.get(rebuild.table, TableState()), read_state(spark, beside, rebuild.table)
+    states = read_states(lake)
+    live, built = states.get(rebuild.table, TableState()), read_state(beside, rebuild.table)
     counts: dict[str, int] = {"rebuilt": 0}
-    for row in ledger.read_entries(spark, beside).where("status = 'ok'").collect():
+    for row in ledger.read_entries(beside).where("status = 'ok'").collect():
         counts["rebuilt"] += row["counts"].get("records", 0)
         for met in ("incomplete", "key_changes", "ties"):
             counts[met] = counts.get(met, 0) + row["counts"].get(met, 0)
@@ -183,6 +177,6 @@ def _record_swap(
     number = max(built.batch, live.batch)
     state = built.replace(batch=number, logged=max(built.logged, live.logged, number))
     if table is not None:
-        state = group_repairs.pin_rebuilt(SilverTable.at(spark, target, table), states, state)
+        state = group_repairs.pin_rebuilt(SilverTable(lake, table), states, state)
     entry = ledger.make_entry(rebuild.id, "silver", rebuild.table, datetime.now(timezone.utc))
-    ledger.append_entries(spark, target, [state.done(entry, counts)])
+    ledger.append_entries(lake, [state.done(entry, counts)])

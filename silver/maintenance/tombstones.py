@@ -8,14 +8,12 @@ applied. The limit is recorded first, as the table's horizon.
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.durations import to_seconds
 from lakehouse.run import ledger
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver.changelog import late_changes, log
 from silver.contract import DELETE, UPSERT
 from silver.run import SilverTable
@@ -66,9 +64,9 @@ class Tombstones(NamedTuple):
         return f"tombstones {'would be ' if dry_run else ''}purged: {why}"
 
 
-def survey_tombstones(spark: SparkSession, target: Target, config: Table) -> Tombstones | None:
+def survey_tombstones(lake: Lake, config: Table) -> Tombstones | None:
     """What could be purged; None for a table that keeps no tombstones, or does not exist yet."""
-    table = SilverTable.at(spark, target, config)
+    table = SilverTable(lake, config)
     if not late_changes.keeps_tombstones(config) or not table.kept.exists:
         return None
     watermark, observed = observed_times(table)
@@ -108,16 +106,14 @@ def observed_times(table: SilverTable) -> tuple[int | None, int]:
     return min(max(newest.values()), now) if newest else None, longest
 
 
-def purge_tombstones(
-    spark: SparkSession, target: Target, table: Table, purged: Purged, run_id: str
-) -> None:
+def purge_tombstones(lake: Lake, table: Table, purged: Purged, run_id: str) -> None:
     """Records the horizon in the table's state, then deletes the tombstones at or before it.
 
     A run that is killed in between loses nothing.
     """
-    state = read_state(spark, target, table.table).with_replaced().replace(horizon=purged.horizon)
-    ledger.append_entries(spark, target, [state.begun(run_id, table.table)])
-    spark.sql(
-        f"DELETE FROM {names.table_name(target, 'silver', table.table)} WHERE _deleted"
+    state = read_state(lake, table.table).with_replaced().replace(horizon=purged.horizon)
+    ledger.append_entries(lake, [state.begun(run_id, table.table)])
+    lake.spark.sql(
+        f"DELETE FROM {lake.name('silver', table.table)} WHERE _deleted"
         f" AND _source_time <= timestamp_micros({purged.horizon})"
     )

@@ -4,7 +4,6 @@ from pyspark.sql import SparkSession
 
 from lakehouse.config.loading import SUFFIXES
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run import gaps, ledger
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.upkeep import NO_LAYOUT, Layout
@@ -17,17 +16,15 @@ OF_ALL = (ledger.TABLE, gaps.TABLE, TRANSACTIONS)
 _STATISTICS = {"": CURRENT_COLUMNS, "_history": HISTORY_COLUMNS}
 
 
-def of_table(spark: SparkSession, target: Target, table: Table) -> dict[str, Layout]:
+def of_table(lake: Lake, table: Table) -> dict[str, Layout]:
     """SQL names of the table's silver tables, each with the layout of its files."""
-    lake = Lake(spark, target)
     there = [s for s in ("", *SUFFIXES) if lake.exists("silver", f"{table.table}{s}")]
     named = {s: lake.name("silver", f"{table.table}{s}") for s in there}
-    return {name: _build_layout(spark, name, suffix, table) for suffix, name in named.items()}
+    return {name: _build_layout(lake.spark, name, suffix, table) for suffix, name in named.items()}
 
 
-def of_all(spark: SparkSession, target: Target) -> dict[str, Layout]:
+def of_all(lake: Lake) -> dict[str, Layout]:
     """SQL names of the tables that are not of one table only."""
-    lake = Lake(spark, target)
     there = (name for name in OF_ALL if lake.exists("silver", name))
     return dict.fromkeys((lake.name("silver", name) for name in there), NO_LAYOUT)
 

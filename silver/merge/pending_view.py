@@ -89,7 +89,7 @@ def show_pending(batch: Batch, state: TableState) -> TableState:
     newest = newest_sql(columns, keys, changes, format not in _ORDERED_FORMATS)
     view = _build_view(table, columns, with_since.format(newest))
     view = view._replace(of_keys=with_since.format(keys_sql), since=since)
-    publish_views(table.spark, table.target, "silver", [view])
+    publish_views(table.lake, "silver", [view])
     return state.replace(waits=summary, highest=highest, waiting_since=since, shown=batch.number)
 
 
@@ -107,7 +107,7 @@ def hide_pending(table: SilverTable) -> None:
     shown = _join_quoted([*columns, "_order", "_deleted"])
     nothing = f"SELECT {shown}, current_timestamp() AS _since FROM {table.kept.name} WHERE false"
     view = _build_view(table, columns, nothing)
-    publish_views(table.spark, table.target, "silver", [view])
+    publish_views(table.lake, "silver", [view])
 
 
 def _build_view(table: SilverTable, columns: Sequence[str], query: str) -> View:

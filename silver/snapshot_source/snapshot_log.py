@@ -170,7 +170,7 @@ def _write_batch(
         digest = hash_change(rows.schema, values)
         logged = rows.withColumns({"_digest": digest, "_batch": F.lit(number)})
         observed = logged.observe(seen, F.count("_mismatched").alias("mismatched"))
-        replace_rows(table.spark, table.target, "silver", table.log.table, observed, condition)
+        replace_rows(table.lake, "silver", table.log.table, observed, condition)
         return _WrittenRows(seen)
 
     def rewrite(changes: DataFrame) -> _WrittenRows:

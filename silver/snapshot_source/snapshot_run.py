@@ -77,7 +77,7 @@ def apply_snapshot_files(
 
 
 def _note_state(run: Run, table: SilverTable, state: TableState) -> None:
-    ledger.append_entries(table.spark, table.target, [state.begun(run.id, table.name)])
+    ledger.append_entries(table.lake, [state.begun(run.id, table.name)])
 
 
 def _complete_killed_run(

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timezone
 
 import msgspec
-from pyspark.sql import SparkSession
 
 from lakehouse.config.target import Layer, Target
 from lakehouse.errors import LakeOutdated
 from lakehouse.run import ledger
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver.state.epochs import TableChanges
 from silver.state.summary import Summary, find_now_micros
 
@@ -236,23 +236,23 @@ def from_text(text: str) -> TableState:
     return _decode(text)
 
 
-def read_states(spark: SparkSession, target: Target) -> dict[str, TableState]:
+def read_states(lake: Lake) -> dict[str, TableState]:
     """The newest state of every table; a table without a run is missing.
 
     Raises:
         LakeOutdated: an older version has written the lake.
     """
-    if _lacks_states(spark, target):
-        raise _refuse_outdated(target)
-    texts = ledger.read_states(spark, target)
+    if _lacks_states(lake):
+        raise _refuse_outdated(lake.target)
+    texts = ledger.read_states(lake)
     if not all(text.startswith(f"{{{_LAYOUT}") for text in texts.values()):
-        raise _refuse_outdated(target)
+        raise _refuse_outdated(lake.target)
     return {table: from_text(text) for table, text in texts.items()}
 
 
-def read_state(spark: SparkSession, target: Target, table: str) -> TableState:
+def read_state(lake: Lake, table: str) -> TableState:
     """The newest state of a table."""
-    return read_states(spark, target).get(table, TableState())
+    return read_states(lake).get(table, TableState())
 
 
 def newest_group(states: Sequence[TableState]) -> GroupState:
@@ -261,11 +261,11 @@ def newest_group(states: Sequence[TableState]) -> GroupState:
     return max(groups, key=lambda group: group.number, default=GroupState())
 
 
-def _lacks_states(spark: SparkSession, target: Target) -> bool:
+def _lacks_states(lake: Lake) -> bool:
     """Whether the lake has a ledger without states, as versions before 0.2 wrote it."""
-    if not names.table_exists(spark, target, "silver", ledger.TABLE):
+    if not lake.exists("silver", ledger.TABLE):
         return False
-    ledger_rows = spark.table(names.table_name(target, "silver", ledger.TABLE))
+    ledger_rows = lake.spark.table(lake.name("silver", ledger.TABLE))
     return ledger.STATE not in ledger_rows.columns
 
 

@@ -68,10 +68,7 @@ def columns_sql(fields: list[StructField], layer: tuple[LayerColumn, ...]) -> st
 
 
 def create_sql(
-    name: str,
-    fields: list[StructField],
-    layer: tuple[LayerColumn, ...],
-    of: Table | None = None,
+    name: str, fields: list[StructField], layer: tuple[LayerColumn, ...], of: Table | None = None
 ) -> str:
     """The CREATE TABLE text of a silver table."""
     properties = properties_of(layer) | _statistics_property(fields, layer, of)
@@ -148,20 +145,19 @@ def ensure_table(
 
     Returns whether the table is new.
     """
-    spark, target = table.lake.spark, table.lake.target
     if not table.exists:
         text = create_sql(table.name, fields, layer, of)
-        create_table(spark, target, table.layer, table.table, text)
+        create_table(table.lake, table.layer, table.table, text)
         return True
     growth = growth_sql(table.name, table.schema, fields, batch)
     for statement in growth:
-        with hold_table_lock(target, table.layer, table.table):
-            spark.sql(statement)
+        with hold_table_lock(table.lake.target, table.layer, table.table):
+            table.lake.spark.sql(statement)
     if growth:
         table.forget()
         if of is not None:
             wanted = _statistics_property(table.business, layer, of)
-            spark.sql(set_sql(table.name, wanted))
+            table.lake.spark.sql(set_sql(table.name, wanted))
     return False
 
 
@@ -187,11 +183,10 @@ def load_rows(table: LakeTable, rows: DataFrame, anew: bool, of: Table | None = 
 
     Replacing all rows removes Delta's clustering of the table, so that is declared again.
     """
-    spark, target = table.lake.spark, table.lake.target
     write = replace_rows if anew else append_rows
-    write(spark, target, table.layer, table.table, rows)
+    write(table.lake, table.layer, table.table, rows)
     if anew and (clusters := clustered_by(table.business, of)):
-        spark.sql(cluster_sql(table.name, clusters))
+        table.lake.spark.sql(cluster_sql(table.name, clusters))
 
 
 def growth_sql(

@@ -9,10 +9,11 @@ from pyspark.sql import SparkSession
 
 from lakehouse.config.loading import load_tables
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from tests.bundle.conftest import ended
 from tests.bundle.lint.reading import Bundle, read
 from tests.bundle.runner import Program, Step, run
-from tests.helpers import lake
+from tests.helpers import lakes
 from tests.helpers.captures import check, lines
 
 TABLES = ("customers", "orders")
@@ -51,15 +52,15 @@ def test_every_job_leaves_right_tables_of_captured_events(
 ) -> None:
     """The main job, then with maintenance, a replay, a rebuild; then quality and the report."""
     target, called = Target(root=str(tmp_path)), on_a_local_lake(programs, tmp_path)
-    lake.land(target, "shop", "events.jsonl", lines(CAPTURE))
+    lakes.land(target, "shop", "events.jsonl", lines(CAPTURE))
     assert run(bundle, "cdc", called) == [Step("cdc", "run", "done")]
     tables = load_tables(tmp_path / "files" / "conf")
-    check(spark, target, CAPTURE, tables)
+    check(Lake(spark, target), CAPTURE, tables)
     asking = (("maintenance", {}), ("dead_letter_replay", {}), ("rebuild", {"table": "orders"}))
     for job, given in asking:
         steps = run(bundle, job, called, given)
         assert {step.state for step in steps} == {"done"}
-        check(spark, target, CAPTURE, tables)
+        check(Lake(spark, target), CAPTURE, tables)
     refused = run(bundle, "rebuild", called)
     assert refused[-1] == Step("rebuild", "cdc", "failed")
     reports = tmp_path / "reports"

@@ -14,12 +14,12 @@ import yaml
 from pyspark.sql import SparkSession
 
 from lakehouse.config.loading import load_tables, load_target
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import schema_name, table_name
 from tests.conftest import REMOTE
 from tests.helpers import truth
 from tests.helpers.captures import comparable, lines
-from tests.helpers.lake import land
+from tests.helpers.lakes import land
 
 PROJECT = Path(__file__).parents[2]
 PYTHON = PROJECT / ".venv-databricks" / "bin" / "python"
@@ -67,16 +67,16 @@ def layer_run(layer: str, conf: Path, target: str, **environment: str) -> tuple[
     return done.returncode, done.stderr
 
 
-def make_schemas(spark: SparkSession, target: Target) -> None:
+def make_schemas(lake: Lake) -> None:
     """What the bundle makes in a workspace."""
     for layer in ("bronze", "silver", "gold"):
-        spark.sql(f"CREATE SCHEMA {schema_name(target, layer)}")
+        lake.spark.sql(f"CREATE SCHEMA {schema_name(lake.target, layer)}")
 
 
 @on_a_server
 def test_the_main_job_makes_captured_events_right_tables(conf: Path, spark: SparkSession) -> None:
     target = load_target(conf, "workspace")
-    make_schemas(spark, target)
+    make_schemas(Lake(spark, target))
     land(target, "shop", "events.jsonl", lines(CAPTURE))
     for layer, place in (("bronze", "server"), ("silver", "workspace"), ("gold", "workspace")):
         code, told = layer_run(layer, conf, place, SPARK_REMOTE=str(REMOTE))

@@ -11,7 +11,7 @@ from lakehouse.config.loading import load_target
 from tests.connect.server import free_port, serving
 from tests.e2e.one_table import command, succeeds
 from tests.helpers.captures import lines
-from tests.helpers.lake import land
+from tests.helpers.lakes import land
 
 PROJECT = Path(__file__).parents[2]
 

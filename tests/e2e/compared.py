@@ -5,11 +5,9 @@ from collections import defaultdict
 from decimal import Decimal
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from tests.e2e.postgres import Postgres
-from tests.helpers import lake, truth
+from tests.helpers import lakes, truth
 
 Row = dict[str, Any]
 AT_THE_SOURCE = {"mixed_case": "Mixed Case"}
@@ -31,9 +29,9 @@ def source_rows(server: Postgres, table: str) -> list[str]:
     return sorted(repr(truth.comparable(_parsed(text), types)) for (text,) in found)
 
 
-def gold_rows(spark: SparkSession, target: Target, server: Postgres, table: str) -> list[str]:
+def gold_rows(lake: Lake, server: Postgres, table: str) -> list[str]:
     types = columns(server, table)
-    return sorted(repr(truth.comparable(row, types)) for row in lake.rows(spark, target, table))
+    return sorted(repr(truth.comparable(row, types)) for row in lakes.rows(lake, table))
 
 
 def source_history(server: Postgres, table: str) -> dict[str, list[str]]:
@@ -55,12 +53,10 @@ def source_history(server: Postgres, table: str) -> dict[str, list[str]]:
     return {key: [repr(row) for row in rows] for key, rows in versions.items()}
 
 
-def gold_history(
-    spark: SparkSession, target: Target, server: Postgres, table: str
-) -> dict[str, list[str]]:
+def gold_history(lake: Lake, server: Postgres, table: str) -> dict[str, list[str]]:
     types = columns(server, table)
     found: dict[str, list[str]] = defaultdict(list)
-    rows = lake.rows(spark, target, f"{table}_history")
+    rows = lakes.rows(lake, f"{table}_history")
     for row in sorted(rows, key=lambda row: str(row["sequence_from"])):
         shown = truth.comparable(row, types)
         found[str(shown["id"])].append(repr(shown))

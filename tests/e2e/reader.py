@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from gold.views.catalog import open_catalog
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import load_views
 
 TABLES = ("orders", "order_items")
@@ -72,7 +73,7 @@ class Reader:
                 self.failed.append(failure)
 
     def _look(self) -> None:
-        open_catalog(self._spark, self._target, JOINED)
+        open_catalog(Lake(self._spark, self._target), JOINED)
         for row in self._spark.sql(JOINED).collect():
             self.seen.append(Seen(*row))
 

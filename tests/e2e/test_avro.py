@@ -13,10 +13,11 @@ from pyspark.sql import SparkSession
 from cdc_lakehouse.cli.work.rebuild import rebuild_table
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from tests.e2e.apicurio import Apicurio, Ids
 from tests.e2e.kafka_broker import Broker
 from tests.e2e.parts import needs_kafka
-from tests.helpers import lake
+from tests.helpers import lakes
 from tests.helpers.avro import envelope_schema, optional, packed
 
 Given = dict[str, Any]
@@ -103,11 +104,11 @@ def table(kafka: Broker, topic: str, **source: object) -> Table:
     return Table.model_validate(given | {"stored_as_scd_type": 2})
 
 
-def shown(spark: SparkSession, target: Target, of: Table) -> tuple[list[str], list[str], str]:
+def shown(lake: Lake, of: Table) -> tuple[list[str], list[str], str]:
     """The rows, the versions without what the arrival tells, and the columns' types."""
-    views = (lake.rows(spark, target, f"{of.table}{part}") for part in ("", "_history"))
+    views = (lakes.rows(lake, f"{of.table}{part}") for part in ("", "_history"))
     rows, versions = (sorted(repr(sorted(row.items())) for row in view) for view in views)
-    types = spark.sql(f"SELECT id, nr, old FROM gold.{of.table}").schema
+    types = lake.spark.sql(f"SELECT id, nr, old FROM gold.{of.table}").schema
     return rows, versions, types.simpleString()
 
 
@@ -125,13 +126,13 @@ def test_three_versions_in_avro_are_the_same_as_in_json_and_rebuilt_without_the_
     for changes in CHANGES:
         kafka.produce("avro.t", sent(changes, lambda change: in_avro(change, ids, key_id)))
         kafka.produce("json.t", sent(changes, in_json))
-        lake.run(spark, target, [avro, plain])
+        lakes.run(Lake(spark, target), [avro, plain])
     server.stop()
-    found, expected = shown(spark, target, avro), shown(spark, target, plain)
+    found, expected = shown(Lake(spark, target), avro), shown(Lake(spark, target), plain)
 
     assert found == expected
-    assert {row["id"] for row in lake.rows(spark, target, "avro_t")} == {1, 2**40}
+    assert {row["id"] for row in lakes.rows(Lake(spark, target), "avro_t")} == {1, 2**40}
     assert found[2] == "struct<id:bigint,nr:bigint,old:string>"
 
-    rebuild_table(spark, target, avro, lake.quiet, [avro, plain])
-    assert shown(spark, target, avro) == expected
+    rebuild_table(Lake(spark, target), avro, lakes.quiet, [avro, plain])
+    assert shown(Lake(spark, target), avro) == expected

@@ -12,6 +12,7 @@ import pytest
 from gold.views.catalog import read_view
 from lakehouse.config.loading import load_tables
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from tests.e2e.cluster import cluster
 from tests.e2e.parts import ROOT
 from tests.helpers.captures import CONFIGURATIONS
@@ -37,7 +38,7 @@ def lake(root: Path, master: str) -> Target:
 
 def rows(spark: "SparkSession", target: Target, view: str) -> list[str] | None:
     """The rows of a view of gold in some order of their own; None where there is no such view."""
-    shown = read_view(spark, target, view)
+    shown = read_view(Lake(spark, target), view)
     return None if shown is None else sorted(map(repr, shown.collect()))
 
 

@@ -15,12 +15,13 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Memory
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import table_name
 from silver.fold.order_key import sequence_of
 from tests.conftest import target_at
 from tests.e2e.kafka_broker import Broker
 from tests.e2e.parts import needs_kafka
-from tests.helpers import lake
+from tests.helpers import lakes
 from tests.helpers.captures import shop
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "shop" / "events"
@@ -53,8 +54,8 @@ def from_kafka(table: Table, kafka: Broker, topics: str, prefix: str) -> Table:
     return table.model_copy(update={"source": feed})
 
 
-def rows(spark: SparkSession, target: Target, table: str) -> list[dict[str, Any]]:
-    found = spark.table(table_name(target, "silver", table))
+def rows(lake: Lake, table: str) -> list[dict[str, Any]]:
+    found = lake.spark.table(lake.name("silver", table))
     kept = found.select(*[c for c in found.columns if c not in PLACE and c != "_row"])
     return sorted((row.asDict() for row in kept.collect()), key=repr)
 
@@ -77,15 +78,15 @@ def test_files_and_kafka_give_the_same_silver(
         kafka.create(topic)
     with_kafka = [from_kafka(table, kafka, ",".join(named), "same.") for table in tables]
     for at, part in enumerate((events[:200], events[200:])):
-        lake.land(files, "shop", f"{at}.jsonl", [json.dumps(event) for event in part])
+        lakes.land(files, "shop", f"{at}.jsonl", [json.dumps(event) for event in part])
         for topic in named:
             own = [e for e in part if f"same.{e['topic']}" == topic]
             kafka.produce(topic, map(record, own))
-        lake.run(spark, files, tables)
-        lake.run(spark, topics, with_kafka)
+        lakes.run(Lake(spark, files), tables)
+        lakes.run(Lake(spark, topics), with_kafka)
     for silver in ("orders_history", "products"):
-        found = without_orders(rows(spark, topics, silver))
-        expected = without_orders(rows(spark, files, silver))
+        found = without_orders(rows(Lake(spark, topics), silver))
+        expected = without_orders(rows(Lake(spark, files), silver))
         assert found
         differing = [(a, b) for a, b in zip(found, expected, strict=True) if a != b]
         assert differing == [], silver
@@ -123,8 +124,8 @@ def test_one_table_from_several_topics_and_partitions_in_ydbs_format(
     kafka.create("ydb.b")
     kafka.produce("ydb.a", [change(1, "x", 1), change(2, "y")])
     kafka.produce("ydb.b", [change(3, "z")])
-    lake.run(spark, target, [ydb("ydb.a,ydb.b", kafka)])
-    found = [(row["id"], row["v"]) for row in lake.rows(spark, target, "t")]
+    lakes.run(Lake(spark, target), [ydb("ydb.a,ydb.b", kafka)])
+    found = [(row["id"], row["v"]) for row in lakes.rows(Lake(spark, target), "t")]
     assert sorted(found) == [(1, "x"), (2, "y"), (3, "z")]
 
 
@@ -135,23 +136,25 @@ def test_records_that_kafka_deleted_before_they_were_read_are_data_loss(
     kafka.create("lost")
     table = ydb("lost", kafka)
     kafka.produce("lost", [change(key, "x") for key in range(3)])
-    assert ingested(spark, target, table).message is None
+    assert ingested(Lake(spark, target), table).message is None
     kafka.produce("lost", [change(key, "x") for key in range(3, 10)])
     kafka.delete_before("lost", 0, 7)
-    entry = ingested(spark, target, table)
+    entry = ingested(Lake(spark, target), table)
     assert (entry.status, entry.counts["records"]) == ("failed", 3)
     assert "offsets 3 to 6 of lost/0 are gone at the source" in str(entry.message)
-    assert ingested(spark, target, ydb("lost", kafka, on_data_loss="continue")).message is None
+    assert (
+        ingested(Lake(spark, target), ydb("lost", kafka, on_data_loss="continue")).message is None
+    )
 
 
-def ingested(spark: SparkSession, target: Target, table: Table) -> Entry:
-    (entry,) = do_layer(Round(spark, target, "r"), [table], "bronze", lake.quiet)
+def ingested(lake: Lake, table: Table) -> Entry:
+    (entry,) = do_layer(Round(lake, "r"), [table], "bronze", lakes.quiet)
     return entry
 
 
-def offsets(spark: SparkSession, target: Target, table: str) -> list[tuple[int, int]]:
+def offsets(lake: Lake, table: str) -> list[tuple[int, int]]:
     """Batch and offset of each record in bronze, in order of arrival."""
-    rows = spark.table(table_name(target, "bronze", table)).orderBy("_arrival")
+    rows = lake.spark.table(lake.name("bronze", table)).orderBy("_arrival")
     return [(row["_batch"], row["_offset"]) for row in rows.collect()]
 
 
@@ -168,12 +171,12 @@ def test_news_of_many_topics_are_read_together_and_a_missing_topic_fails_alone(
     for records in ([2, 2, 2], [0, 0, 0], [1, 0, 0]):
         if records[0] == 1:
             kafka.produce("many0", [change(3, "x")])
-        given = Round(spark, target, "r", memory=memory)
-        entries = do_layer(given, tables, "bronze", lake.quiet)
+        given = Round(Lake(spark, target), "r", memory=memory)
+        entries = do_layer(given, tables, "bronze", lakes.quiet)
         assert [entry.counts.get("records") for entry in entries[:3]] == records
         assert [entry.status for entry in entries] == ["ok", "ok", "ok", "failed"]
     assert "there is no topic many3" in str(entries[3].message)
-    assert offsets(spark, target, "many0") == [(1, 0), (1, 1), (2, 2)]
+    assert offsets(Lake(spark, target), "many0") == [(1, 0), (1, 1), (2, 2)]
 
 
 @needs_kafka
@@ -185,15 +188,15 @@ def test_a_run_that_is_killed_before_it_notes_its_offsets_repeats_no_record(
     kafka.create(topic, 2)
     table = ydb(topic, kafka, max_offsets_per_trigger=limit)
     kafka.produce(topic, [change(key, "x", key % 2) for key in range(8)])
-    assert ingested(spark, target, table).counts["records"] == 8
+    assert ingested(Lake(spark, target), table).counts["records"] == 8
     (folder,) = Path(target.checkpoints, "bronze").glob("*/taken")
     notes = sorted(folder.glob("*.json"))
     notes[-1].unlink()
     kafka.produce(topic, [change(key, "x") for key in range(8, 10)])
-    assert ingested(spark, target, table).counts["records"] == 2
+    assert ingested(Lake(spark, target), table).counts["records"] == 2
     for note in folder.glob("*.json"):
         note.unlink()
-    assert ingested(spark, target, table).counts["records"] == 0
+    assert ingested(Lake(spark, target), table).counts["records"] == 0
     rows = spark.table(table_name(target, "bronze", "t"))
     assert rows.select("_partition", "_offset").distinct().count() == rows.count() == 10
     most = max(row["count"] for row in rows.groupBy("_batch").count().collect())
@@ -210,10 +213,10 @@ def test_a_topic_that_is_read_from_its_end_goes_on_there(
     given = {"kafka": {**table.feeds[0].kafka.model_dump(), "starting_offsets": "latest"}}
     source = type(table.feeds[0]).model_validate(table.feeds[0].model_dump() | given)
     late = table.model_copy(update={"source": source})
-    assert ingested(spark, target, late).counts["records"] == 0
+    assert ingested(Lake(spark, target), late).counts["records"] == 0
     kafka.produce("latest", [change(2, "x")])
-    assert ingested(spark, target, late).counts["records"] == 1
-    assert offsets(spark, target, "t") == [(1, 1)]
+    assert ingested(Lake(spark, target), late).counts["records"] == 1
+    assert offsets(Lake(spark, target), "t") == [(1, 1)]
 
 
 @needs_kafka
@@ -226,7 +229,7 @@ def test_much_news_is_read_by_spark_and_gives_the_same_rows(
     shown = []
     for target, few in zip(two_lakes, (ingest.FEW, 0), strict=True):
         monkeypatch.setattr(ingest, "FEW", few)
-        assert ingested(spark, target, ydb("much", kafka)).counts["records"] == 2
+        assert ingested(Lake(spark, target), ydb("much", kafka)).counts["records"] == 2
         rows = spark.table(table_name(target, "bronze", "t")).drop("_arrived_at").orderBy("_offset")
         shown.append(rows.selectExpr("hex(_raw) AS bytes", "*").drop("_raw").collect())
     assert shown[0] == shown[1]

@@ -11,6 +11,7 @@ import yaml
 
 from lakehouse.config.loading import load_tables
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from tests.e2e import compared, connector, kafka_broker, postgres, reader, workload
 from tests.e2e.kafka_broker import Broker
 from tests.e2e.live import (
@@ -111,13 +112,13 @@ def check(spark: "SparkSession", server: Postgres, conf: Path, root: Path) -> No
         name = table.table
         want, got = (
             compared.source_rows(server, name),
-            compared.gold_rows(spark, target, server, name),
+            compared.gold_rows(Lake(spark, target), server, name),
         )
         assert got == want, name
         letters = root / "lake" / "silver" / f"{name}_dead_letters"
         assert not letters.exists(), name
     for name in {table.table for table in load_tables(conf)} & {"customers", "orders"}:
-        history = compared.gold_history(spark, target, server, name)
+        history = compared.gold_history(Lake(spark, target), server, name)
         assert history == compared.source_history(server, name), name
 
 

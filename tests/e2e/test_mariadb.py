@@ -13,6 +13,7 @@ import yaml
 
 from lakehouse.config.loading import load_tables
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from tests.e2e import connector, kafka_broker, mariadb, workload_mariadb
 from tests.e2e.live import (
     CATCH_UP_SECONDS,
@@ -29,7 +30,7 @@ from tests.e2e.live import (
 from tests.e2e.mariadb import MariaDb
 from tests.e2e.parts import Process, needs_kafka, wait_for
 from tests.e2e.writers import write
-from tests.helpers import lake, mariadb_truth
+from tests.helpers import lakes, mariadb_truth
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,7 +105,7 @@ def check(spark: "SparkSession", server: MariaDb, conf: Path, root: Path) -> Non
         name = table.table
         types = mariadb_truth.types_of(server.rows, name)
         want = mariadb_truth.source_rows(server.rows, name, types)
-        got = mariadb_truth.gold_rows(lake.rows(spark, Target(root=str(root)), name), types)
+        got = mariadb_truth.gold_rows(lakes.rows(Lake(spark, Target(root=str(root))), name), types)
         assert mariadb_truth.in_order(got) == mariadb_truth.in_order(want), name
         assert not (root / "lake" / "silver" / f"{name}_dead_letters").exists(), name
 

@@ -24,9 +24,10 @@ from gold.status.status_file import update_known
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from tests.conftest import target_at
 from tests.e2e.parts import ROOT
-from tests.helpers import captures, lake
+from tests.helpers import captures, lakes
 from tests.helpers.captures import lines
 from tests.helpers.records import SHOP
 
@@ -105,23 +106,21 @@ def _load(url: str) -> None:
 def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Target:
     """The lake that the captured events give."""
     target = target_at(tmp_path_factory.mktemp("shop"))
-    lake.land(target, "shop", "one.jsonl", lines("small_with_schemas"))
-    lake.run(spark, target, tables())
+    lakes.land(target, "shop", "one.jsonl", lines("small_with_schemas"))
+    lakes.run(Lake(spark, target), tables())
     return target
 
 
-def judge(
-    spark: SparkSession, target: Target, name: str, url: str, at_rest: bool = False
-) -> Verdict:
+def judge(lake: Lake, name: str, url: str, at_rest: bool = False) -> Verdict:
     (table,) = [t for t in tables() if t.table == name]
-    return compare_with_source(spark, target, table, SourceDatabase(url, at_rest=at_rest), pause=0)
+    return compare_with_source(lake, table, SourceDatabase(url, at_rest=at_rest), pause=0)
 
 
 @pytest.mark.parametrize("name", NAMED)
 def test_a_table_that_came_through_equals_its_source(
     spark: SparkSession, shop: Target, source: str, name: str
 ) -> None:
-    found = judge(spark, shop, name, source, at_rest=True)
+    found = judge(Lake(spark, shop), name, source, at_rest=True)
     assert (found.real, found.left_out) == ([], ())
     assert found.gold_rows == found.source_rows > 0
 
@@ -149,19 +148,19 @@ def test_a_comparison_that_was_broken_off_goes_on_after_the_parts_that_were_equa
         sku = min(skus, key=part_of)
         broken, before = Told(part_of(sku) + 1), position(connection)
         with pytest.raises(KeyboardInterrupt):
-            compare_with_source(spark, shop, products, given, 0, broken)
+            compare_with_source(Lake(spark, shop), products, given, 0, broken)
         after = position(connection)
         unfinished = read_verified(shop, "products").unfinished
         assert unfinished is not None and before <= (unfinished.place or 0) <= after
         change = "UPDATE shop.products SET name = name || '!' WHERE sku = %s"
         connection.execute(change, (sku,))
-        found = compare_with_source(spark, shop, products, given, 0, rest)
+        found = compare_with_source(Lake(spark, shop), products, given, 0, rest)
         assert (found.real, found.resumed) == ([], len(broken))
         assert [*broken, *rest] == [f"part {n + 1} of {PARTS}" for n in range(PARTS)]
         assert found.gold_rows == found.source_rows == len(skus)
         kept = read_verified(shop, "products")
         assert (kept.through, kept.unfinished) == (position_text(unfinished.place or 0), None)
-        anew = compare_with_source(spark, shop, products, given, 0, whole)
+        anew = compare_with_source(Lake(spark, shop), products, given, 0, whole)
         assert [(d.key["sku"], d.what) for d in anew.real] == [(sku, "different")]
         assert (anew.through, anew.resumed, len(whole)) == (None, 0, PARTS)
         assert read_verified(shop, "products") == kept
@@ -212,7 +211,7 @@ def test_what_the_source_did_since_is_in_flight_and_what_gold_lost_is_real(
     with psycopg.connect(source, autocommit=True) as connection:
         connection.execute("UPDATE shop.orders SET note = 'changed' WHERE id = 3")
         connection.execute("DELETE FROM shop.orders WHERE id = 4")
-    found = judge(spark, shop, "orders", source)
+    found = judge(Lake(spark, shop), "orders", source)
     told = sorted((d.key["id"], d.what) for d in found.in_flight)
     assert told == [("3", "different"), ("4", "missing at the source")]
     assert found.real == []
@@ -221,5 +220,5 @@ def test_what_the_source_did_since_is_in_flight_and_what_gold_lost_is_real(
     assert 0 < applied < 0x20 << 24  # the newest captured change; the server's log came after
     history = names.table_name(shop, "silver", "orders_history")
     spark.sql(f"DELETE FROM {history} WHERE id = 1")
-    lost = judge(spark, shop, "orders", source, at_rest=True)
+    lost = judge(Lake(spark, shop), "orders", source, at_rest=True)
     assert ("1", "missing in gold") in [(d.key["id"], d.what) for d in lost.real]

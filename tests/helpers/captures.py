@@ -4,13 +4,12 @@ import gzip
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from lakehouse.config.loading import load_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import load_views
-from tests.helpers import lake, truth
+from tests.helpers import lakes, truth
 
 CONFIGURATIONS = (
     Path(__file__).parents[2] / "conf",
@@ -39,14 +38,14 @@ def lines(capture: str) -> list[str]:
         return file.read().split("\n")[:-1]
 
 
-def check(spark: SparkSession, target: Target, capture: str, tables: list[Table]) -> None:
+def check(lake: Lake, capture: str, tables: list[Table]) -> None:
     """Fails for the first table whose gold is not what PostgreSQL held at the end."""
     for table in tables:
         name = TRUE_NAMES.get(table.table, table.table)
         if table.table in NOT_FROM_EVENTS or (capture == "edge_slot" and name == "late"):
             continue
         types = truth.truth_schema(capture, name)
-        got = lake.rows(spark, target, table.table) if _is_there(target, table) else []
+        got = lakes.rows(lake, table.table) if _is_there(lake.target, table) else []
         want = truth.truth_rows(capture, name)
         assert comparable(got, types) == comparable(want, types), table.table
 

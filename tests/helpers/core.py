@@ -4,12 +4,9 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.spark.local_rows import local_rows
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver.changelog import log
 from silver.changelog.batch import Batch
 from silver.contract import GATED_COLUMNS
@@ -32,28 +29,22 @@ def table(scd: int = 1, **options: Any) -> Table:
     return Table.model_validate(given | options)
 
 
-def deliver(
-    spark: SparkSession, target: Target, config: Table, events: list[Event], arrived: int, done: int
-) -> int:
+def deliver(lake: Lake, config: Table, events: list[Event], arrived: int, done: int) -> int:
     """Appends one batch to the change log and applies it; returns its number."""
     rows = [change(e, arrived + at, done + 1) for at, e in enumerate(events)]
-    of = SilverTable.at(spark, target, config)
-    log.append_batch(of, local_rows(spark, rows, SCHEMA), done + 1)
+    of = SilverTable(lake, config)
+    log.append_batch(of, local_rows(lake.spark, rows, SCHEMA), done + 1)
     apply_pending(of, done, done + 1)
     return done + 1
 
 
 def one_pass(
-    spark: SparkSession,
-    target: Target,
-    config: Table,
-    state: TableState,
-    delivered: Iterable[tuple[Event, int]],
+    lake: Lake, config: Table, state: TableState, delivered: Iterable[tuple[Event, int]]
 ) -> TableResult:
     """One run over events with their arrivals."""
-    of, number = SilverTable.at(spark, target, config), state.batch + 1
+    of, number = SilverTable(lake, config), state.batch + 1
     rows = [change(event, arrival, number) for event, arrival in delivered]
-    written = log.append_batch(of, local_rows(spark, rows, SCHEMA), number)
+    written = log.append_batch(of, local_rows(lake.spark, rows, SCHEMA), number)
     after = state.with_logged(number, written.summary(config, state.whole))
     return run_table(Run("run", be_silent), Batch.of_log(of, state, after))
 
@@ -93,17 +84,17 @@ def change(event: Event, arrival: int, batch: int) -> dict[str, Any]:
     }
 
 
-def outcome(spark: SparkSession, target: Target, config: Table) -> Outcome:
+def outcome(lake: Lake, config: Table) -> Outcome:
     """What the lake holds, in the oracle's terms."""
     if config.stored_as_scd_type == 2:
-        return _from_history(spark, target)
-    rows = spark.table(names.table_name(target, "silver", "t")).collect()
+        return _from_history(lake)
+    rows = lake.spark.table(lake.name("silver", "t")).collect()
     current = {r["id"]: {c: r[c] for c in COLUMNS} for r in rows if not r["_deleted"]}
     return Outcome(current, {r["id"] for r in rows if r["_deleted"]})
 
 
-def _from_history(spark: SparkSession, target: Target) -> Outcome:
-    rows = spark.table(names.table_name(target, "silver", "t_history")).collect()
+def _from_history(lake: Lake) -> Outcome:
+    rows = lake.spark.table(lake.name("silver", "t_history")).collect()
     shown = [r for r in rows if r["_shown"]]
     current = {r["id"]: {c: r[c] for c in COLUMNS} for r in shown if r["_is_current"]}
     lines = [

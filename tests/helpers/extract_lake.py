@@ -4,8 +4,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from bronze import storage
 from bronze.feeds import list_feeds
 from bronze.files import batches
@@ -13,8 +11,9 @@ from bronze.files.listing import DroppedFile, in_order
 from gold import job as gold
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from silver import job as silver
-from tests.helpers import lake
+from tests.helpers import lakes
 
 FOLDER = "s"
 
@@ -26,7 +25,7 @@ def table(mode: str = "full", file_format: str = "json", **options: object) -> T
 
 def land(target: Target, day: str, name: str, lines: list[str]) -> Path:
     """Drops a file of one extract."""
-    lake.land(target, f"{FOLDER}/{day}", name, lines)
+    lakes.land(target, f"{FOLDER}/{day}", name, lines)
     return Path(target.landing, FOLDER, day, name)
 
 
@@ -36,12 +35,12 @@ def copy(target: Target, day: str, file: Path, name: str | None = None) -> Path:
     return Path(shutil.copy(file, place / (name or file.name)))
 
 
-def ingest(spark: SparkSession, target: Target, config: Table, number: int, *files: Path) -> None:
+def ingest(lake: Lake, config: Table, number: int, *files: Path) -> None:
     """Appends files to bronze as one batch."""
     feed = list_feeds([config])[0]
-    storage.prepare_table(spark, target, feed)
+    storage.prepare_table(lake, feed)
     dropped = in_order(_dropped(file) for file in files)
-    batches.append_readable(spark, target, feed, dropped, number)
+    batches.append_readable(lake, feed, dropped, number)
 
 
 def _dropped(file: Path) -> DroppedFile:
@@ -49,15 +48,15 @@ def _dropped(file: Path) -> DroppedFile:
     return DroppedFile(f"file:{file}", found.st_mtime_ns // 1_000_000, found.st_size)
 
 
-def apply(spark: SparkSession, target: Target, config: Table) -> dict[str, int]:
+def apply(lake: Lake, config: Table) -> dict[str, int]:
     """Applies what is in bronze; the counts of the table's ledger entry."""
-    entry = silver.apply(spark, target, [config], "run", lake.quiet)[0]
+    entry = silver.apply(lake, [config], "run", lakes.quiet)[0]
     assert entry.message is None
     return entry.counts
 
 
-def rows(spark: SparkSession, target: Target, config: Table, name: str) -> list[dict[str, Any]]:
+def rows(lake: Lake, config: Table, name: str) -> list[dict[str, Any]]:
     """The rows of a gold table, published anew."""
-    published = gold.publish(spark, target, [config], "run", lake.quiet)
+    published = gold.publish(lake, [config], "run", lakes.quiet)
     assert [entry.message for entry in published] == [None]
-    return lake.rows(spark, target, name)
+    return lakes.rows(lake, name)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from gold import job as gold
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import load_views, resolve_view
 from silver.changelog import log
 from silver.changelog.batch import Batch
@@ -25,27 +25,17 @@ Stop = Literal["after the log", "after the table", "after all"]
 
 
 def deliver(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    lines: Sequence[Line],
-    done: int = 0,
-    stop: Stop | None = None,
+    lake: Lake, table: Table, lines: Sequence[Line], done: int = 0, stop: Stop | None = None
 ) -> int:
     """One batch of lines; `stop` ends the first attempt there, and the job is started again."""
-    return deliver_rows(spark, target, table, bronze_rows(spark, lines, done + 1), done, stop)
+    return deliver_rows(lake, table, bronze_rows(lake.spark, lines, done + 1), done, stop)
 
 
 def deliver_rows(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    raw: DataFrame,
-    done: int = 0,
-    stop: Stop | None = None,
+    lake: Lake, table: Table, raw: DataFrame, done: int = 0, stop: Stop | None = None
 ) -> int:
     """One batch of bronze rows, whose batch is the one after `done`."""
-    of = SilverTable.at(spark, target, table)
+    of = SilverTable(lake, table)
     decoded = decode_alone(raw, table, of.log.business)
     log.append_batch(of, gate_changes(decoded, table), done + 1)
     if stop in ("after the table", "after all"):
@@ -63,11 +53,11 @@ def _apply(table: SilverTable, done: int, remember: bool = True) -> None:
         WHOLE[table.target.lake, done + 1] = batch.table_changes
 
 
-def shown(spark: SparkSession, target: Target, table: Table, name: str = "") -> DataFrame:
+def shown(lake: Lake, table: Table, name: str = "") -> DataFrame:
     """What gold's view of that name shows; the current one when no name is given."""
-    views = gold.table_views(spark, target, table)
+    views = gold.table_views(lake, table)
     view = next(v for v in views if v.name == (name or table.table))
-    return spark.sql(resolve_view(view, load_views(target, "silver")).query)
+    return lake.spark.sql(resolve_view(view, load_views(lake.target, "silver")).query)
 
 
 def rows(frame: DataFrame) -> list[tuple[Any, ...]]:

@@ -10,11 +10,12 @@ from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Memory
 from lakehouse.spark.session import interpreting_session
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import load_views
 from silver import job as silver
 from silver.state.table_state import read_state
 from tests.helpers import core
-from tests.helpers.lake import quiet
+from tests.helpers.lakes import quiet
 from tests.helpers.landed import failures, land
 from tests.helpers.oracle import Event
 
@@ -49,7 +50,7 @@ def record(event: Event) -> dict[str, Any]:
     return {"topic": "t", "partition": 0, "offset": event.position, "value": value} | key | moved
 
 
-class Lake:
+class GoingOnLake:
     """A run that goes on, now and then killed and started anew."""
 
     def __init__(self, spark: SparkSession, target: Target, config: Table | None = None) -> None:
@@ -62,7 +63,7 @@ class Lake:
     def land(self, records: list[dict[str, Any]]) -> Entry:
         """Records arrive, and a round does what it does with them."""
         self.batch += 1
-        land(self.spark, self.target, self.config, self.batch, records)
+        land(Lake(self.spark, self.target), self.config, self.batch, records)
         if self.target.kind == "local":
             self.memory.brief = self.memory.brief or interpreting_session(self.spark)
             self.memory.came[self.config.table] = len(records)
@@ -72,26 +73,26 @@ class Lake:
 
     def apply(self, memory: Memory | None = None) -> Entry:
         """A round; one that ends, unless it has the memory of one that goes on."""
-        given = (self.spark, self.target, [self.config], "run", quiet)
-        (entry,) = silver.apply(*given, memory)
+        lake = Lake(self.spark, self.target)
+        (entry,) = silver.apply(lake, [self.config], "run", quiet, memory)
         assert failures([entry]) == []
         self.publish()
         return entry
 
     def merge(self) -> Entry:
         """A run that merges all that waits."""
-        (entry,) = silver.apply_all(self.spark, self.target, [self.config], "run", quiet)
+        (entry,) = silver.apply_all(Lake(self.spark, self.target), [self.config], "run", quiet)
         assert failures([entry]) == []
         self.publish()
         return entry
 
     def waits(self) -> bool:
         """Whether readers see something that is not merged yet."""
-        return read_state(self.spark, self.target, self.config.table).shown > 0
+        return read_state(Lake(self.spark, self.target), self.config.table).shown > 0
 
     def publish(self, **options: Any) -> None:
         config = self.config.model_copy(update=options)
-        assert failures(gold.publish(self.spark, self.target, [config], "run", quiet)) == []
+        assert failures(gold.publish(Lake(self.spark, self.target), [config], "run", quiet)) == []
 
     def shown(self) -> dict[int, dict[str, Any]]:
         rows = self.spark.sql(load_views(self.target, "gold")["t"].query).collect()

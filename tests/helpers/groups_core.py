@@ -132,8 +132,8 @@ class Shop:
                 self.counts[table][name] = self.counts[table].get(name, 0) + n
             entry = ledger.make_entry("run", "silver", table, began)
             entries.append(entry.model_copy(update={"state": done.state.to_text()}))
-        ledger.append_entries(self.spark, self.target, entries)
-        job.publish(self.spark, self.target, self.tables, "run", be_silent)
+        ledger.append_entries(Lake(self.spark, self.target), entries)
+        job.publish(Lake(self.spark, self.target), self.tables, "run", be_silent)
 
     def shown(self) -> set[int]:
         """The orders in gold; fails where one has not just its items, or items have no order."""
@@ -150,7 +150,7 @@ class Shop:
         return {row["id"] for row in rows}
 
     def waiting(self) -> groups.Waits:
-        return groups.find_waiting(self.spark, self.target, self.tables)["shop"]
+        return groups.find_waiting(Lake(self.spark, self.target), self.tables)["shop"]
 
     def _row(self, change: Change) -> dict[str, Any]:
         self.arrived += 1

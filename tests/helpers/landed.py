@@ -4,37 +4,32 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from bronze import contract as bronze
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
 from lakehouse.spark.local_rows import local_rows
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver import job as silver
-from tests.helpers.lake import quiet
+from tests.helpers.lakes import quiet
 from tests.helpers.records import AT
 
 SCHEMA = ", ".join(f"{column.name} {column.type}" for column in bronze.COLUMNS)
 
 
-def land(
-    spark: SparkSession, target: Target, table: Table, batch: int, records: Sequence[Any]
-) -> None:
+def land(lake: Lake, table: Table, batch: int, records: Sequence[Any]) -> None:
     """Appends one ingest batch: texts as they are, other values as JSON.
 
     An object with an offset is a whole record, as bronze would find.
     """
     rows = [_row(record, at, batch) for at, record in enumerate(records)]
-    name = names.table_name(target, "bronze", bronze.feed_name(table, table.feeds[0]))
-    spark.sql(f"CREATE TABLE IF NOT EXISTS {name} ({SCHEMA}) USING delta")
-    local_rows(spark, rows, SCHEMA).writeTo(name).append()
+    name = lake.name("bronze", bronze.feed_name(table, table.feeds[0]))
+    lake.spark.sql(f"CREATE TABLE IF NOT EXISTS {name} ({SCHEMA}) USING delta")
+    local_rows(lake.spark, rows, SCHEMA).writeTo(name).append()
 
 
-def apply(spark: SparkSession, target: Target, *tables: Table) -> list[Entry]:
+def apply(lake: Lake, *tables: Table) -> list[Entry]:
     """Silver alone, over what is in bronze; merges all that waits."""
-    return silver.apply_all(spark, target, list(tables), "run", quiet)
+    return silver.apply_all(lake, list(tables), "run", quiet)
 
 
 def failures(entries: Sequence[Entry]) -> list[str | None]:

@@ -3,12 +3,11 @@
 import json
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import load_views
-from tests.helpers import lake
+from tests.helpers import lakes
 from tests.helpers.groups_core import members
 
 
@@ -75,9 +74,9 @@ class Source:
         return json.dumps({"topic": topic, "offset": self.offset, "key": key, "value": value})
 
 
-def shown(spark: SparkSession, target: Target) -> dict[int, int]:
+def shown(lake: Lake) -> dict[int, int]:
     """The items that gold shows of each order; fails where it is not what the order says."""
-    views = load_views(target, "gold")
+    views = load_views(lake.target, "gold")
     if "orders" not in views:
         assert "order_items" not in views
         return {}
@@ -86,10 +85,10 @@ def shown(spark: SparkSession, target: Target) -> dict[int, int]:
         " FROM ({orders}) o FULL JOIN ({items}) i ON i.order_id = o.id GROUP BY o.id, o.items"
     )
     text = query.format(orders=views["orders"].query, items=views["order_items"].query)
-    rows = spark.sql(text).collect()
+    rows = lake.spark.sql(text).collect()
     assert [row for row in rows if row["n"] != row["items"] or row["lost"]] == []
     return {row["id"]: row["n"] for row in rows}
 
 
 def land(target: Target, name: str, lines: list[str]) -> None:
-    lake.land(target, "shop", f"{name}.jsonl", lines)
+    lakes.land(target, "shop", f"{name}.jsonl", lines)

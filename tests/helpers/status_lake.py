@@ -3,13 +3,10 @@
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver.state.table_state import GroupState, SchemaChange, TableState, WaitingTransaction
 
 NOW = datetime.now(timezone.utc)
@@ -96,16 +93,16 @@ STATES = {
 }
 
 
-def fill(spark: SparkSession, target: Target) -> None:
+def fill(lake: Lake) -> None:
     """Makes silver's tables and the ledger; one row of `orders` is hidden by a deletion vector."""
     for name, query in KEPT.items():
-        spark.sql(
-            f"CREATE TABLE {names.table_name(target, 'silver', name)} USING delta"
+        lake.spark.sql(
+            f"CREATE TABLE {lake.name('silver', name)} USING delta"
             " TBLPROPERTIES (delta.enableDeletionVectors = true)"
             f" AS SELECT /*+ COALESCE(1) */ * FROM ({query})"
         )
-    spark.sql(f"DELETE FROM {names.table_name(target, 'silver', 'orders')} WHERE id = 4")
+    lake.spark.sql(f"DELETE FROM {lake.name('silver', 'orders')} WHERE id = 4")
     states = [
         entry(name, 300, status="begun", state=state.to_text()) for name, state in STATES.items()
     ]
-    ledger.append_entries(spark, target, [*states, *RUNS])
+    ledger.append_entries(lake, [*states, *RUNS])

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from lakehouse.storage.lake import Lake
 from silver.state.table_state import TableState
 from tests.conftest import target_at
 from tests.helpers.core import one_pass, table
@@ -149,7 +150,7 @@ def test_every_record_is_in_the_class_of_a_plain_count(
     seen, arrived, found = TableState(), 0, []
     for events in batches:
         delivered = zip(events, range(arrived, arrived + len(events)), strict=True)
-        done = one_pass(spark, target, config, seen, delivered)
+        done = one_pass(Lake(spark, target), config, seen, delivered)
         seen, arrived = done.state, arrived + len(events)
         found.append(Counter(done.counts))
     assert found == counted(batches, history)

@@ -72,13 +72,7 @@ def kills(monkeypatch: pytest.MonkeyPatch) -> Kills:
     kills = Kills()
     apply, end = FlowTarget.apply, kills.before(lambda result: result)
     monkeypatch.setattr(FlowTarget, "apply", lambda *given: end(apply(*given)))
-    for name in (
-        "create",
-        "set_properties",
-        "append",
-        "add_columns",
-        "replace_rows",
-    ):
+    for name in ("create", "set_properties", "append", "add_columns", "replace_rows"):
         monkeypatch.setattr(FlowTable, name, kills.before(getattr(FlowTable, name)))
     for module in (state, statements):
         monkeypatch.setattr(module, "execute_with_rows", kills.before(module.execute_with_rows))

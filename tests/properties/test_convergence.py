@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from lakehouse.storage.lake import Lake
 from tests.conftest import target_at
 from tests.helpers import core, oracle
 from tests.helpers.oracle import Event
@@ -29,9 +30,9 @@ def test_any_delivery_of_a_stream_gives_the_oracles_tables(
     at = done = 0
     while at < len(delivered):
         size = random.randint(4, 12)
-        done = core.deliver(spark, target, config, delivered[at : at + size], at, done)
+        done = core.deliver(Lake(spark, target), config, delivered[at : at + size], at, done)
         at += size
-    got = core.outcome(spark, target, config)
+    got = core.outcome(Lake(spark, target), config)
     want = oracle.outcome(set(events), core.COLUMNS, core.COLUMNS)
     assert got.current == want.current
     if scd == 2:

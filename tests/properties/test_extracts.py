@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from lakehouse.spark.local_rows import local_rows
+from lakehouse.storage.lake import Lake
 from silver.contract import GATED_COLUMNS
 from silver.snapshot_source.comparison import SnapshotFiles, compare_rows
 from tests.conftest import target_at
@@ -62,11 +63,7 @@ def test_a_row_is_unchanged_exactly_where_its_values_are_the_same(
 @BUDGET
 @given(seed=st.integers(0, 2**32))
 def test_any_order_and_cut_of_days_gives_the_oracles_tables(
-    spark: SparkSession,
-    tmp_path_factory: pytest.TempPathFactory,
-    mode: str,
-    scd: int,
-    seed: int,
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, mode: str, scd: int, seed: int
 ) -> None:
     random, target = Random(seed), target_at(tmp_path_factory.mktemp("lake"))
     config = extract_lake.table(mode, columns=COLUMNS, stored_as_scd_type=scd)
@@ -77,14 +74,14 @@ def test_any_order_and_cut_of_days_gives_the_oracles_tables(
     for number in range(runs):
         mine = parts[number::runs]
         files = [land(target, day, f"{number}-{at}", rows) for at, (day, rows) in enumerate(mine)]
-        extract_lake.ingest(spark, target, config, number + 1, *files)
-        extract_lake.apply(spark, target, config)
+        extract_lake.ingest(Lake(spark, target), config, number + 1, *files)
+        extract_lake.apply(Lake(spark, target), config)
     want = oracle.outcome(set(events(days, mode)), ["a", "b"], ["a"])
-    shown = extract_lake.rows(spark, target, config, "t")
+    shown = extract_lake.rows(Lake(spark, target), config, "t")
     assert {row["id"]: {c: row[c] for c in "ab"} for row in shown} == want.current
-    assert operations(spark, target, config) == set(said(days, mode))
+    assert operations(Lake(spark, target), config) == set(said(days, mode))
     if scd == 2:
-        assert history(spark, target, config) == want.history
+        assert history(Lake(spark, target), config) == want.history
 
 
 def state(random: Random) -> dict[int, Row]:
@@ -131,8 +128,8 @@ def events(days: Days, mode: str) -> Iterator[Event]:
             yield Event("delete", day, key, time=day)
 
 
-def operations(spark: SparkSession, target: Any, config: Any) -> set[tuple[Any, ...]]:
-    rows = extract_lake.rows(spark, target, config, "t_changes")
+def operations(lake: Lake, config: Any) -> set[tuple[Any, ...]]:
+    rows = extract_lake.rows(lake, config, "t_changes")
     found = [
         ((r["effective_date"] - FIRST).days, r["operation"], r["id"], r["a"], r["b"]) for r in rows
     ]
@@ -140,8 +137,8 @@ def operations(spark: SparkSession, target: Any, config: Any) -> set[tuple[Any, 
     return set(found)
 
 
-def history(spark: SparkSession, target: Any, config: Any) -> list[tuple[Any, ...]]:
-    rows = extract_lake.rows(spark, target, config, "t_history")
+def history(lake: Lake, config: Any) -> list[tuple[Any, ...]]:
+    rows = extract_lake.rows(lake, config, "t_history")
     lines = [
         (
             r["id"],

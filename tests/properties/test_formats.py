@@ -12,10 +12,9 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
-from pyspark.sql import SparkSession
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from tests.helpers import flat, oracle
 from tests.helpers.builders import table
 from tests.helpers.flat import Stop
@@ -108,16 +107,13 @@ CASES = {
         table("bigquery", ["id"], source={"time_column": "_time"}, **PLAIN), bigquery_row
     ),
     "bigquery, history": Case(
-        table("bigquery", ["id"], source={"time_column": "_time"}, **PLAIN, **HISTORY),
-        bigquery_row,
+        table("bigquery", ["id"], source={"time_column": "_time"}, **PLAIN, **HISTORY), bigquery_row
     ),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_any_delivery_in_any_format_gives_the_oracles_tables(
-    spark: SparkSession, target: Target, name: str
-) -> None:
+def test_any_delivery_in_any_format_gives_the_oracles_tables(lake: Lake, name: str) -> None:
     case, random = CASES[name], Random(f"{SEED} {name}")
     events = stream(random, case)
     delivered = [*events, *random.sample(events, len(events) // 5)]
@@ -128,8 +124,8 @@ def test_any_delivery_in_any_format_gives_the_oracles_tables(
     batches = [delivered[: cuts[0]], delivered[cuts[0] : cuts[1]], delivered[cuts[1] :]]
     for done, batch in enumerate(batches):
         stop = random.choice(STOPS)
-        flat.deliver(spark, target, case.config, [case.line(e) for e in batch], done, stop)
-    check(spark, target, case, events)
+        flat.deliver(lake, case.config, [case.line(e) for e in batch], done, stop)
+    check(lake, case, events)
 
 
 def stream(random: Random, case: Case) -> list[Event]:
@@ -154,7 +150,7 @@ def change(random: Random, case: Case, key: int, place: int) -> Event:
     return Event("upsert", place, key, tuple(values.items()), time=place, orders=orders)
 
 
-def check(spark: SparkSession, target: Target, case: Case, events: list[Event]) -> None:
+def check(lake: Lake, case: Case, events: list[Event]) -> None:
     excepted = case.config.track_history_except_column_list or []
     tracked = [column for column in case.values if column not in excepted]
     want = oracle.outcome(set(events), [*case.values], tracked)
@@ -163,11 +159,11 @@ def check(spark: SparkSession, target: Target, case: Case, events: list[Event]) 
     live = [(key, *row.values(), False) for key, row in want.current.items()]
     gone = [(key, *row.values(), True) for key, row in want.flagged.items() if flagged]
     rows = [one if flagged else one[:-1] for one in (*live, *gone)]
-    shown = flat.shown(spark, target, case.config).select(*names)
+    shown = flat.shown(lake, case.config).select(*names)
     assert flat.rows(shown) == sorted(rows, key=repr)
     if case.config.stored_as_scd_type == 2:
         columns = ("id", "valid_from", "valid_to", *case.values)
-        view = flat.shown(spark, target, case.config, "t_history")
+        view = flat.shown(lake, case.config, "t_history")
         versions = [tuple(r) for r in view.select(*columns).collect()]
         found = [(r[0], seconds(r[1]), seconds(r[2]), *r[3:]) for r in versions]
         assert sorted(found, key=repr) == want.history

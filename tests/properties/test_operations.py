@@ -17,7 +17,7 @@ from cdc_lakehouse.cli.front import run_command_line
 from lakehouse.config.target import Target
 from tests.conftest import REMOTE
 from tests.helpers import oracle
-from tests.helpers.lake import land
+from tests.helpers.lakes import land
 from tests.helpers.oracle import Event
 from tests.properties.budget import budget
 

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from gold.views import agreement
+from lakehouse.storage.lake import Lake
 from silver.audit.verify import verify
 from tests.conftest import target_at
-from tests.helpers import lake, oracle
+from tests.helpers import lakes, oracle
 from tests.helpers.builders import table
 from tests.helpers.oracle import Event
 from tests.helpers.sums import sums
@@ -53,13 +54,15 @@ def test_what_comes_again_wins_no_tie(
     for number, (begin, end) in enumerate(pairwise([0, *cuts, len(delivered)]), start=1):
         for at in range(begin, end):
             arrived.setdefault(delivered[at], replace(delivered[at], position=at + 1))
-        lake.arrive(spark, target, config, [row(e) for e in delivered[begin:end]], number)
-        lake.settle(spark, target, [config])
+        lakes.arrive(Lake(spark, target), config, [row(e) for e in delivered[begin:end]], number)
+        lakes.settle(Lake(spark, target), [config])
         want = oracle.outcome({*arrived.values()}, ["a", "b"], ["a", "b"])
-        rows = [r for r in lake.rows(spark, target, "t") if not r.get("is_deleted")]
+        rows = [r for r in lakes.rows(Lake(spark, target), "t") if not r.get("is_deleted")]
         assert {r["id"]: {"a": r["a"], "b": r["b"]} for r in rows} == want.current
-    sums(spark, target)
-    laws = verify(spark, target, config, agreement.build_gold_laws(spark, target, config))
+    sums(Lake(spark, target))
+    laws = verify(
+        Lake(spark, target), config, agreement.build_gold_laws(Lake(spark, target), config)
+    )
     assert {law.law: law.first for law in laws if not law.holds} == {}
 
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from lakehouse.run.memory import Memory
+from lakehouse.storage.lake import Lake
 from tests.conftest import target_at
 from tests.helpers import core, oracle
-from tests.helpers.going_on import Lake
+from tests.helpers.going_on import GoingOnLake
 from tests.helpers.oracle import Event
 from tests.helpers.sums import sums
 from tests.properties.budget import budget
@@ -38,7 +39,7 @@ def test_a_reader_of_what_waits_sees_the_oracles_table_after_every_tick(
 ) -> None:
     random = Random(seed)
     delivered = delivery(random, kind(random, random.randint(12, 30)))
-    lake, at = Lake(spark, target_at(tmp_path_factory.mktemp("lake"))), 0
+    lake, at = GoingOnLake(spark, target_at(tmp_path_factory.mktemp("lake"))), 0
     with pytest.MonkeyPatch.context() as patch:
         while at < len(delivered):
             size, due = random.randint(2, 6), random.random() < 0.3
@@ -52,6 +53,6 @@ def test_a_reader_of_what_waits_sees_the_oracles_table_after_every_tick(
     lake.merge()
     assert not lake.waits()
     assert lake.shown() == want.current
-    beside, classes = sums(spark, lake.target)
+    beside, classes = sums(Lake(spark, lake.target))
     assert sum(classes.values()) == beside["records"] == len(delivered)
     assert kind is stream or lake.waited

@@ -5,15 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, command, load_conf, start_spark
+from cdc_lakehouse.cli.front import check_lake, command, load_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.loading import select_tables
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
+from lakehouse.storage.lake import Lake
 from lakehouse.words import render_count
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="A table, or TABLE_history.")]
 Destination = Annotated[str, typer.Argument(metavar="DEST", help="A new or empty folder.")]
@@ -34,12 +35,12 @@ def export(chosen: Chosen, table: Name, dest: Destination, format: Written = "de
     (one,) = select_tables(tables, [name])
     folder = _empty_folder(target, dest)
     check_lake(target)
-    spark = start_spark(target, [one])
-    rows = write_view(spark, target, table, (folder, format))
+    lake = open_lake(target, [one])
+    rows = write_view(lake, table, (folder, format))
     print(f"{table}: {render_count(rows, 'row')} of gold.{table} written to {folder} as {format}")
 
 
-def write_view(spark: "SparkSession", target: Target, view: str, to: tuple[str, Kind]) -> int:
+def write_view(lake: Lake, view: str, to: tuple[str, Kind]) -> int:
     """Writes a view of gold to a folder in a format; returns the number of rows.
 
     Raises:
@@ -53,7 +54,7 @@ def write_view(spark: "SparkSession", target: Target, view: str, to: tuple[str, 
     from gold.views import catalog
 
     folder, format = to
-    shown = catalog.read_view(spark, target, view)
+    shown = catalog.read_view(lake, view)
     if shown is None:
         action = "run `lakehouse run` first"
         raise ConfigurationError("command line", "TABLE", view, "a table that gold has", action)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cdc_lakehouse.cli.ask.status_records import find_status
-from cdc_lakehouse.cli.front import check_lake, command, load_conf, load_whole_conf, start_spark
+from cdc_lakehouse.cli.front import check_lake, command, load_conf, load_whole_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
-from lakehouse.config.target import Target
 from lakehouse.config.unpacking import find_nearest
 from lakehouse.durations import render_duration
 from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
 from lakehouse.spark.failures import describe_failure
+from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -79,14 +79,14 @@ def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None
         action = "ask gold.T_as_of(TIMESTAMP '…'), or write T TIMESTAMP AS OF '…' in the query"
         raise ConfigurationError("command line", "--as-of", str(as_of), expected, action)
     check_lake(target)
-    spark, began = start_spark(target, tables, asks=moment is None), datetime.now(timezone.utc)
+    lake, began = open_lake(target, tables, asks=moment is None), datetime.now(timezone.utc)
 
     from gold.views.reads import record_query
 
     views = [f"gold.{name}" for t in tables for name in (t.table, f"{t.table}_history")]
-    print_answer(spark, target, query[0], shown, moment, views)
+    print_answer(lake, query[0], shown, moment, views)
     if moment is None:
-        record_query(spark, target, tables, query[0], began)
+        record_query(lake, tables, query[0], began)
 
 
 @command("status")
@@ -108,12 +108,7 @@ def status(
 
 
 def print_answer(
-    spark: "SparkSession",
-    target: Target,
-    query: str,
-    shown: str,
-    as_of: str | None = None,
-    views: Sequence[str] = (),
+    lake: Lake, query: str, shown: str, as_of: str | None = None, views: Sequence[str] = ()
 ) -> None:
     """Prints the answer to a query over `bronze.T`, `silver.T` and `gold.T`.
 
@@ -132,9 +127,9 @@ def print_answer(
 
     try:
         with show_progress("asking"):
-            _refuse_commands(spark, query)
-            open_catalog(spark, target, query, as_of=as_of)
-            answer = spark.sql(query)
+            _refuse_commands(lake.spark, query)
+            open_catalog(lake, query, as_of=as_of)
+            answer = lake.spark.sql(query)
         _print_rows(answer, shown)
     except (AnalysisException, ParseException) as refused:
         raise QueryRefused(_render_refusal(describe_failure(refused), views)) from refused

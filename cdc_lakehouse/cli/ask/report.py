@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cdc_lakehouse.cli.ask.status_records import find_status
-from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, start_spark
+from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
 from gold.status.trouble import PipelineStatus
 from lakehouse.config.table import Table
@@ -54,7 +54,7 @@ def write_page(
     tables, everything = of
     pipeline = find_status(target, tables, everything)
     history = (
-        ask_history(start_spark(target, tables, asks=True), target, tables)
+        ask_history(open_lake(target, tables, asks=True), tables)
         if target.catalog
         else read_history(target, tables)
     )

@@ -18,6 +18,7 @@ from lakehouse.durations import render_duration
 from lakehouse.errors import ConfigurationError, SparkUnavailable
 from lakehouse.remedies import check_writable, java_ended
 from lakehouse.spark.server import Server, find_server, is_own, remove_server, write_server
+from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -136,7 +137,7 @@ def _be_server(target: Target, port: int, longest: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     spark, server = start_server(target, port)
-    catalog = ServedCatalog(spark, target)
+    catalog = ServedCatalog(Lake(spark, target))
     try:
         server, use = _refresh_catalog(target, catalog, server), LastUse(spark)
         while not stop.is_set() and use.idle_seconds() <= longest:

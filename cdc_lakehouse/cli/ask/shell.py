@@ -4,22 +4,20 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import typer
 
 from cdc_lakehouse.cli.ask.queries import print_answer, show_status
 from cdc_lakehouse.cli.ask.status_records import find_status
-from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, start_spark
+from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Target
 from lakehouse.errors import LakehouseError, QueryRefused
 from lakehouse.interrupts import go_on
 from lakehouse.storage import names
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from lakehouse.storage.lake import Lake
 
 HISTORY = "_shell_history"
 PROMPT, GOES_ON = "lakehouse> ", "        -> "
@@ -43,10 +41,9 @@ Read = Callable[[str], str]
 
 
 class Asking(NamedTuple):
-    """What every answer needs: the session, the target, the chosen tables, all configured ones."""
+    """What every answer needs: the lake, the chosen tables, all configured ones."""
 
-    spark: "SparkSession"
-    target: Target
+    lake: Lake
     tables: list[Table]
     everything: list[Table]
 
@@ -66,7 +63,7 @@ def shell(chosen: Chosen) -> None:
     """
     target, tables, everything = load_whole_conf(chosen)
     check_lake(target)
-    given = Asking(start_spark(target, tables, asks=True), target, tables, everything)
+    given = Asking(open_lake(target, tables, asks=True), tables, everything)
     read = _build_reader(given)
     failed = False
     for statement in read_statements(read):
@@ -118,7 +115,7 @@ def _answer_statement(given: Asking, statement: str) -> bool:
         if statement.startswith("\\"):
             _run_command(given, statement)
         else:
-            print_answer(given.spark, given.target, statement, "pages", views=given.view_names)
+            print_answer(given.lake, statement, "pages", views=given.view_names)
     except LakehouseError as failure:
         show_error(str(failure))
         return False
@@ -139,12 +136,12 @@ def _run_command(given: Asking, statement: str) -> None:
 
     word, _, name = statement.partition(" ")
     if word == "\\d" and name.strip():
-        query = f"DESCRIBE TABLE {_quote_name(given.target, name.strip())}"
-        print_answer(given.spark, given.target, query, "pages", views=given.view_names)
+        query = f"DESCRIBE TABLE {_quote_name(given.lake.target, name.strip())}"
+        print_answer(given.lake, query, "pages", views=given.view_names)
     elif word == "\\d":
         show_grid(["layer", "table"], [[layer, table] for layer, table in list_tables(given)])
     elif word == "\\status":
-        pipeline = find_status(given.target, given.tables, given.everything)
+        pipeline = find_status(given.lake.target, given.tables, given.everything)
         show_status(pipeline, as_json=False, wide=False)
     elif word == "\\?":
         show_grid(["command", "shows"], list(COMMANDS.items()))
@@ -159,8 +156,8 @@ def list_tables(given: Asking) -> list[tuple[str, str]]:
 
     tables = list[tuple[str, str]]()
     for layer in reversed(LAYERS):
-        listed = set(names.list_tables(given.spark, given.target, layer))
-        views = set() if given.target.catalog else set(load_views(given.target, layer))
+        listed = set(given.lake.list_tables(layer))
+        views = set() if given.lake.target.catalog else set(load_views(given.lake.target, layer))
         shown = (name for name in listed | views if not name.startswith("_"))
         tables += [(layer, name) for name in sorted(shown)]
     return tables
@@ -172,8 +169,8 @@ def list_columns(given: Asking, name: str) -> list[str]:
     from lakehouse.spark.spark_failures import SPARK_FAILURES
 
     try:
-        open_catalog(given.spark, given.target, name)
-        return given.spark.sql(f"SELECT * FROM {_quote_name(given.target, name)}").columns
+        open_catalog(given.lake, name)
+        return given.lake.spark.sql(f"SELECT * FROM {_quote_name(given.lake.target, name)}").columns
     except (*SPARK_FAILURES, LakehouseError):
         return []
 
@@ -216,8 +213,8 @@ def _build_reader(given: Asking) -> Read:
     except ModuleNotFoundError:
         return input
     words = Words(given)
-    at_home = given.target.catalog or "://" in given.target.lake
-    file = Path(Path.home() if at_home else given.target.lake, HISTORY)
+    at_home = given.lake.target.catalog or "://" in given.lake.target.lake
+    file = Path(Path.home() if at_home else given.lake.target.lake, HISTORY)
     file.touch(mode=0o600)
     session: PromptSession[str] = PromptSession(
         history=FileHistory(str(file)), complete_in_thread=True, complete_while_typing=False

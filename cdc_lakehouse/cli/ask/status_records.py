@@ -6,9 +6,8 @@ In a catalog they are asked of Spark each time.
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
 
-from cdc_lakehouse.cli.front import start_spark
+from cdc_lakehouse.cli.front import open_lake
 from cdc_lakehouse.cli.silence import join_by_table, lasting_warnings, without_yaml
 from gold.status import status_file
 from gold.status.column_hints import find_rebuild, list_log_columns
@@ -18,9 +17,6 @@ from gold.status.unread import describe_waiting
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage.lake import Lake
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 NOT_YET = "no run has worked on this table yet; do: `lakehouse run`"
 
@@ -35,7 +31,7 @@ def find_status(target: Target, tables: list[Table], everything: list[Table]) ->
     """
     if not target.catalog:
         return read_status(target, tables, everything)
-    return ask_status(start_spark(target, tables, asks=True), target, tables, everything)
+    return ask_status(open_lake(target, tables, asks=True), tables, everything)
 
 
 def read_status(target: Target, tables: list[Table], everything: list[Table]) -> PipelineStatus:
@@ -62,24 +58,19 @@ def read_status(target: Target, tables: list[Table], everything: list[Table]) ->
     return status._replace(notes=[note, *status.notes])
 
 
-def ask_status(
-    spark: "SparkSession", target: Target, tables: list[Table], everything: list[Table]
-) -> PipelineStatus:
+def ask_status(lake: Lake, tables: list[Table], everything: list[Table]) -> PipelineStatus:
     """The status as Spark knows it now."""
     from bronze.files.unreadable import unreadable_files
     from gold.status.table_status import status_of
     from gold.status.unread import read_unread, waiting_deletes
 
-    lake = Lake(spark, target)
-    warned = [lasting_warnings(target, tables), unreadable_files(lake, tables)]
+    warned = [lasting_warnings(lake.target, tables), unreadable_files(lake, tables)]
     warnings = join_by_table(tables, [*warned, waiting_deletes(lake, tables)])
     records = [of | {"warnings": warnings[of["table"]]} for of in status_of(lake, tables)]
-    return _add_common(target, (tables, everything), records, read_unread(lake))
+    return _add_common(lake.target, (tables, everything), records, read_unread(lake))
 
 
-def keep_status(
-    spark: "SparkSession", target: Target, everything: list[Table], anew: Sequence[Table] = ()
-) -> None:
+def keep_status(lake: Lake, everything: list[Table], anew: Sequence[Table] = ()) -> None:
     """Brings the lake's file up to date; a failure is a warning. A lake in a catalog has no file.
 
     Measured are the tables of which the ledger has new entries, and those to be measured `anew`.
@@ -87,33 +78,34 @@ def keep_status(
     """
     from bronze.files.unreadable import unreadable_files
     from cdc_lakehouse.terminal.console import warn
-    from gold.status.measure import find_unmeasured, measure_tables, read_gaps
+    from gold.status.measure import find_unmeasured, measure_readable, read_gaps
     from lakehouse.spark.failures import describe_failure
     from lakehouse.spark.spark_failures import TABLE_FAILURES
 
-    if target.catalog:
+    if lake.target.catalog:
         return
-    lake = Lake(spark, target)
     try:
-        kept = status_file.sum_up(target)
+        kept = status_file.sum_up(lake.target)
         asked = find_unmeasured(everything, kept.tables, {table.table for table in anew})
-        measured = measure_tables(lake, asked)
-        for each in asked:
-            columns = list_log_columns(target, each.table)
+        measured, failures = measure_readable(lake, asked)
+        for each in [each for each in asked if each.name in measured]:
+            columns = list_log_columns(lake.target, each.table)
             measured[each.name] = {**measured[each.name], "columns": columns}
-        warned = [lasting_warnings(target, everything), unreadable_files(lake, everything)]
+        for failure in failures:
+            warn(f"the status lacks what could not be measured: {failure}")
+        warned = [lasting_warnings(lake.target, everything), unreadable_files(lake, everything)]
         warnings, open_gaps = join_by_table(everything, warned), read_gaps(lake)
         for name in warnings:
             before = kept.tables.get(name, Figures())
             now = {"warnings": warnings[name], "gaps": open_gaps.get(name, [])}
             if name in measured or now != {"warnings": before.warnings, "gaps": before.gaps}:
                 measured[name] = {**measured.get(name, {}), **now}
-        if measured or status_file.is_outdated(target):
-            status_file.update_known(target, measured)
+        if measured or status_file.is_outdated(lake.target):
+            status_file.update_known(lake.target, measured)
     except TABLE_FAILURES as failure:
         warn(f"the status lacks what could not be measured: {describe_failure(failure)}")
         with suppress(OSError):
-            status_file.update_known(target, {})
+            status_file.update_known(lake.target, {})
 
 
 def _add_common(

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 from cdc_lakehouse.cli.ask.queries import to_narrow_row
 from cdc_lakehouse.cli.ask.report import find_report_file, write_page
 from cdc_lakehouse.cli.ask.status_records import keep_status
-from cdc_lakehouse.cli.front import command, load_conf, start_spark
+from cdc_lakehouse.cli.front import command, load_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen, same_lake
 from cdc_lakehouse.cli.work.rounds import Round
 from cdc_lakehouse.cli.work.run import fail_at_the_end, one_round
 from cdc_lakehouse.demo import questions as shop
 from cdc_lakehouse.demo.story import Story, story_lines
 from lakehouse.config.table import Table
-from lakehouse.config.target import LAYERS, Target
+from lakehouse.config.target import LAYERS
+from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from cdc_lakehouse.terminal.grid import Row
     from silver.audit.explain import Explained
 
@@ -40,13 +39,13 @@ def demo(chosen: Chosen) -> None:
     with _time_step(1, "the captured events are dropped into landing/shop"):
         dropped = shop.place_events(target, tables)
     with _time_step(2, "Spark is up"):
-        spark = start_spark(target, tables, sends_functions=True)
+        lake = open_lake(target, tables, sends_functions=True)
     with _time_step(3, "bronze, silver and gold are done"):
-        entries = one_round(Round(spark, target), tables, list(LAYERS))
+        entries = one_round(Round(lake), tables, list(LAYERS))
     with ThreadPoolExecutor(1) as beside:
-        asked = beside.submit(_answer_questions, spark, target, tables)
+        asked = beside.submit(_answer_questions, lake, tables)
         with _time_step(4, "the report is written"):
-            keep_status(spark, target, tables)
+            keep_status(lake, tables)
             page = find_report_file(target)
             records = write_page(target, (tables, tables), page).records
         fail_at_the_end(entries)
@@ -70,7 +69,7 @@ def _time_step(number: int, done: str) -> Iterator[None]:
 
 
 def _answer_questions(
-    spark: "SparkSession", target: Target, tables: Sequence[Table]
+    lake: Lake, tables: Sequence[Table]
 ) -> "tuple[dict[str, list[Row]], list[Explained]]":
     """The rows of the demo's questions by name, and what was done with one customer's records.
 
@@ -82,8 +81,8 @@ def _answer_questions(
 
     answers: dict[str, list[Row]] = {}
     for name, query in shop.select_questions(tables).items():
-        open_catalog(spark, target, query)
-        answers[name] = list(row_texts(spark.sql(query)))
+        open_catalog(lake, query)
+        answers[name] = list(row_texts(lake.spark.sql(query)))
     customers = next((table for table in tables if table.table == "customers"), None)
-    explained = explain(spark, target, customers, shop.EXPLAINED)[:-1] if customers else []
+    explained = explain(lake, customers, shop.EXPLAINED)[:-1] if customers else []
     return answers, explained

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from cdc_lakehouse.cli.front import command, load_whole_conf, start_spark
+from cdc_lakehouse.cli.front import command, load_whole_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.silence import without_yaml
 from gold.status.plan import WORST, Held, Planned, plan_changes
@@ -92,7 +92,7 @@ def _read_held(target: Target, table: Table, fingerprint: Mapping[str, str]) -> 
     different = list(list_differences(table, fingerprint))
     renamed = bool(list_renames(table, fingerprint))
     if target.catalog:
-        lake = Lake(start_spark(target, [table]), target)
+        lake = open_lake(target, [table])
         if not lake.exists("silver", f"{table.table}_changes"):
             return None
         columns = lake.column_types("silver", f"{table.table}_changes")
@@ -122,7 +122,7 @@ def _read_fingerprints(target: Target, tables: Sequence[Table]) -> Mapping[str, 
     from lakehouse.run import ledger
 
     if target.catalog:
-        states = ledger.read_states(start_spark(target, tables), target)
+        states = ledger.read_states(open_lake(target, tables))
     else:
         states = ledger.read_local_states(target) or {}
     return {table: json.loads(state).get("built", {}) for table, state in states.items()}

@@ -16,7 +16,7 @@ from cdc_lakehouse.cli.front import (
     command,
     load_conf,
     load_whole_conf,
-    start_spark,
+    open_lake,
 )
 from cdc_lakehouse.cli.key_text import parse_key
 from cdc_lakehouse.cli.options import Chosen
@@ -27,12 +27,13 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import find_nearest
 from lakehouse.errors import ConfigurationError
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.landing import from_landing
 from lakehouse.words import render_count
 from silver.contract import DEAD_LETTER_REASONS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from cdc_lakehouse.terminal.grid import Row
     from lakehouse.run.ledger import Entry
@@ -81,7 +82,7 @@ def list_letters(
     from silver.changelog.dead_letter_list import Wanted, dead_letters, select_newest
 
     wanted = Wanted(reason or (), sought, moment, resolved)
-    frame = dead_letters(start_spark(target, tables, asks=True), target, tables, wanted)
+    frame = dead_letters(open_lake(target, tables, asks=True), tables, wanted)
     if shown == "table":
         _print_table(frame, limit, resolved, target)
     elif frame is not None:
@@ -163,15 +164,15 @@ def acknowledge(
     target, tables, everything = load_whole_conf(chosen)
     sought = wanted_key(key, tables)
     check_lake(target)
-    spark = start_spark(target, tables)
+    lake = open_lake(target, tables)
 
     from silver.changelog.dead_letter_list import Wanted
 
     wanted = Wanted(reason or (), sought, moment, file=file, acknowledged=undo)
-    for table, count in acknowledge_letters(spark, target, tables, wanted, because):
+    for table, count in acknowledge_letters(lake, tables, wanted, because):
         what = "count again" if undo else "acknowledged"
         print(f"{table:<24} {render_count(count, 'dead letter')} {what}")
-    keep_status(spark, target, everything, tables)
+    keep_status(lake, everything, tables)
 
 
 def _check_reason_why(because: str | None, undo: bool) -> None:
@@ -203,7 +204,7 @@ def _check_reasons(reasons: Sequence[str] | None) -> None:
 
 
 def acknowledge_letters(
-    spark: "SparkSession", target: Target, tables: list[Table], wanted: "Wanted", why: str | None
+    lake: Lake, tables: list[Table], wanted: "Wanted", why: str | None
 ) -> list[tuple[str, int]]:
     """Acknowledges the wanted letters, or without a reason takes that back; counts by table.
 
@@ -216,23 +217,23 @@ def acknowledge_letters(
     from silver.changelog.dead_letter_list import count_by_reason, dead_letters
 
     with show_progress("acknowledging"):
-        frame = dead_letters(spark, target, tables, wanted)
+        frame = dead_letters(lake, tables, wanted)
         counts: Counter[str] = Counter()
         for table, _, count in [] if frame is None else count_by_reason(frame):
             counts[table] += count
         if frame is None or not counts:
             return []
         if why is None:
-            acknowledged.remove_acknowledgements(spark, target, frame)
+            acknowledged.remove_acknowledgements(lake, frame)
         else:
-            acknowledged.acknowledge(spark, target, frame, why)
+            acknowledged.acknowledge(lake, frame, why)
         names, now = {table.table for table in tables}, datetime.now(timezone.utc)
         unread = {feed: -n if why else n for feed, n in counts.items() if feed not in names}
         entries = [
             ledger.make_entry(uuid.uuid4().hex, "bronze", feed, now).with_counts({UNREAD: number})
             for feed, number in unread.items()
         ]
-        ledger.append_entries(spark, target, entries)
+        ledger.append_entries(lake, entries)
     return sorted(counts.items())
 
 
@@ -248,22 +249,18 @@ def replay(chosen: Chosen, reason: Reasons = None, key: KeyText = None) -> None:
     sought, run_id = wanted_key(key, tables), uuid.uuid4().hex
     with lock_tables(target, tables, ["silver"], run_id) as (free, failures):
         if free:
-            spark = start_spark(target, free, sends_functions=True)
+            lake = open_lake(target, free, sends_functions=True)
 
             from silver.changelog.dead_letter_list import Wanted
 
             wanted = Wanted(reason or (), sought)
-            entries = replay_letters(spark, target, (free, everything), wanted, run_id)
+            entries = replay_letters(lake, (free, everything), wanted, run_id)
             failures += list_failures(entries)
     raise_all(failures)
 
 
 def replay_letters(
-    spark: "SparkSession",
-    target: Target,
-    of: tuple[list[Table], list[Table]],
-    wanted: "Wanted",
-    run_id: str,
+    lake: Lake, of: tuple[list[Table], list[Table]], wanted: "Wanted", run_id: str
 ) -> "list[Entry]":
     """Replays, prints table by table how many letters are resolved and which stay, and publishes.
 
@@ -274,24 +271,22 @@ def replay_letters(
 
     tables, everything = of
     with show_progress("replay") as tell:
-        done, entries = replay_all(spark, target, tables, wanted, run_id, tell)
+        done, entries = replay_all(lake, tables, wanted, run_id, tell)
     for each in done:
         print(f"{each.table:<24} {each.resolved:>8,} of {each.tried:,} dead letters resolved")
-    print_remaining(spark, target, tables, wanted)
+    print_remaining(lake, tables, wanted)
     together = whole_groups(tables, everything)
     with show_progress("gold") as tell:
-        published = try_layer(Round(spark, target, None, everything), together, "gold", tell)
-        keep_status(spark, target, everything, together)
+        published = try_layer(Round(lake, None, everything), together, "gold", tell)
+        keep_status(lake, everything, together)
     return [*entries, *published]
 
 
-def print_remaining(
-    spark: "SparkSession", target: Target, tables: list[Table], wanted: "Wanted"
-) -> None:
+def print_remaining(lake: Lake, tables: list[Table], wanted: "Wanted") -> None:
     """Prints each reason that is left, with its count and what is wrong with the first letter."""
     from cdc_lakehouse.terminal.console import wrap_line
     from silver.changelog.dead_letter_list import count_with_message, dead_letters
 
-    left = dead_letters(spark, target, tables, wanted)
+    left = dead_letters(lake, tables, wanted)
     for table, reason, message, count in [] if left is None else count_with_message(left):
         print("\n".join(wrap_line(f"{table}: {count:,} stay, {reason}: {message}")))

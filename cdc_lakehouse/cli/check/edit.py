@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdc_lakehouse.cli.check.dead_letters import letters, replay_letters
-from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, start_spark
+from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import lock_tables
 from cdc_lakehouse.cli.work.run import list_failures, raise_all
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
+from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import Row
 
 STDIN = "-"
 
@@ -44,10 +44,10 @@ def edit(chosen: Chosen, place: Place, file: File = None) -> None:
     given_text = None if file is None else _read_text(file)
     target, tables, everything = load_whole_conf(chosen)
     check_lake(target)
-    spark = start_spark(target, tables, sends_functions=True)
-    letter = _find_letter(spark, target, tables, place)
+    lake = open_lake(target, tables, sends_functions=True)
+    letter = _find_letter(lake, tables, place)
     table = _table_of(letter, tables, place)
-    now = _text_now(spark, target, letter)
+    now = _text_now(lake, letter)
     text = _edit_text(now) if given_text is None else given_text
     if text is None or text == now:
         print("nothing was changed")
@@ -58,14 +58,14 @@ def edit(chosen: Chosen, place: Place, file: File = None) -> None:
     run_id = uuid.uuid4().hex
     with lock_tables(target, [table], ["silver"], run_id) as (free, failures):
         if free:
-            mend_record(spark, target, table, (letter["_feed"], letter["_arrival"]), text)
+            mend_record(lake, table, (letter["_feed"], letter["_arrival"]), text)
             wanted = Wanted(position=letter["position"])
-            entries = replay_letters(spark, target, (free, everything), wanted, run_id)
+            entries = replay_letters(lake, (free, everything), wanted, run_id)
             failures += list_failures(entries)
     raise_all(failures)
 
 
-def _find_letter(spark: "SparkSession", target: Target, tables: list[Table], place: str) -> "Row":
+def _find_letter(lake: Lake, tables: list[Table], place: str) -> "Row":
     """The unresolved dead letter that lies there.
 
     Raises:
@@ -73,7 +73,7 @@ def _find_letter(spark: "SparkSession", target: Target, tables: list[Table], pla
     """
     from silver.changelog.dead_letter_list import Wanted, dead_letters
 
-    frame = dead_letters(spark, target, tables, Wanted(position=place))
+    frame = dead_letters(lake, tables, Wanted(position=place))
     rows = [] if frame is None else frame.limit(2).collect()
     if len(rows) == 1:
         return rows[0]
@@ -83,12 +83,11 @@ def _find_letter(spark: "SparkSession", target: Target, tables: list[Table], pla
     raise _to_error(place, expected, "see `lakehouse dead-letters list`")
 
 
-def _text_now(spark: "SparkSession", target: Target, letter: "Row") -> str:
+def _text_now(lake: Lake, letter: "Row") -> str:
     """The record as it was mended last; as it came where nobody has mended it."""
-    from lakehouse.storage.lake import Lake
     from silver.changelog.bronze_rows import read_mended
 
-    rows = read_mended(Lake(spark, target), letter["_feed"])
+    rows = read_mended(lake, letter["_feed"])
     kept = None if rows is None else rows.where(rows["_arrival"] == letter["_arrival"]).first()
     return str(letter["raw"] if kept is None else kept["_raw"])
 

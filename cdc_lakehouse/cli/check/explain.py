@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
-from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_conf, start_spark
+from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_conf, open_lake
 from cdc_lakehouse.cli.key_text import parse_key
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.target import Target
@@ -31,12 +31,12 @@ def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "tab
     target, (one,) = load_conf(choose_one(chosen, table))
     sought = parse_key(key, one)
     check_lake(target)
-    spark = start_spark(target, [one], asks=True)
+    lake = open_lake(target, [one], asks=True)
 
     from silver.audit import explain as records
 
     with show_progress(f"looking for the records of the key in {table}"):
-        lines = records.explain(spark, target, one, sought)
+        lines = records.explain(lake, one, sought)
     if shown == "json":
         for line in lines:
             print(_render_json(line))

@@ -11,13 +11,7 @@ import typer
 from pydantic import Field
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
-from cdc_lakehouse.cli.front import (
-    check_lake,
-    command,
-    expectation_problems,
-    load_conf,
-    start_spark,
-)
+from cdc_lakehouse.cli.front import check_lake, command, expectation_problems, load_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
 from lakehouse.config.loading import read_yaml, select_tables
 from lakehouse.config.strict import Strict
@@ -26,10 +20,9 @@ from lakehouse.config.target import Target
 from lakehouse.config.unpacking import Check, refuse_lines, unpack_model
 from lakehouse.errors import ConfigurationError, ExpectationsFailed
 from lakehouse.remedies import install_extra
+from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from gold.quality.docs import QualityRun
     from gold.quality.results import RuleChanges
     from gold.quality.run import Result
@@ -70,11 +63,11 @@ def quality(
         action = install_extra("quality")
         raise ConfigurationError("this Python", "great_expectations", missing, expected, action)
     check_lake(target)
-    spark = start_spark(target, tables)
+    lake = open_lake(target, tables)
 
     from gold.quality.run import critical_failures
 
-    results = check_all(spark, target, tables, folder, checked, shown == "json")
+    results = check_all(lake, tables, folder, checked, shown == "json")
     failed = critical_failures(results)
     if failed:
         raise ExpectationsFailed(
@@ -83,12 +76,7 @@ def quality(
 
 
 def check_all(
-    spark: "SparkSession",
-    target: Target,
-    tables: Sequence[Table],
-    folder: str,
-    checked: str,
-    as_json: bool,
+    lake: Lake, tables: Sequence[Table], folder: str, checked: str, as_json: bool
 ) -> "list[Result]":
     """Checks every table with expectations, keeps and prints the results; returns them all."""
     from cdc_lakehouse.terminal.console import show_progress, show_records
@@ -96,13 +84,13 @@ def check_all(
     from gold.quality.docs import QualityRun
 
     asked = [table for table in tables if table.expectations]
-    changes = kept.find_rule_changes(spark, target, asked)
+    changes = kept.find_rule_changes(lake, asked)
     by_table: dict[str, list[Result] | None] = {}
     run = QualityRun(uuid.uuid4().hex, datetime.now(timezone.utc), checked)
     with show_progress("quality") as tell:
         for table in asked:
             tell(table.table)
-            by_table[table.table] = _check_table(spark, target, table, folder, run)
+            by_table[table.table] = _check_table(lake, table, folder, run)
     results = [result for of_table in by_table.values() for result in of_table or []]
     rows = [result.model_dump() for result in results] if as_json else _build_rows(results)
     show_records(rows, as_json)
@@ -112,22 +100,17 @@ def check_all(
     return results
 
 
-def _check_table(
-    spark: "SparkSession", target: Target, table: Table, folder: str, run: "QualityRun"
-) -> "list[Result] | None":
+def _check_table(lake: Lake, table: Table, folder: str, run: "QualityRun") -> "list[Result] | None":
     """The results of one table, kept; None before there is anything to check."""
     from gold.quality.results import append_results
     from gold.quality.run import check_expectations, newest_batch
     from gold.views.catalog import read_view
 
-    if run.checked == "gold":
-        rows = read_view(spark, target, table.table)
-    else:
-        rows = newest_batch(spark, target, table)
+    rows = read_view(lake, table.table) if run.checked == "gold" else newest_batch(lake, table)
     if rows is None:
         return None
     results: list[Result] = check_expectations(table, rows, folder, run)
-    append_results(spark, target, table, results, run.id, run.checked)
+    append_results(lake, table, results, run.id, run.checked)
     return results
 
 
@@ -194,13 +177,13 @@ def try_rules(target: Target, tables: list[Table], file: Path, as_json: bool) ->
         raise ConfigurationError(str(file), "table", problem, "the one that is meant", action)
     table = with_rules(chosen[0], rules, file, [expectation_problems])
     check_lake(target)
-    spark = start_spark(target, [table])
+    lake = open_lake(target, [table])
 
     from gold.quality.results import rule_text
     from gold.views.catalog import read_view
     from silver.expectations.row_sql import try_expectation
 
-    rows = read_view(spark, target, table.table)
+    rows = read_view(lake, table.table)
     if rows is None:
         expected, action = "a table that gold shows", "run `lakehouse run` first"
         raise ConfigurationError(str(file), "table", table.table, expected, action)

@@ -7,24 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
-from cdc_lakehouse.cli.front import (
-    check_lake,
-    choose_one,
-    command,
-    load_conf,
-    start_spark,
-)
+from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.run import raise_all
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.errors import LawsBroken, SourceDiffers, TableFailed
+from lakehouse.storage.lake import Lake
 from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from pyspark.sql import SparkSession
 
     from gold.source_check.digests import Difference
     from gold.source_check.verdict import SourceDatabase, Verdict
@@ -84,25 +76,25 @@ def verify(
 
         source = resolve_url(source)
     check_lake(target)
-    spark = start_spark(target, tables, sends_functions=source is None)
+    lake = open_lake(target, tables, sends_functions=source is None)
     as_json = shown == "json"
     if source is None:
         keys = None if every_key else sample
-        check_laws = partial(_check_laws, spark, target, sample=keys, as_json=as_json)
+        check_laws = partial(_check_laws, lake, sample=keys, as_json=as_json)
         raise_all(_check_each(tables, as_json, check_laws))
         return
     from gold.source_check.database import with_secret, without_password
     from gold.source_check.verdict import SourceDatabase
     from gold.source_check.verified import sweep_tables
 
-    given = SourceDatabase(with_secret(spark, source), source_table, at_rest)
+    given = SourceDatabase(with_secret(lake.spark, source), source_table, at_rest)
     if len(tables) == 1:
-        check_source(spark, target, tables[0], given, as_json)
+        check_source(lake, tables[0], given, as_json)
         return
     with sweep_tables(target, [one.table for one in tables], without_password(source)) as equal:
 
         def check(one: Table) -> None:
-            check_source(spark, target, one, given, as_json, equal.get(one.table))
+            check_source(lake, one, given, as_json, equal.get(one.table))
 
         failures = _check_each(tables, as_json, check)
     raise_all(failures)
@@ -129,9 +121,7 @@ def _check_each(
     return failures
 
 
-def _check_laws(
-    spark: "SparkSession", target: Target, table: Table, sample: int | None, as_json: bool
-) -> None:
+def _check_laws(lake: Lake, table: Table, sample: int | None, as_json: bool) -> None:
     """Shows how each law does; a sample of None rebuilds every key.
 
     Raises:
@@ -142,8 +132,8 @@ def _check_laws(
     from silver.audit import verify as stored
 
     with show_progress(f"verifying {table.table}"):
-        shows = agreement.build_gold_laws(spark, target, table)
-        laws = stored.verify(spark, target, table, shows, sample)
+        shows = agreement.build_gold_laws(lake, table)
+        laws = stored.verify(lake, table, shows, sample)
     print("\n".join(render_laws(table, laws, as_json)))
     broken = [law.law for law in laws if not law.holds]
     if broken:
@@ -174,12 +164,7 @@ def _render_law(law: "Law") -> str:
 
 
 def check_source(
-    spark: "SparkSession",
-    target: Target,
-    table: Table,
-    given: "SourceDatabase",
-    as_json: bool,
-    equal: str | None = None,
+    lake: Lake, table: Table, given: "SourceDatabase", as_json: bool, equal: str | None = None
 ) -> None:
     """Compares a table with its source and shows every row that differs.
 
@@ -194,13 +179,13 @@ def check_source(
     from gold.source_check.verified import read_verified
 
     if equal is not None:
-        prior = read_verified(target, table.table)
+        prior = read_verified(lake.target, table.table)
         times = {"verified_through": prior.through, "verified_at": prior.at}
         text = f"equal through {prior.through}, compared at {equal[:16]}Z before an interruption"
         print(json.dumps({"table": table.table, **times}) if as_json else text)
         return
     with show_progress(f"comparing {table.table} with its source") as tell:
-        result = compare_with_source(spark, target, table, given, tell=tell)
+        result = compare_with_source(lake, table, given, tell=tell)
     for sort, rows in (("real", result.real), ("in flight", result.in_flight)):
         for row in rows[:MOST_NAMED]:
             if as_json:

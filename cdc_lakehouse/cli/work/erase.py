@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from cdc_lakehouse.cli.ask.status_records import keep_status
-from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_whole_conf, start_spark
+from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_whole_conf, open_lake
 from cdc_lakehouse.cli.key_text import parse_key
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import hold_all_layers
 from cdc_lakehouse.cli.work.rounds import Round, do_layer
 from cdc_lakehouse.cli.work.run import fail_at_the_end, whole_groups
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.errors import EraseIncomplete
+from lakehouse.storage.lake import Lake
 from lakehouse.words import render_count
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from lakehouse.places.place import Place
     from silver.maintenance.erase import KeyTraces
     from silver.state.table_state import TableState
@@ -81,12 +79,12 @@ def erase(
     wanted = Erasure(one, parse_key(key, one), landing, make_line_printer(target), _ask_consent)
     check_lake(target)
     if dry_run:
-        preview_erasure(start_spark(target, [one]), target, wanted, tables)
+        preview_erasure(open_lake(target, [one]), wanted, tables)
         return
     with hold_all_layers(target, whole_groups([one], tables), wanted.run_id):
-        spark = start_spark(target, [one], sends_functions=True)
-        complete = erase_key(spark, target, wanted, tables)
-        keep_status(spark, target, tables, whole_groups([one], tables))
+        lake = open_lake(target, [one], sends_functions=True)
+        complete = erase_key(lake, wanted, tables)
+        keep_status(lake, tables, whole_groups([one], tables))
     if not complete:
         raise SystemExit(EraseIncomplete.exit_code)
 
@@ -99,19 +97,17 @@ def _ask_consent(files: Sequence[str]) -> bool:
     return typer.confirm(f"Delete with all other keys in them?{shown}\n")
 
 
-def preview_erasure(
-    spark: "SparkSession", target: Target, wanted: Erasure, tables: Iterable[Table]
-) -> None:
+def preview_erasure(lake: Lake, wanted: Erasure, tables: Iterable[Table]) -> None:
     """Prints what bronze, silver and the landing folders hold of the key now."""
     from bronze.erasure import erase as bronze
     from cdc_lakehouse.terminal.console import show_progress
     from silver.maintenance import erase
 
     with show_progress("looking for the key"):
-        hits = erase.find_records(spark, target, wanted.table, wanted.key)
+        hits = erase.find_records(lake, wanted.table, wanted.key)
         arrivals = hits.arrivals if hits else None
-        read = bronze.find_dropped_files(spark, target, wanted.table, arrivals)
-        files = _find_dropped_files(spark, target, wanted, hits.values if hits else [], read)
+        read = bronze.find_dropped_files(lake, wanted.table, arrivals)
+        files = _find_dropped_files(lake, wanted, hits.values if hits else [], read)
     if hits is None:
         wanted.say("holds nothing yet")
     else:
@@ -122,7 +118,7 @@ def preview_erasure(
     wanted.say("nothing was removed")
 
 
-def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table]) -> bool:
+def erase_key(lake: Lake, wanted: Erasure, tables: list[Table]) -> bool:
     """Ingests and decodes what is new, removes the key layer by layer, publishes and verifies.
 
     Returns whether nothing of the key was found afterwards.
@@ -140,45 +136,42 @@ def erase_key(spark: "SparkSession", target: Target, wanted: Erasure, tables: li
     from bronze.erasure import erase as bronze
     from cdc_lakehouse.terminal.console import show_progress
     from lakehouse.run import ledger
-    from lakehouse.storage.lake import Lake
     from silver.groups import group_repairs
     from silver.maintenance import erase, rebuild
     from silver.run import SilverTable
     from silver.state.table_state import TableState, read_states
 
     table = wanted.table
-    present = set(bronze.list_landing_files(target, table))
-    _take_in(spark, target, wanted, tables, bool(present))
-    rebuild.abandon_rebuilds(spark, target, table)
+    present = set(bronze.list_landing_files(lake.target, table))
+    _take_in(lake, wanted, tables, bool(present))
+    rebuild.abandon_rebuilds(lake, table)
     with show_progress("looking for the key"):
-        hits = erase.find_records(spark, target, table, wanted.key)
+        hits = erase.find_records(lake, table, wanted.key)
     if hits is None:
         wanted.say("holds nothing yet")
         return True
-    silver_table, states = SilverTable(Lake(spark, target), table), read_states(spark, target)
+    silver_table, states = SilverTable(lake, table), read_states(lake)
     state = states.get(table.table, TableState()).with_replaced()
     group_repairs.refuse_waiting_records(silver_table, state, hits.arrivals)
     _print_hits(wanted, hits, tables)
-    read = bronze.find_dropped_files(spark, target, table, hits.arrivals)
-    dropped = _find_dropped_files(spark, target, wanted, hits.values, read)
+    read = bronze.find_dropped_files(lake, table, hits.arrivals)
+    dropped = _find_dropped_files(lake, wanted, hits.values, read)
     if wanted.landing and dropped and not wanted.agrees([str(file) for file in dropped]):
         raise typer.Abort
     if read or table.publish == "table":
         begun = state.begun(wanted.run_id, table.table)
-        ledger.append_entries(spark, target, [bronze.note_files(begun, read)])
-    _remove_records(spark, target, wanted, hits, read)
+        ledger.append_entries(lake, [bronze.note_files(begun, read)])
+    _remove_records(lake, wanted, hits, read)
     for file in dropped if wanted.landing else ():
         if file in present and file.is_file():
             file.unlink()
     state = group_repairs.pin_current(silver_table, states, state)
-    _record_erasure(spark, target, wanted, hits.records, state)
-    _publish_gold(spark, target, wanted, tables)
-    return verify_erasure(spark, target, wanted, hits.values)
+    _record_erasure(lake, wanted, hits.records, state)
+    _publish_gold(lake, wanted, tables)
+    return verify_erasure(lake, wanted, hits.values)
 
 
-def _publish_gold(
-    spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table]
-) -> None:
+def _publish_gold(lake: Lake, wanted: Erasure, tables: list[Table]) -> None:
     """Publishes gold of the table and its group; older versions of published tables go."""
     from cdc_lakehouse.terminal.console import show_progress
     from gold.job import publish
@@ -186,15 +179,13 @@ def _publish_gold(
 
     group = whole_groups([wanted.table], tables)
     with show_progress("publishing") as note:
-        fail_at_the_end(publish(spark, target, group, wanted.run_id, note, tables))
-    for name in published_names(spark, target, wanted.table):
+        fail_at_the_end(publish(lake, group, wanted.run_id, note, tables))
+    for name in published_names(lake, wanted.table):
         # The log of a published table holds no statistics, and says which batch is published.
-        _forget_past(spark, target, wanted, name, with_log=False)
+        _forget_past(lake, wanted, name, with_log=False)
 
 
-def _take_in(
-    spark: "SparkSession", target: Target, wanted: Erasure, tables: list[Table], has_files: bool
-) -> None:
+def _take_in(lake: Lake, wanted: Erasure, tables: list[Table], has_files: bool) -> None:
     """Ingests new files if there are any, and applies all that bronze has of the table's group."""
     from cdc_lakehouse.terminal.console import show_progress
     from silver import job
@@ -202,14 +193,12 @@ def _take_in(
     group = whole_groups([wanted.table], tables)
     with show_progress("taking in what is new") as note:
         if has_files:
-            given = Round(spark, target, wanted.run_id)
+            given = Round(lake, wanted.run_id)
             fail_at_the_end(do_layer(given, group, "bronze", note))
-        fail_at_the_end(job.apply_all(spark, target, group, wanted.run_id, note))
+        fail_at_the_end(job.apply_all(lake, group, wanted.run_id, note))
 
 
-def verify_erasure(
-    spark: "SparkSession", target: Target, wanted: Erasure, values: list[str]
-) -> bool:
+def verify_erasure(lake: Lake, wanted: Erasure, values: list[str]) -> bool:
     """Looks for the key in the tables, the files of the lake and the dropped files.
 
     Without --landing a dropped file that holds the key is no failure, but leaves the erasure
@@ -224,14 +213,18 @@ def verify_erasure(
     from silver.maintenance import erase
 
     with show_progress("looking for what is left"):
-        left = erase.list_leftovers(spark, target, wanted.table, wanted.key)
-        if not target.catalog:
-            traces = find_traces(to_place(target, target.lake), values)
+        left = erase.list_leftovers(lake, wanted.table, wanted.key)
+        if not lake.target.catalog:
+            traces = find_traces(to_place(lake.target, lake.target.lake), values)
             left += [f"{trace.file} ({trace.places} places)" for trace in traces]
-        dropped = [str(file) for file in _find_dropped_files(spark, target, wanted, values)]
+        dropped = [str(file) for file in _find_dropped_files(lake, wanted, values)]
     if left or (dropped and wanted.landing):
         raise EraseIncomplete(wanted.table.table, [*left, *dropped])
-    where = "the tables" if target.catalog else f"the tables and the files below {target.lake}"
+    where = (
+        "the tables"
+        if lake.target.catalog
+        else f"the tables and the files below {lake.target.lake}"
+    )
     if dropped:
         for file in dropped:
             wanted.say(f"the key's records lie in {file}")
@@ -245,11 +238,7 @@ def verify_erasure(
 
 
 def _find_dropped_files(
-    spark: "SparkSession",
-    target: Target,
-    wanted: Erasure,
-    values: list[str],
-    read: Iterable[str] = (),
+    lake: Lake, wanted: Erasure, values: list[str], read: Iterable[str] = ()
 ) -> "list[Place]":
     """The dropped files of the key that are there, sorted.
 
@@ -261,10 +250,10 @@ def _find_dropped_files(
     from lakehouse.places.place import to_place
     from lakehouse.storage.traces import find_traces
 
-    files = set(bronze.find_noted_files(spark, target, wanted.table, wanted.run_id))
-    files |= {place for file in read if (place := to_place(target, on_disk(file))).is_file()}
-    for folder in bronze.find_landing_folders(target, wanted.table):
-        files |= {to_place(target, trace.file) for trace in find_traces(folder, values)}
+    files = set(bronze.find_noted_files(lake, wanted.table, wanted.run_id))
+    files |= {place for file in read if (place := to_place(lake.target, on_disk(file))).is_file()}
+    for folder in bronze.find_landing_folders(lake.target, wanted.table):
+        files |= {to_place(lake.target, trace.file) for trace in find_traces(folder, values)}
     return sorted(files, key=str)
 
 
@@ -289,9 +278,7 @@ def _list_topics(table: Table) -> set[tuple[str, str | None]]:
     return {(feed_name(table, source), source.topic) for source in table.feeds}
 
 
-def _remove_records(
-    spark: "SparkSession", target: Target, wanted: Erasure, hits: "KeyTraces", files: Sequence[str]
-) -> None:
+def _remove_records(lake: Lake, wanted: Erasure, hits: "KeyTraces", files: Sequence[str]) -> None:
     """Removes records, rows, versions, dead letters; last the log, which lists these records.
 
     `files` are the dropped files of the records.
@@ -299,48 +286,43 @@ def _remove_records(
     from bronze.erasure import erase as bronze
     from bronze.files.listing import on_disk
     from lakehouse.places.place import to_place
-    from lakehouse.storage import names
     from lakehouse.storage.traces import build_pattern
     from lakehouse.storage.upkeep import forget_the_past
     from silver.maintenance import erase as silver
     from silver.maintenance.upkeep import of_table
 
-    feeds = bronze.feeds_of(spark, target, wanted.table)
+    feeds = bronze.feeds_of(lake, wanted.table)
     for file in files:
         wanted.say(f"{'deletes' if wanted.landing else 'its records also lie in'} {file}")
-    removed = bronze.remove_records(spark, target, feeds, hits.arrivals)
+    removed = bronze.remove_records(lake, feeds, hits.arrivals)
     if hits.values:
-        removed += bronze.remove_unclaimed(spark, target, wanted.table, build_pattern(hits.values))
-    rows = silver.remove_rows(spark, target, wanted.table, wanted.key, hits)
-    log = silver.log_name(target, wanted.table)
-    of_bronze = [names.table_name(target, "bronze", feed) for feed in feeds]
-    of_silver = [name for name in of_table(spark, target, wanted.table) if name != log]
+        removed += bronze.remove_unclaimed(lake, wanted.table, build_pattern(hits.values))
+    rows = silver.remove_rows(lake, wanted.table, wanted.key, hits)
+    log = silver.log_name(lake.target, wanted.table)
+    of_bronze = [lake.name("bronze", feed) for feed in feeds]
+    of_silver = [name for name in of_table(lake, wanted.table) if name != log]
     for name in (*of_bronze, *of_silver):
-        _forget_past(spark, target, wanted, name)
-    silver.remove_log(spark, target, wanted.table, hits)
-    forget_the_past(spark, target, log)
+        _forget_past(lake, wanted, name)
+    silver.remove_log(lake, wanted.table, hits)
+    forget_the_past(lake, log)
     bronze_records, others = render_count(removed, "record"), render_count(rows, "row")
     wanted.say(f"removed {bronze_records} of bronze, {others} and dead letters of silver")
     for file in files if wanted.landing else ():
-        path = to_place(target, on_disk(file))
+        path = to_place(lake.target, on_disk(file))
         if path.is_file():
             path.unlink()
         else:
             wanted.say(f"not found from here, delete it where it lies: {file}")
 
 
-def _forget_past(
-    spark: "SparkSession", target: Target, wanted: Erasure, name: str, with_log: bool = True
-) -> None:
+def _forget_past(lake: Lake, wanted: Erasure, name: str, with_log: bool = True) -> None:
     from lakehouse.storage.upkeep import forget_the_past
 
     wanted.say(f"rewriting {name} and deleting its older versions")
-    forget_the_past(spark, target, name, with_log)
+    forget_the_past(lake, name, with_log)
 
 
-def _record_erasure(
-    spark: "SparkSession", target: Target, wanted: Erasure, record_count: int, state: "TableState"
-) -> None:
+def _record_erasure(lake: Lake, wanted: Erasure, record_count: int, state: "TableState") -> None:
     """Writes one ledger entry, without a value of the key; none where nothing has changed."""
     from lakehouse.run import ledger
 
@@ -348,4 +330,4 @@ def _record_erasure(
         now, counts = datetime.now(timezone.utc), {"erased": record_count} if record_count else {}
         entry = ledger.make_entry(wanted.run_id, "silver", wanted.table.table, now)
         done = entry.with_counts(counts, state.batch, state.positions)
-        ledger.append_entries(spark, target, [done.model_copy(update={"state": state.to_text()})])
+        ledger.append_entries(lake, [done.model_copy(update={"state": state.to_text()})])

@@ -98,9 +98,9 @@ def leave_mark(given: Round, seen: tuple[Inputs, Sequence["Entry"], list[tuple[s
     if waiting is None or leaves_work or _is_incomplete(given):
         return
     with suppress(OSError):
-        now, lake = time.time(), digest_of_lake(given.target)
+        now, lake = time.time(), digest_of_lake(given.lake.target)
         mark = Mark(inputs=inputs, lake=lake, marked_at=now, waiting=waiting, warnings=warnings)
-        write_mark(given.target, mark)
+        write_mark(given.lake.target, mark)
 
 
 def _mark_holds(target: Target, mark: Mark, inputs: Inputs) -> bool:
@@ -113,7 +113,7 @@ def _is_incomplete(given: Round) -> bool:
     """Whether records are missing at the source, or a transaction is not complete."""
     from lakehouse.run import gaps
 
-    if gaps.open_gaps(given.spark, given.target):
+    if gaps.open_gaps(given.lake):
         return True
     states = given.memory.tables.values() if given.memory else ()
     return any(state.group is not None and state.group.waiting for state in states)

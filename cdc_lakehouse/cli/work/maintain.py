@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from cdc_lakehouse.cli.ask.status_records import keep_status
-from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, start_spark
+from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import hold_all_layers
 from cdc_lakehouse.cli.work.rounds import has_news
 from cdc_lakehouse.cli.work.run import fail_at_the_end
 from cdc_lakehouse.terminal.verbosity import Level, current_level
 from lakehouse.config.table import Table
-from lakehouse.config.target import Layer, Target
+from lakehouse.config.target import Layer
+from lakehouse.storage.lake import Lake
 from lakehouse.words import render_count
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from lakehouse.run.ledger import Entry
     from lakehouse.storage.upkeep import FileFacts, Layout, Step
 
@@ -38,8 +37,7 @@ COUNTED = {
 class Upkeep(NamedTuple):
     """One run of the command; `pinned` are by table the versions that views need."""
 
-    spark: "SparkSession"
-    target: Target
+    lake: Lake
     run_id: str
     pinned: Mapping[str, set[int]]
     dry_run: bool
@@ -61,19 +59,19 @@ def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
     target, tables, everything = load_whole_conf(chosen)
     check_lake(target)
     with hold_all_layers(target, tables, uuid.uuid4().hex):
-        spark = start_spark(target, tables)
+        lake = open_lake(target, tables)
         entries = tend_tables(
-            spark, target, tables, dry_run, make_line_printer(target), shared=not chosen.only
+            lake, tables, dry_run, make_line_printer(target), shared=not chosen.only
         )
         if not dry_run:
-            keep_status(spark, target, everything, tables)
+            keep_status(lake, everything, tables)
     fail_at_the_end(entries)
     if not any(any(entry.counts.values()) for entry in entries):
         print("nothing is due")
 
 
 def tend_tables(
-    spark: "SparkSession", target: Target, tables: Sequence[Table], dry_run: bool,
+    lake: Lake, tables: Sequence[Table], dry_run: bool,
     tell: Callable[[str], None], shared: bool = True,
 ) -> "list[Entry]":  # fmt: skip
     """Carries out what is due; one ledger entry per table, and a failure stops no other.
@@ -89,17 +87,17 @@ def tend_tables(
     from silver.maintenance.upkeep import of_all
 
     with show_progress("looking at what views need"):
-        kept = find_pinned_versions(spark, target)
-    work = Upkeep(spark, target, uuid.uuid4().hex, kept, dry_run, tell)
+        kept = find_pinned_versions(lake)
+    work = Upkeep(lake, uuid.uuid4().hex, kept, dry_run, tell)
     merged = _merge_pending(work, tables)
     entries = [_tend_safely(work, "silver", t.table, partial(_tend_table, work, t)) for t in tables]
     if shared:
-        common = of_all(spark, target)
-        feeds = dict.fromkeys(list_feed_tables(spark, target, tables), NO_LAYOUT)
+        common = of_all(lake)
+        feeds = dict.fromkeys(list_feed_tables(lake, tables), NO_LAYOUT)
         entries.append(_tend_safely(work, "silver", "*", partial(_tend_shared, work, common)))
         entries.append(_tend_safely(work, "bronze", "*", partial(tend_bronze, work, feeds, tables)))
     if not dry_run:
-        ledger.append_entries(spark, target, [*filter(has_news, entries)])
+        ledger.append_entries(lake, [*filter(has_news, entries)])
     return [*merged, *entries]
 
 
@@ -109,7 +107,7 @@ def _merge_pending(work: Upkeep, tables: Sequence[Table]) -> "list[Entry]":
     from silver.job import apply_all
     from silver.state.table_state import TableState, read_states
 
-    states = read_states(work.spark, work.target)
+    states = read_states(work.lake)
     pending = [t for t in tables if states.get(t.table, TableState()).pending]
     would = "would be" if work.dry_run else "are"
     for table in pending:
@@ -118,7 +116,7 @@ def _merge_pending(work: Upkeep, tables: Sequence[Table]) -> "list[Entry]":
     if work.dry_run or not pending:
         return []
     with show_progress("merging pending changes") as note:
-        return apply_all(work.spark, work.target, pending, work.run_id, note)
+        return apply_all(work.lake, pending, work.run_id, note)
 
 
 def _tend_safely(
@@ -143,8 +141,8 @@ def _tend_table(work: Upkeep, table: Table) -> dict[str, int]:
     from silver.maintenance.upkeep import of_table
 
     counts = _purge_tombstones(work, table)
-    published = dict.fromkeys(published_names(work.spark, work.target, table), NO_LAYOUT)
-    return counts | _tend_files(work, of_table(work.spark, work.target, table) | published)
+    published = dict.fromkeys(published_names(work.lake, table), NO_LAYOUT)
+    return counts | _tend_files(work, of_table(work.lake, table) | published)
 
 
 def _purge_tombstones(work: Upkeep, table: Table) -> dict[str, int]:
@@ -152,14 +150,14 @@ def _purge_tombstones(work: Upkeep, table: Table) -> dict[str, int]:
     from silver.maintenance import tombstones
 
     with show_progress(f"looking for tombstones of {table.table}"):
-        survey = tombstones.survey_tombstones(work.spark, work.target, table)
+        survey = tombstones.survey_tombstones(work.lake, table)
     if survey is None:
         return {}
     work.tell(f"{table.table}: {survey.describe(work.dry_run)}")
     if survey.purged is None:
         return {}
     if not work.dry_run:
-        tombstones.purge_tombstones(work.spark, work.target, table, survey.purged, work.run_id)
+        tombstones.purge_tombstones(work.lake, table, survey.purged, work.run_id)
     return {"tombstones_purged": survey.purged.tombstones}
 
 
@@ -167,7 +165,7 @@ def _tend_shared(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]
     """Tends the files of tables to which other runs write; these runs wait meanwhile."""
     from lakehouse.storage.locks import hold_commit_lock
 
-    with hold_commit_lock(work.target):
+    with hold_commit_lock(work.lake.target):
         return _tend_files(work, tables)
 
 
@@ -177,15 +175,15 @@ def tend_bronze(
     """Tends the files of bronze's tables, and cleans landing files that bronze has had for long."""
     from bronze.files.cleaning import clean_files, held_files
 
-    counts, clean = _tend_files(work, names), work.target.clean_landing
+    counts, clean = _tend_files(work, names), work.lake.target.clean_landing
     if clean is None:
         return counts
-    files = held_files(work.target, tables, clean, datetime.now(timezone.utc).timestamp())
+    files = held_files(work.lake.target, tables, clean, datetime.now(timezone.utc).timestamp())
     deed = f"moved to {clean.move_to}" if clean.move_to else "deleted"
     would = "would be" if work.dry_run else "are"
     number = render_count(len(files), "file")
     work.tell(f"landing: {number} of bronze, older than {clean.after}, {would} {deed}")
-    gone = 0 if work.dry_run else clean_files(work.target, files, clean.move_to)
+    gone = 0 if work.dry_run else clean_files(work.lake.target, files, clean.move_to)
     return counts | {"landing_files_cleaned": len(files) if work.dry_run else gone}
 
 
@@ -196,7 +194,7 @@ def _tend_files(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
     counts: Counter[str] = Counter()
     for name, wanted in tables.items():
         with show_progress("looking at the files of tables"):
-            seen = upkeep.read_facts(work.spark, name)
+            seen = upkeep.read_facts(work.lake.spark, name)
         vectors = render_count(seen.vectors, "deletion vector")
         heading = f"{name}: {render_count(seen.files, 'file')}, {vectors}"
         if current_level() is Level.VERBOSE:
@@ -209,7 +207,7 @@ def _tend_files(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
             work.tell(f"  {'would ' if work.dry_run else ''}{step.action}: {step.reason}")
             if not work.dry_run:
                 with show_progress(step.action):
-                    upkeep.carry_out(work.spark, step)
+                    upkeep.carry_out(work.lake.spark, step)
             counts[COUNTED[step.action]] += 1
     return dict(counts)
 
@@ -226,6 +224,6 @@ def _due_steps(work: Upkeep, name: str, seen: "FileFacts", wanted: "Layout") -> 
             f"{name}: no vacuum: a view is pinned to a version older than the log goes back to"
         )
         return
-    clean = upkeep.plan_vacuum(name, upkeep.count_unused_files(work.spark, name, hours), hours)
+    clean = upkeep.plan_vacuum(name, upkeep.count_unused_files(work.lake.spark, name, hours), hours)
     if clean is not None:
         yield clean

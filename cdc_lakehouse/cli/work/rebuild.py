@@ -2,21 +2,18 @@
 
 import uuid
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_whole_conf, start_spark
+from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_whole_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import hold_all_layers
 from cdc_lakehouse.cli.work.rounds import Round
 from cdc_lakehouse.cli.work.run import fail_at_the_end, whole_groups
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.errors import ManyTablesFailed, TableFailed
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from lakehouse.storage.lake import Lake
 
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table to build anew.")]
 Tell = Callable[[str], None]
@@ -36,8 +33,8 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     target, (one,), tables = load_whole_conf(choose_one(chosen, table))
     check_lake(target)
     with hold_all_layers(target, whole_groups([one], tables), uuid.uuid4().hex):
-        spark = start_spark(target, [one], sends_functions=True)
-        rebuild_table(spark, target, one, make_line_printer(target, news=True), tables)
+        lake = open_lake(target, [one], sends_functions=True)
+        rebuild_table(lake, one, make_line_printer(target, news=True), tables)
 
 
 def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
@@ -54,14 +51,14 @@ def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
 
     failures: list[TableFailed] = []
     renamed = [table for table in tables if table.renamed]
-    states = read_states(given.spark, given.target) if renamed else {}
+    states = read_states(given.lake) if renamed else {}
     for table in renamed:
         renames = list_renames(table, states.get(table.table, TableState()).built)
         if not renames:
             continue
         say(f"{table.table}: {'; '.join(renames)}; the table is built anew from bronze")
         try:
-            rebuild_table(given.spark, given.target, table, be_silent, given.everything or [table])
+            rebuild_table(given.lake, table, be_silent, given.everything or [table])
         except ManyTablesFailed as several:
             failures += several.failures
         except TableFailed as failed:
@@ -71,9 +68,7 @@ def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
     return failures
 
 
-def rebuild_table(
-    spark: "SparkSession", target: Target, table: Table, tell: Tell, configured: list[Table]
-) -> None:
+def rebuild_table(lake: Lake, table: Table, tell: Tell, configured: list[Table]) -> None:
     """Builds the table beside the live one, pins gold's views, swaps, publishes; resumes if killed.
 
     `configured` are all tables, of which gold shows the status.
@@ -90,23 +85,23 @@ def rebuild_table(
 
     run_id = uuid.uuid4().hex
     with show_progress("looking at earlier rebuilds"):
-        ended = swap.end_all(spark, target, configured)
+        ended = swap.end_all(lake, configured)
         if ended.get(table.table) is not None:
-            rebuild.abandon_rebuilds(spark, target, table)
-        begun = rebuild.begin_rebuild(spark, target, table, run_id)
+            rebuild.abandon_rebuilds(lake, table)
+        begun = rebuild.begin_rebuild(lake, table, run_id)
     for name, failure in ended.items():
         tell(f"{name}: {failure or 'ended a swap that was killed'}")
     tell(f"{table.table}: building rebuild {begun.id} beside the live table")
     with show_progress("building") as note:
-        entry = rebuild.build_tables(spark, target, table, begun, run_id, note)
+        entry = rebuild.build_tables(lake, table, begun, run_id, note)
     for line in run_lines([entry], get_width()):
         tell(line)
-    pin_table(spark, target, table)
+    pin_table(lake, table)
     tell(f"{table.table}: swapping it in")
     together = whole_groups([table], configured)
     with show_progress("swapping") as note:
-        swap.swap_tables(spark, target, begun, table)
-        entries = publish(spark, target, together, run_id, note, configured)
-        keep_status(spark, target, configured, together)
+        swap.swap_tables(lake, begun, table)
+        entries = publish(lake, together, run_id, note, configured)
+        keep_status(lake, configured, together)
     fail_at_the_end(entries)
     tell(f"{table.table}: done")

@@ -8,19 +8,18 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, NamedTuple
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Layer, Target
+from lakehouse.config.target import Layer
 from lakehouse.interrupts import stop_if_pressed
 from lakehouse.remedies import session_ended
 from lakehouse.run.memory import Memory
 from lakehouse.spark.failures import describe_failure
+from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from cdc_lakehouse.terminal.console import Progress
     from lakehouse.run.ledger import Entry
 
-    Job = Callable[[SparkSession, Target, list[Table], str, Progress], list[Entry]]
+    Job = Callable[[Lake, list[Table], str, Progress], list[Entry]]
 
 MOST_TRIES = 4
 RECORDED_HERE = ("bronze", "gold")
@@ -29,19 +28,17 @@ EVERY = "*"
 
 
 class Round(NamedTuple):
-    """The session, the target and the options of a run, as every layer's work needs them.
+    """The lake and the options of a run, as every layer's work needs them.
 
     Attributes:
-        spark: the session.
-        target: where the lake lies.
+        lake: the session and the target.
         run_id: the name of the run in the ledger; without it each layer's work has its own.
         everything: all configured tables, also those that are not worked on.
         memory: what the run knows from earlier rounds; nobody else writes, as it holds the locks.
         merge: whether silver merges all pending changes, even where waiting is cheaper.
     """
 
-    spark: "SparkSession"
-    target: Target
+    lake: Lake
     run_id: str | None = None
     everything: list[Table] | None = None
     memory: Memory | None = None
@@ -69,11 +66,11 @@ def do_layer(
         if watched:
             from bronze.loss.watch import watch_for_loss
 
-            entries = watch_for_loss(given.spark, given.target, tables, entries, memory, tell)
+            entries = watch_for_loss(given.lake, tables, entries, memory, tell)
     elif layer == "silver" and watched:
         from silver.maintenance.closed_gaps import check_gaps
 
-        entries = check_gaps(given.spark, given.target, tables, entries)
+        entries = check_gaps(given.lake, tables, entries)
     if layer in RECORDED_HERE:
         _write_entries(given, layer, to_keep(given, entries, memory), memory)
     if memory.among is not None:
@@ -100,22 +97,20 @@ def _join_small_files(
     from cdc_lakehouse.terminal.console import say
     from lakehouse.run import ledger
     from lakehouse.spark.spark_failures import TABLE_FAILURES
-    from lakehouse.storage.names import table_name
     from lakehouse.storage.upkeep import join_small_files
     from lakehouse.storage.writing import hold_table_lock
     from silver.maintenance.upkeep import of_table
 
-    spark, target = given.spark, given.target
     mine = [table for table in tables if table.table in due]
     try:
-        names = list_feed_tables(spark, target, mine) if layer == "bronze" else []
+        names = list_feed_tables(given.lake, mine) if layer == "bronze" else []
         for table in mine if layer == "silver" else ():
-            names += [n for n, of in of_table(spark, target, table).items() if not of.cluster_by]
+            names += [n for n, of in of_table(given.lake, table).items() if not of.cluster_by]
         for name in names:
-            join_small_files(spark, name)
+            join_small_files(given.lake.spark, name)
         if layer == "silver" and EVERY in due:
-            with hold_table_lock(target, "silver", ledger.TABLE):
-                join_small_files(spark, table_name(target, "silver", ledger.TABLE))
+            with hold_table_lock(given.lake.target, "silver", ledger.TABLE):
+                join_small_files(given.lake.spark, given.lake.name("silver", ledger.TABLE))
     except TABLE_FAILURES as failure:
         say(f"small files are left as they are: {describe_failure(failure)}")
 
@@ -130,7 +125,7 @@ def try_conflicts_again(
     done: dict[str, Entry] = {}
     again = list(tables)
     for _ in range(MOST_TRIES):
-        done |= {entry.table: entry for entry in do(given.spark, given.target, again, run, tell)}
+        done |= {entry.table: entry for entry in do(given.lake, again, run, tell)}
         again = [table for table in tables if done[table.table].conflict]
         if not again:
             break
@@ -145,7 +140,7 @@ def _write_entries(given: Round, layer: Layer, entries: "list[Entry]", memory: M
     if not (memory.defers and any(entry.counts.get("records", 0) > 0 for entry in waits)):
         waits = []
     memory.waiting.extend(waits)
-    ledger.append_entries(given.spark, given.target, [e for e in entries if e not in waits])
+    ledger.append_entries(given.lake, [e for e in entries if e not in waits])
 
 
 def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[Entry]":
@@ -153,7 +148,7 @@ def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[E
     from lakehouse.run import ledger
 
     if memory.failing is None and not all(map(has_news, entries)):
-        memory.failing = ledger.find_failing(given.spark, given.target)
+        memory.failing = ledger.find_failing(given.lake)
     failing = memory.failing
     if failing is None:
         return list(entries)
@@ -183,14 +178,14 @@ def try_layer(
         run, said = given.run_id or "none", describe_failure(failure)
         done = [ledger.make_entry(run, layer, table.table, began, said) for table in tables]
     stop_if_pressed()
-    if any(entry.status == "failed" for entry in done) and has_ended(given.spark):
-        raise session_ended(given.target)
+    if any(entry.status == "failed" for entry in done) and has_ended(given.lake.spark):
+        raise session_ended(given.lake.target)
     return done
 
 
 @contextmanager
 def write_entries_together(
-    spark: "SparkSession", target: Target, layers: Sequence[Layer], memory: Memory | None
+    lake: Lake, layers: Sequence[Layer], memory: Memory | None
 ) -> Iterator[None]:
     """Within, bronze's entries go into the ledger with silver's, one commit for both.
 
@@ -201,12 +196,12 @@ def write_entries_together(
     from lakehouse.spark.session import interpreting_session
 
     memory = memory or Memory()
-    if memory.among is not None and target.kind == "local":
-        memory.brief = interpreting_session(spark)
+    if memory.among is not None and lake.target.kind == "local":
+        memory.brief = interpreting_session(lake.spark)
     memory.defers = {"bronze", "silver"} <= set(layers)
     yield
     memory.defers = False
-    ledger.append_with_waiting(spark, target, [], memory)
+    ledger.append_with_waiting(lake, [], memory)
 
 
 def has_news(entry: "Entry") -> bool:

@@ -14,8 +14,8 @@ from cdc_lakehouse.cli.front import (
     load_conf,
     load_whole_conf,
     make_application,
+    open_lake,
     run_command_line,
-    start_spark,
 )
 from cdc_lakehouse.cli.help import render_examples
 from cdc_lakehouse.cli.options import Chosen, seconds_of, with_common_options
@@ -32,12 +32,11 @@ from lakehouse.config.target import LAYERS, Layer, Target
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 from lakehouse.remedies import check_writable, is_unreachable, with_remedy
 from lakehouse.run.memory import Memory
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.landing import land_snapshot, rename_landed
 from lakehouse.words import render_count
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from lakehouse.run.ledger import Entry
     from lakehouse.run.lineage import Lineage
     from lakehouse.storage.settled import Inputs
@@ -156,13 +155,13 @@ def _work_on_tables(
 
     free, everything = tables
     open_ended, functions = asked.continuous or reads_kafka(free), list(asked.layers) != ["gold"]
-    spark = start_spark(target, free, open_ended, sends_functions=functions)
+    lake = open_lake(target, free, open_ended, sends_functions=functions)
     memory = None if target.catalog else Memory(len(free) if asked.continuous else None)
-    given = Round(spark, target, asked.run_id, everything, memory, asked.merge)
+    given = Round(lake, asked.run_id, everything, memory, asked.merge)
     warner, watcher = Warner(target, free), Watcher(given, free, asked.metrics)
     lineage = Lineage(target, free)
     failures = rebuild_renamed(given, free) if tuple(asked.layers) == LAYERS else []
-    with write_entries_together(spark, target, asked.layers, memory):
+    with write_entries_together(lake, asked.layers, memory):
         if asked.continuous:
             entries = _work_until_stopped(given, free, asked, (watcher, lineage))
         else:
@@ -203,15 +202,13 @@ def one_round(
         shown = entries
     finally:
         show_entries(shown)
-    warn_of_dead_letters(given.spark, given.target, tables, entries)
+    warn_of_dead_letters(given.lake, tables, entries)
     if "bronze" in layers:
-        (warner or Warner(given.target, tables)).warn_of_news()
+        (warner or Warner(given.lake.target, tables)).warn_of_news()
     return entries
 
 
-def warn_of_dead_letters(
-    spark: "SparkSession", target: Target, tables: list[Table], entries: "Sequence[Entry]"
-) -> None:
+def warn_of_dead_letters(lake: Lake, tables: list[Table], entries: "Sequence[Entry]") -> None:
     """A warning for each rule that rejects rows for the first time, and for too many dead letters.
 
     The exit code stays as it is.
@@ -220,13 +217,13 @@ def warn_of_dead_letters(
     from silver.changelog.dead_letters import count_too_many
 
     silver_entries = [entry for entry in entries if entry.layer == "silver"]
-    for name, rule in _first_rejections(spark, target, silver_entries):
+    for name, rule in _first_rejections(lake, silver_entries):
         warn(
             f"{name}: the rule {rule} rejects rows for the first time; "
             f"do: `lakehouse dead-letters list --table {name} --reason rule`"
         )
     if any(name.startswith("dead_letter:") for entry in silver_entries for name in entry.counts):
-        for table, count in count_too_many(spark, target, tables, silver_entries):
+        for table, count in count_too_many(lake, tables, silver_entries):
             warn(
                 f"{table.table} has {render_count(count, 'unresolved dead letter')}, more than its "
                 f"max_dead_letters {table.max_dead_letters:,}: "
@@ -242,16 +239,14 @@ def _warn_of_lineage(lineage: "Lineage") -> None:
         warn(lineage.problems.pop())
 
 
-def _first_rejections(
-    spark: "SparkSession", target: Target, entries: "Sequence[Entry]"
-) -> list[tuple[str, str]]:
+def _first_rejections(lake: Lake, entries: "Sequence[Entry]") -> list[tuple[str, str]]:
     """Tables and rules that rejected rows in these entries and in none before."""
     from lakehouse.run import ledger
 
     now = {(e.table, name): None for e in entries for name in e.counts if RULE in name}
     if not now:
         return []
-    earlier = ledger.read_entries(spark, target).where("layer = 'silver'")
+    earlier = ledger.read_entries(lake).where("layer = 'silver'")
     earlier = earlier.where(~earlier["run_id"].isin([entry.run_id for entry in entries]))
     named = earlier.selectExpr("`table`", "explode(map_keys(counts)) AS name").distinct()
     before = {(row["table"], row["name"]) for row in named.collect()}
@@ -282,7 +277,7 @@ def _work_until_stopped(
             show_error(str(failure))
 
     watched: dict[tuple[Layer, str], float] = {}
-    warner = Warner(given.target, tables)
+    warner = Warner(given.lake.target, tables)
 
     def do(layer: Layer, some: Sequence[Table]) -> "list[Entry]":
         now, work = time.monotonic(), (layer, some[0].table)

@@ -67,12 +67,16 @@ class Watcher:
         from lakehouse.spark.failures import describe_failure
         from lakehouse.spark.spark_failures import TABLE_FAILURES
 
-        spark, target = self._given.spark, self._given.target
+        lake = self._given.lake
         try:
-            keep_status(spark, target, self._all)
-            if target.catalog and (self._address is not None or target.alarms is not None):
-                self._asked = ask_status(spark, target, self._tables, self._all).records
-            for line in raise_alarms(target, self._current_records()) if target.alarms else ():
+            keep_status(lake, self._all)
+            if lake.target.catalog and (
+                self._address is not None or lake.target.alarms is not None
+            ):
+                self._asked = ask_status(lake, self._tables, self._all).records
+            for line in (
+                raise_alarms(lake.target, self._current_records()) if lake.target.alarms else ()
+            ):
                 warn(line)
         except TABLE_FAILURES as failure:
             warn(f"how the tables do cannot be asked: {describe_failure(failure)}")
@@ -85,7 +89,7 @@ class Watcher:
 
     def _current_records(self) -> list[Record]:
         """The status as of now, with failures that have come since it was written."""
-        target, records = self._given.target, self._asked
+        target, records = self._given.lake.target, self._asked
         if not target.catalog and read_known(target) is not None:
             records = read_status(target, self._tables, self._all).records
         failing = {table: message for (_, table), message in dict(self._failures).items()}

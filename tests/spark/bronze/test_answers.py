@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc_lakehouse.cli.ask.queries import is_question, print_answer
 from cdc_lakehouse.terminal.answers import csv_lines, json_lines, row_texts, unique_names
 from lakehouse.errors import QueryRefused
+from lakehouse.storage.lake import Lake
 from tests.conftest import target_at
 
 VALUES = """
@@ -107,7 +108,7 @@ def test_a_command_is_refused_before_it_runs(
     spark: SparkSession, tmp_path: Path, query: str
 ) -> None:
     with pytest.raises(QueryRefused) as told:
-        print_answer(spark, target_at(tmp_path), query, "table")
+        print_answer(Lake(spark, target_at(tmp_path)), query, "table")
     assert "`lakehouse sql` only asks" in str(told.value)
     assert "do:       " in str(told.value)
     assert not is_question(query)
@@ -117,14 +118,14 @@ def test_a_command_is_refused_before_it_runs(
 def test_a_question_is_answered(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], query: str
 ) -> None:
-    print_answer(spark, target_at(tmp_path), query, "json")
+    print_answer(Lake(spark, target_at(tmp_path)), query, "json")
     assert capsys.readouterr().out
     assert is_question(query)
 
 
 def test_an_erased_key_is_what_a_delete_is_pointed_to(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(QueryRefused, match="lakehouse erase TABLE --key"):
-        print_answer(spark, target_at(tmp_path), "DELETE FROM silver.orders", "table")
+        print_answer(Lake(spark, target_at(tmp_path)), "DELETE FROM silver.orders", "table")
 
 
 @pytest.mark.parametrize("written", ["gold.order", "orders", "`gold`.`ordres`"])
@@ -133,7 +134,7 @@ def test_a_table_that_is_not_there_is_answered_with_the_one_that_was_meant(
 ) -> None:
     query, views = f"SELECT * FROM {written}", ["gold.customers", "gold.orders"]
     with pytest.raises(QueryRefused) as told:
-        print_answer(spark, target_at(tmp_path), query, "table", None, views)
+        print_answer(Lake(spark, target_at(tmp_path)), query, "table", None, views)
     assert f"found:    {written.replace('`', '')}\n" in str(told.value)
     assert "do:       did you mean gold.orders?" in str(told.value)
 

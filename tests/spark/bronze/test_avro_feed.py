@@ -4,16 +4,14 @@ import json
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from bronze.kafka.avro_schemas import read_schemas
 from cdc_lakehouse.cli.work.rebuild import rebuild_table
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
-from lakehouse.storage.names import table_name
+from lakehouse.storage.lake import Lake
 from tests.helpers.avro import envelope_schema, optional, packed
 from tests.helpers.forms import Sent
-from tests.helpers.lake import arrive_from_kafka, quiet, rows, settle
+from tests.helpers.lakes import arrive_from_kafka, quiet, rows, settle
 from tests.helpers.registry import Served, registry
 
 KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
@@ -45,7 +43,7 @@ def event(id: int, lsn: int, row: dict[str, Any] | None) -> bytes:
 
 @pytest.mark.slow
 def test_three_versions_of_a_schema_come_out_of_order_and_are_rebuilt_without_the_registry(
-    spark: SparkSession, target: Target
+    lake: Lake,
 ) -> None:
     values = [
         event(4, 9, {"id": 2**40, "nr": 2**33}),
@@ -57,18 +55,18 @@ def test_three_versions_of_a_schema_come_out_of_order_and_are_rebuilt_without_th
     key = packed(KEY, 1, {"id": 1})
     with registry(SCHEMAS) as server:
         of = table(server.url)
-        arrive_from_kafka(spark, target, of, [Sent(key, value, 0) for value in values])
-        settle(spark, target, [of])
+        arrive_from_kafka(lake, of, [Sent(key, value, 0) for value in values])
+        settle(lake, [of])
     expected = [{"id": 2, "nr": 5, "old": "b"}, {"id": 2**40, "nr": 2**33, "old": None}]
 
-    assert sorted(read_schemas(spark, target, "t")) == ["1", "2", "3", "4"]
-    assert sorted(rows(spark, target, "t"), key=lambda row: row["id"]) == expected
+    assert sorted(read_schemas(lake, "t")) == ["1", "2", "3", "4"]
+    assert sorted(rows(lake, "t"), key=lambda row: row["id"]) == expected
 
-    rebuild_table(spark, target, of, quiet, [of])
-    assert sorted(rows(spark, target, "t"), key=lambda row: row["id"]) == expected
+    rebuild_table(lake, of, quiet, [of])
+    assert sorted(rows(lake, "t"), key=lambda row: row["id"]) == expected
 
 
-def test_ids_in_headers_are_asked_and_kept_as_numbers(spark: SparkSession, target: Target) -> None:
+def test_ids_in_headers_are_asked_and_kept_as_numbers(lake: Lake) -> None:
     """The bare values begin with bytes that would be ids of their own."""
     value, key = event(2, 1, {"id": 1, "old": "a"})[5:], packed(KEY, 1, {"id": 1})[5:]
     ids = {"apicurio.value.globalId": 2**40 + 200, "apicurio.key.contentId": 1}
@@ -81,12 +79,12 @@ def test_ids_in_headers_are_asked_and_kept_as_numbers(spark: SparkSession, targe
     of = table(server.url)
     sent = [Sent(key, value, 0, [*headers, ("trace", b"x")])]
 
-    arrive_from_kafka(spark, target, of, sent)
+    arrive_from_kafka(lake, of, sent)
     server.stop()
-    settle(spark, target, [of])
-    [kept] = spark.table(table_name(target, "bronze", "t")).select("_headers").collect()
+    settle(lake, [of])
+    [kept] = lake.spark.table(lake.name("bronze", "t")).select("_headers").collect()
 
     assert value[0] == 0
     assert json.loads(kept[0]) == {header: str(id) for header, id in ids.items()} | {"trace": "x"}
-    assert sorted(read_schemas(spark, target, "t")) == ["content:1", f"global:{2**40 + 200}"]
-    assert rows(spark, target, "t") == [{"id": 1, "old": "a"}]
+    assert sorted(read_schemas(lake, "t")) == ["content:1", f"global:{2**40 + 200}"]
+    assert rows(lake, "t") == [{"id": 1, "old": "a"}]

@@ -14,12 +14,11 @@ from bronze import job as bronze
 from bronze.loss.watch import watch_for_loss
 from cdc_lakehouse.cli.ask.export import write_view
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run.memory import Memory
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from tests.conftest import target_at
-from tests.helpers.lake import land, quiet, run
-from tests.helpers.lake import rows as shown
+from tests.helpers.lakes import land, quiet, run
+from tests.helpers.lakes import rows as shown
 
 Row = dict[str, Any]
 COLUMNS = {"id": "bigint", "name": "string", "price": "decimal(10,2)", "seen": "timestamp"}
@@ -43,79 +42,73 @@ def theirs(spark: SparkSession, tmp_path: Path) -> str:
     return name
 
 
-def same(spark: SparkSession, target: Target, theirs: str) -> None:
+def same(lake: Lake, theirs: str) -> None:
     """Gold has the rows of the table."""
     asked = "SELECT id, name, price, seen FROM {}"
-    ours = {(r["id"], r["name"], r["price"], r["seen"]) for r in shown(spark, target, "copy")}
-    assert ours == {tuple(row) for row in spark.sql(asked.format(theirs)).collect()}
+    ours = {(r["id"], r["name"], r["price"], r["seen"]) for r in shown(lake, "copy")}
+    assert ours == {tuple(row) for row in lake.spark.sql(asked.format(theirs)).collect()}
 
 
 def folder_of(theirs: str) -> str:
     return theirs.removeprefix("delta.`").removesuffix("`")
 
 
-def test_a_change_feed_is_followed_with_its_deletes(
-    spark: SparkSession, target: Target, theirs: str
-) -> None:
+def test_a_change_feed_is_followed_with_its_deletes(lake: Lake, theirs: str) -> None:
     table = reading(folder_of(theirs), stored_as_scd_type=2)
-    spark.sql(f"UPDATE {theirs} SET price = 3 WHERE id = 1")
-    run(spark, target, [table])
-    same(spark, target, theirs)
-    spark.sql(f"DELETE FROM {theirs} WHERE id = 2")
-    spark.sql(f"INSERT INTO {theirs} VALUES (3, 'c', 4, NULL)")
-    run(spark, target, [table])
-    same(spark, target, theirs)
-    versions = [(r["id"], str(r["price"])) for r in shown(spark, target, "copy_history")]
+    lake.spark.sql(f"UPDATE {theirs} SET price = 3 WHERE id = 1")
+    run(lake, [table])
+    same(lake, theirs)
+    lake.spark.sql(f"DELETE FROM {theirs} WHERE id = 2")
+    lake.spark.sql(f"INSERT INTO {theirs} VALUES (3, 'c', 4, NULL)")
+    run(lake, [table])
+    same(lake, theirs)
+    versions = [(r["id"], str(r["price"])) for r in shown(lake, "copy_history")]
     assert sorted(versions) == [(1, "1.50"), (1, "3.00"), (2, "2.00"), (3, "4.00")]
-    before = bronze_rows(spark, target)
-    run(spark, target, [table])
-    assert bronze_rows(spark, target) == before
+    before = bronze_rows(lake)
+    run(lake, [table])
+    assert bronze_rows(lake) == before
 
 
-def bronze_rows(spark: SparkSession, target: Target) -> int:
-    return spark.table(names.table_name(target, "bronze", "copy")).count()
+def bronze_rows(lake: Lake) -> int:
+    return lake.spark.table(lake.name("bronze", "copy")).count()
 
 
-def test_lost_versions_are_told_and_the_rows_read_anew(
-    spark: SparkSession, target: Target, theirs: str
-) -> None:
+def test_lost_versions_are_told_and_the_rows_read_anew(lake: Lake, theirs: str) -> None:
     table, folder = reading(folder_of(theirs)), Path(folder_of(theirs))
-    run(spark, target, [table])
-    spark.sql(f"DELETE FROM {theirs} WHERE id = 2")
-    spark.sql(f"UPDATE {theirs} SET price = 9")
+    run(lake, [table])
+    lake.spark.sql(f"DELETE FROM {theirs} WHERE id = 2")
+    lake.spark.sql(f"UPDATE {theirs} SET price = 9")
     for file in (folder / "_change_data").glob("*"):
         file.unlink()
     for _ in range(2):
         memory = Memory()
-        taken = bronze.ingest(spark, target, [table], "run", quiet, memory)
-        [entry] = watch_for_loss(spark, target, [table], taken, memory, quiet)
+        taken = bronze.ingest(lake, [table], "run", quiet, memory)
+        [entry] = watch_for_loss(lake, [table], taken, memory, quiet)
         told, memory = entry, Memory()
         if entry.status == "failed":
             assert "versions 2 to 3" in str(told.message)
             assert "read anew" in str(told.message)
-            run(spark, target, [table])
-            same(spark, target, theirs)
+            run(lake, [table])
+            same(lake, theirs)
     assert told.status == "ok"
 
 
-def test_the_appends_of_a_table_without_a_feed_are_read(
-    spark: SparkSession, target: Target, tmp_path: Path
-) -> None:
+def test_the_appends_of_a_table_without_a_feed_are_read(lake: Lake, tmp_path: Path) -> None:
     folder = tmp_path / "plain"
     pl.DataFrame({"id": [1, 2], "name": ["a", "b"]}).write_delta(str(folder))
     table = reading(str(folder), columns={"id": "bigint", "name": "string"})
-    run(spark, target, [table])
+    run(lake, [table])
     pl.DataFrame({"id": [2, 3], "name": ["z", "c"]}).write_delta(str(folder), mode="append")
     DeltaTable(folder).optimize.compact()
     pl.DataFrame({"id": [4], "name": ["d"]}).write_delta(str(folder), mode="append")
-    run(spark, target, [table])
-    held = {row["id"]: row["name"] for row in shown(spark, target, "copy")}
+    run(lake, [table])
+    held = {row["id"]: row["name"] for row in shown(lake, "copy")}
     assert held == {1: "a", 2: "z", 3: "c", 4: "d"}
-    assert bronze_rows(spark, target) == 5
+    assert bronze_rows(lake) == 5
 
 
-def test_one_lake_feeds_another(spark: SparkSession, target: Target, tmp_path: Path) -> None:
-    first, second = target, target_at(tmp_path / "second")
+def test_one_lake_feeds_another(lake: Lake, tmp_path: Path) -> None:
+    first, second = lake.target, target_at(tmp_path / "second")
     source = {"format": "rows", "path": "orders"}
     orders = Table.model_validate(
         {
@@ -131,21 +124,21 @@ def test_one_lake_feeds_another(spark: SparkSession, target: Target, tmp_path: P
     for at in range(1, 4):
         rows = [{"id": at, "at": at}, {"id": at - 1, "at": at, "gone": at % 2 == 0}]
         land(first, "orders", f"{at}.jsonl", [json.dumps(row) for row in rows])
-        run(spark, first, [orders])
-        run(spark, second, [copy])
-        theirs = {row["id"]: row["at"] for row in shown(spark, first, "orders")}
-        assert {row["id"]: row["at"] for row in shown(spark, second, "copy")} == theirs
+        run(Lake(lake.spark, first), [orders])
+        run(Lake(lake.spark, second), [copy])
+        theirs = {row["id"]: row["at"] for row in shown(Lake(lake.spark, first), "orders")}
+        assert {row["id"]: row["at"] for row in shown(Lake(lake.spark, second), "copy")} == theirs
 
 
-def test_gold_is_exported(spark: SparkSession, target: Target, tmp_path: Path) -> None:
+def test_gold_is_exported(lake: Lake, tmp_path: Path) -> None:
     source = {"format": "rows", "path": "t"}
     table = Table.model_validate(
         {"table": "t", "source": source, "keys": ["id"], "sequence_by": "id"}
     )
-    land(target, "t", "1.jsonl", ['{"id": 1, "of": {"a": 1}, "b c": "x"}', '{"id": 2}'])
-    run(spark, target, [table])
+    land(lake.target, "t", "1.jsonl", ['{"id": 1, "of": {"a": 1}, "b c": "x"}', '{"id": 2}'])
+    run(lake, [table])
     for kind in ("delta", "parquet", "csv"):
-        assert write_view(spark, target, "t", (str(tmp_path / kind), kind)) == 2
+        assert write_view(lake, "t", (str(tmp_path / kind), kind)) == 2
     assert pl.read_delta(str(tmp_path / "delta"))["b_c"].to_list() == ["x", None]
     assert len(pl.read_parquet(str(tmp_path / "parquet/*.parquet"))) == 2
     files = (tmp_path / "csv").glob("*.csv")

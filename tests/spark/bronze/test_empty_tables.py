@@ -10,7 +10,8 @@ from bronze.loss.missing_input import missing_folders
 from gold.job import open_catalog
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from tests.helpers import lake
+from lakehouse.storage.lake import Lake
+from tests.helpers import lakes
 
 COLUMNS = {"id": "int", "name": "varchar(10)", "at": "timestamp", "tags": "array<string>"}
 SOURCES: dict[str, dict[str, Any]] = {
@@ -44,7 +45,7 @@ TABLES = [table(name, **given) for name, given in SOURCES.items()]
 def first_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Target:
     """A lake without a landing folder after its first run."""
     target = Target(root=str(tmp_path_factory.mktemp("empty")))
-    lake.run(spark, target, TABLES)
+    lakes.run(Lake(spark, target), TABLES)
     return target
 
 
@@ -53,7 +54,7 @@ def test_it_has_no_row_and_its_declared_columns(
     spark: SparkSession, first_run: Target, name: str
 ) -> None:
     query = f"SELECT * FROM gold.`{name}`"
-    open_catalog(spark, first_run, query)
+    open_catalog(Lake(spark, first_run), query)
     found = spark.sql(query)
     assert found.collect() == []
     assert found.columns == [*COLUMNS, *ADDED.get(name, [])]
@@ -64,20 +65,20 @@ def test_the_missing_folder_is_told_all_the_same(first_run: Target) -> None:
     assert sorted(missing_folders(first_run, TABLES)) == sorted(SOURCES)
 
 
-def test_the_first_records_come_into_it(spark: SparkSession, target: Target) -> None:
+def test_the_first_records_come_into_it(lake: Lake) -> None:
     config = table("t", source={"format": "ydb", "path": "in"})
-    lake.run(spark, target, [config])
-    assert lake.rows(spark, target, "t") == []
-    lake.land(target, "in", "1.jsonl", ['{"key":[1],"update":{"name":"a","more":2},"ts":[1,1]}'])
-    lake.run(spark, target, [config])
-    (row,) = lake.rows(spark, target, "t")
+    lakes.run(lake, [config])
+    assert lakes.rows(lake, "t") == []
+    lakes.land(
+        lake.target, "in", "1.jsonl", ['{"key":[1],"update":{"name":"a","more":2},"ts":[1,1]}']
+    )
+    lakes.run(lake, [config])
+    (row,) = lakes.rows(lake, "t")
     assert (row["id"], row["name"], row["more"]) == (1, "a", 2)
 
 
-def test_a_table_with_undeclared_keys_does_not_exist_before_its_records(
-    spark: SparkSession, target: Target
-) -> None:
+def test_a_table_with_undeclared_keys_does_not_exist_before_its_records(lake: Lake) -> None:
     config = table("undeclared", source={"format": "ydb", "path": "in"}, columns={"name": "string"})
-    lake.run(spark, target, [config])
+    lakes.run(lake, [config])
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
-        lake.rows(spark, target, "undeclared")
+        lakes.rows(lake, "undeclared")

@@ -15,9 +15,10 @@ from lakehouse.run import gaps
 from lakehouse.run.gaps import Gap
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Memory
+from lakehouse.storage.lake import Lake
 from silver.job import apply
 from silver.maintenance.closed_gaps import close_gaps
-from tests.helpers.lake import quiet
+from tests.helpers.lakes import quiet
 
 pytestmark = pytest.mark.slow
 
@@ -36,13 +37,9 @@ def land(target: Target, file: str, *records: dict[str, object]) -> None:
 
 
 def run(
-    spark: SparkSession,
-    target: Target,
-    config: Table,
-    memory: Memory | None = None,
-    tell: Callable[[str], None] = quiet,
+    lake: Lake, config: Table, memory: Memory | None = None, tell: Callable[[str], None] = quiet
 ) -> Entry:
-    given = Round(spark, target, "r1", memory=memory)
+    given = Round(lake, "r1", memory=memory)
     (entry,) = do_layer(given, [config], "bronze", tell)
     return entry
 
@@ -73,79 +70,75 @@ def change(
     return {"topic": "s.t", "offset": transaction * 10 + order, "key": {"id": key}, "value": value}
 
 
-def still_open(spark: SparkSession, target: Target) -> list[tuple[int, int]]:
-    return [(gap.first, gap.last) for gap in gaps.open_gaps(spark, target)]
+def still_open(lake: Lake) -> list[tuple[int, int]]:
+    return [(gap.first, gap.last) for gap in gaps.open_gaps(lake)]
 
 
-def test_offsets_that_follow_one_another_are_no_gap(spark: SparkSession, target: Target) -> None:
-    land(target, "a", *ydb(5, 6), *ydb(0, 1, partition=1))
-    assert run(spark, target, table("ydb")).message is None
-    land(target, "b", *ydb(7), *ydb(2, partition=1))
-    assert run(spark, target, table("ydb")).status == "ok"
-    assert gaps.open_gaps(spark, target) == []
+def test_offsets_that_follow_one_another_are_no_gap(lake: Lake) -> None:
+    land(lake.target, "a", *ydb(5, 6), *ydb(0, 1, partition=1))
+    assert run(lake, table("ydb")).message is None
+    land(lake.target, "b", *ydb(7), *ydb(2, partition=1))
+    assert run(lake, table("ydb")).status == "ok"
+    assert gaps.open_gaps(lake) == []
 
 
-def test_offsets_that_differ_by_more_than_one_are_data_loss(
-    spark: SparkSession, target: Target
-) -> None:
-    land(target, "a", *ydb(5, 6))
-    run(spark, target, table("ydb"))
-    land(target, "b", *ydb(9, 10))
-    entry = run(spark, target, table("ydb"))
+def test_offsets_that_differ_by_more_than_one_are_data_loss(lake: Lake) -> None:
+    land(lake.target, "a", *ydb(5, 6))
+    run(lake, table("ydb"))
+    land(lake.target, "b", *ydb(9, 10))
+    entry = run(lake, table("ydb"))
     assert (entry.status, entry.counts["records"]) == ("failed", 2)
     assert "offsets 7 to 8 of s.t/0 are gone at the source" in str(entry.message)
     assert "lakehouse rebootstrap t" in str(entry.message)
-    assert gaps.open_gaps(spark, target) == [
+    assert gaps.open_gaps(lake) == [
         Gap(table="t", feed="feed_t", topic="s.t", partition=0, first=7, last=8)
     ]
-    assert run(spark, target, table("ydb")).status == "failed"
-    assert run(spark, target, table("ydb", on_data_loss="continue")).status == "ok"
+    assert run(lake, table("ydb")).status == "failed"
+    assert run(lake, table("ydb", on_data_loss="continue")).status == "ok"
 
 
-def test_a_gap_is_closed_when_what_was_missing_turns_up(
-    spark: SparkSession, target: Target
-) -> None:
-    land(target, "a", *ydb(1, 4))
-    assert run(spark, target, table("ydb")).status == "failed"
-    land(target, "b", *ydb(2, 3))
-    assert run(spark, target, table("ydb")).status == "ok"
-    assert still_open(spark, target) == []
+def test_a_gap_is_closed_when_what_was_missing_turns_up(lake: Lake) -> None:
+    land(lake.target, "a", *ydb(1, 4))
+    assert run(lake, table("ydb")).status == "failed"
+    land(lake.target, "b", *ydb(2, 3))
+    assert run(lake, table("ydb")).status == "ok"
+    assert still_open(lake) == []
 
 
-def test_a_hole_in_a_transaction_is_data_loss(spark: SparkSession, target: Target) -> None:
-    land(target, "a", change(7, 1, 1), change(7, 2, 4), change(8, 1, 3), change(8, 4, 9))
-    assert run(spark, target, table("debezium")).status == "ok"
-    land(target, "b", change(9, 1, 10))
-    entry = run(spark, target, table("debezium"))
+def test_a_hole_in_a_transaction_is_data_loss(lake: Lake) -> None:
+    land(lake.target, "a", change(7, 1, 1), change(7, 2, 4), change(8, 1, 3), change(8, 4, 9))
+    assert run(lake, table("debezium")).status == "ok"
+    land(lake.target, "b", change(9, 1, 10))
+    entry = run(lake, table("debezium"))
     assert entry.status == "failed"
     assert "changes 2 to 3 of transaction 8 of s.t are gone" in str(entry.message)
-    assert still_open(spark, target) == [(2, 3)]
+    assert still_open(lake) == [(2, 3)]
 
 
-def test_a_transaction_may_come_in_two_batches(spark: SparkSession, target: Target) -> None:
-    land(target, "a", change(7, 1, 1), change(7, 2, 2))
-    assert run(spark, target, table("debezium")).status == "ok"
-    land(target, "b", change(7, 3, 3))
-    assert run(spark, target, table("debezium")).status == "ok"
-    land(target, "c", change(7, 5, 5))
-    assert run(spark, target, table("debezium")).status == "ok"
-    land(target, "d", change(8, 1, 6))
-    assert run(spark, target, table("debezium")).status == "failed"
-    assert still_open(spark, target) == [(4, 4)]
+def test_a_transaction_may_come_in_two_batches(lake: Lake) -> None:
+    land(lake.target, "a", change(7, 1, 1), change(7, 2, 2))
+    assert run(lake, table("debezium")).status == "ok"
+    land(lake.target, "b", change(7, 3, 3))
+    assert run(lake, table("debezium")).status == "ok"
+    land(lake.target, "c", change(7, 5, 5))
+    assert run(lake, table("debezium")).status == "ok"
+    land(lake.target, "d", change(8, 1, 6))
+    assert run(lake, table("debezium")).status == "failed"
+    assert still_open(lake) == [(4, 4)]
 
 
 @pytest.mark.parametrize("remembers", [True, False])
 def test_a_part_of_a_transaction_that_comes_with_the_next_files_is_not_gone(
-    spark: SparkSession, target: Target, remembers: bool
+    lake: Lake, remembers: bool
 ) -> None:
     config, memory, told = table("debezium"), Memory() if remembers else None, list[str]()
     for file, order in (("a", 1), ("b", 4), ("c", 3), ("d", 2)):
-        land(target, file, change(7, order, order))
+        land(lake.target, file, change(7, order, order))
         if file != "b":
-            assert run(spark, target, config, memory, told.append).status == "ok"
+            assert run(lake, config, memory, told.append).status == "ok"
     [part] = [line for line in told if "not whole yet" in line]
     assert "1 transaction not whole yet, such as 7 of s.t" in part
-    assert still_open(spark, target) == []
+    assert still_open(lake) == []
 
 
 @pytest.mark.parametrize(
@@ -156,29 +149,25 @@ def test_a_part_of_a_transaction_that_comes_with_the_next_files_is_not_gone(
         ("3e11fa47-71ca-11e1-9e33-c80aa9429562:23", "3e11fa47-71ca-11e1-9e33-c80aa9429562:24"),
     ],
 )
-def test_transactions_are_told_apart_by_their_whole_ids(
-    spark: SparkSession, target: Target, one: str, other: str
-) -> None:
+def test_transactions_are_told_apart_by_their_whole_ids(lake: Lake, one: str, other: str) -> None:
     changes = [change(7, 1, 1, id=one), change(8, 2, 2, id=other)]
-    land(target, "a", *changes)
-    assert run(spark, target, table("debezium")).status == "ok"
-    land(target, "b", change(9, 1, 3, id=one[:-1] + "0"))
-    entry = run(spark, target, table("debezium"))
+    land(lake.target, "a", *changes)
+    assert run(lake, table("debezium")).status == "ok"
+    land(lake.target, "b", change(9, 1, 3, id=one[:-1] + "0"))
+    entry = run(lake, table("debezium"))
     assert f"changes 1 to 1 of transaction {other} of s.t are gone" in str(entry.message)
 
 
 @pytest.mark.parametrize("began", ["later", "earlier"])
-def test_only_a_snapshot_that_began_after_a_gap_closes_it(
-    spark: SparkSession, target: Target, began: str
-) -> None:
+def test_only_a_snapshot_that_began_after_a_gap_closes_it(lake: Lake, began: str) -> None:
     config = table("debezium")
-    land(target, "a", change(8, 2, 2))
-    run(spark, target, config)
-    land(target, "b", snapshot_row(4_000_000_000_000 if began == "later" else 1_000_000_000))
-    run(spark, target, config)
-    assert [e.message for e in apply(spark, target, [config], "r1", lambda line: None)] == [None]
-    close_gaps(spark, target, [config])
-    assert still_open(spark, target) == ([] if began == "later" else [(1, 1)])
+    land(lake.target, "a", change(8, 2, 2))
+    run(lake, config)
+    land(lake.target, "b", snapshot_row(4_000_000_000_000 if began == "later" else 1_000_000_000))
+    run(lake, config)
+    assert [e.message for e in apply(lake, [config], "r1", lambda line: None)] == [None]
+    close_gaps(lake, [config])
+    assert still_open(lake) == ([] if began == "later" else [(1, 1)])
 
 
 def snapshot_row(milliseconds: int) -> dict[str, object]:
@@ -195,18 +184,18 @@ def test_what_was_looked_through_is_not_looked_through_again(
     """The run's memory tells how far that is, or the ledger; a lost bronze table begins anew."""
     looked, real = [], watch.find_jumps
 
-    def jumps(spark: SparkSession, target: Target, feed: Feed, after: int) -> list[Gap]:
+    def jumps(lake: Lake, feed: Feed, after: int) -> list[Gap]:
         looked.append(after)
-        return real(spark, target, feed, after)
+        return real(lake, feed, after)
 
     monkeypatch.setattr(watch, "find_jumps", jumps)
     config, memory = table("ydb"), Memory() if remembers else None
     for file, offset in (("a", 5), ("b", 6)):
         land(target, file, *ydb(offset))
-        entry = run(spark, target, config, memory)
-        run(spark, target, config, memory)
+        entry = run(Lake(spark, target), config, memory)
+        run(Lake(spark, target), config, memory)
     assert (looked, entry.positions) == ([0, 1], {"feed_t": 2})
     shutil.rmtree(Path(target.lake, "bronze"))
     land(target, "c", *ydb(9))
-    assert run(spark, target, config).status == "failed"
+    assert run(Lake(spark, target), config).status == "failed"
     assert looked == [0, 1, 0]

@@ -315,9 +315,7 @@ def test_names_in_quotes_may_have_blanks_around_the_quotes(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     file = csv(tmp_path, "a.csv", '"ID" ; "Name" ; "the ""note"""\n1;a;b\n')
-    assert csv_records(spark, file, ("id", "name")) == [
-        {"ID": "1", "Name": "a", 'the "note"': "b"},
-    ]
+    assert csv_records(spark, file, ("id", "name")) == [{"ID": "1", "Name": "a", 'the "note"': "b"}]
 
 
 def test_a_part_of_a_parquet_file_is_told_as_that(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from cdc_lakehouse.cli.ask.queries import show_status
 from cdc_lakehouse.cli.ask.status_records import ask_status, keep_status, read_status
@@ -14,11 +13,10 @@ from gold.report import html
 from gold.report.history import History
 from gold.status.unread import unread_of
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run.unread import Unread
 from lakehouse.storage.lake import Lake
 from silver.changelog.dead_letter_list import Wanted, dead_letters
-from tests.helpers import lake
+from tests.helpers import lakes
 
 CHANGE = {"after": {"id": 1}, "op": "c", "source": {"lsn": 1, "ts_ms": 1}}
 
@@ -39,17 +37,17 @@ LINES = [record("a"), record("b"), record("c"), record("c"), "{no json", json.du
 
 @pytest.mark.slow
 def test_what_no_table_reads_is_listed_by_topic_and_its_lines_are_dead_letters(
-    spark: SparkSession, target: Target, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tables = [table("one", "a")]
-    lake.land(target, "shop", "1.jsonl", LINES)
-    lake.run(spark, target, tables)
+    lakes.land(lake.target, "shop", "1.jsonl", LINES)
+    lakes.run(lake, tables)
 
     of_feed = Unread("feed_shop", {"c": 2, "b": 1}, 2)
-    assert unread_of(Lake(spark, target), tables) == [of_feed]
-    keep_status(spark, target, tables)
-    kept = read_status(target, tables, tables)
-    assert kept.unread == ask_status(spark, target, tables, tables).unread == [of_feed]
+    assert unread_of(lake, tables) == [of_feed]
+    keep_status(lake, tables)
+    kept = read_status(lake.target, tables, tables)
+    assert kept.unread == ask_status(lake, tables, tables).unread == [of_feed]
     show_status(kept, as_json=False, wide=False)
     (status,) = kept.records
     assert (status["unread_topics"], status["unread_lines"]) == ({"c": 2, "b": 1}, 2)
@@ -57,12 +55,14 @@ def test_what_no_table_reads_is_listed_by_topic_and_its_lines_are_dead_letters(
     assert "3 records of 2 topics that no table reads: c (2), b (1)" in told(capsys)
 
     more = [*tables, table("two", "b")]
-    assert unread_of(Lake(spark, target), more) == [of_feed._replace(topics={"c": 2})]
+    assert unread_of(lake, more) == [of_feed._replace(topics={"c": 2})]
     page = tmp_path / "report.html"
-    html.write_report(target, tables, page, (read_status(target, tables, more), History()))
+    html.write_report(
+        lake.target, tables, page, (read_status(lake.target, tables, more), History())
+    )
     assert "2 records of 1 topic that no table reads: c (2)" in page.read_text("utf-8")
 
-    letters = dead_letters(spark, target, more, Wanted())
+    letters = dead_letters(lake, more, Wanted())
     assert letters is not None
     found: list[Any] = letters.select("table", "reason", "raw", "position").collect()
     assert sorted(row["reason"] for row in found) == ["no_topic", "not_json"]
@@ -70,18 +70,16 @@ def test_what_no_table_reads_is_listed_by_topic_and_its_lines_are_dead_letters(
     assert {row["raw"] for row in found} == {"{no json", json.dumps(CHANGE)}
     assert {row["position"].rpartition("/")[2] for row in found} == {"1.jsonl:4", "1.jsonl:5"}
 
-    assert acknowledge_letters(spark, target, more, Wanted(["not_json"]), "a slip") == [
-        ("feed_shop", 1)
-    ]
-    assert unread_of(Lake(spark, target), more)[0].lines == 1
-    left, every = (dead_letters(spark, target, more, Wanted(resolved=all)) for all in (False, True))
+    assert acknowledge_letters(lake, more, Wanted(["not_json"]), "a slip") == [("feed_shop", 1)]
+    assert unread_of(lake, more)[0].lines == 1
+    left, every = (dead_letters(lake, more, Wanted(resolved=all)) for all in (False, True))
     assert left is not None and every is not None
     assert [row["reason"] for row in left.collect()] == ["no_topic"]
     known = {row["reason"]: row["acknowledged"] for row in every.collect()}
     assert known == {"no_topic": None, "not_json": "a slip"}
     back = Wanted(acknowledged=True, file="shop/1.jsonl")
-    assert acknowledge_letters(spark, target, more, back, None) == [("feed_shop", 1)]
-    assert unread_of(Lake(spark, target), more)[0].lines == 2
+    assert acknowledge_letters(lake, more, back, None) == [("feed_shop", 1)]
+    assert unread_of(lake, more)[0].lines == 2
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> str:

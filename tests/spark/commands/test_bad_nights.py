@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from bronze.job import ingest
 from cdc_lakehouse.cli.work.rounds import Round, do_layer
@@ -17,8 +16,9 @@ from lakehouse.config.target import Layer, Target
 from lakehouse.errors import ManyTablesFailed
 from lakehouse.remedies import with_remedy
 from lakehouse.run.ledger import Entry
+from lakehouse.storage.lake import Lake
 from silver.job import apply
-from tests.helpers import lake
+from tests.helpers import lakes
 
 pytestmark = pytest.mark.slow
 LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
@@ -31,32 +31,32 @@ def orders() -> Table:
 
 def land(target: Target, file: str, *keys: int) -> Path:
     lines = [json.dumps({"key": [k], "update": {"v": "x"}, "ts": [k, 1]}) for k in keys]
-    lake.land(target, "orders", file, lines)
+    lakes.land(target, "orders", file, lines)
     return Path(target.landing, "orders", file)
 
 
-def taken(spark: SparkSession, target: Target) -> Entry:
-    return ingest(spark, target, [orders()], "r", lambda line: None)[0]
+def taken(lake: Lake) -> Entry:
+    return ingest(lake, [orders()], "r", lambda line: None)[0]
 
 
-def keys(spark: SparkSession, target: Target) -> list[object]:
-    lake.run(spark, target, [orders()])
-    return sorted(row["id"] for row in lake.rows(spark, target, "orders"))
+def keys(lake: Lake) -> list[object]:
+    lakes.run(lake, [orders()])
+    return sorted(row["id"] for row in lakes.rows(lake, "orders"))
 
 
-def test_a_damaged_bronze_file_is_named_and_put_back(spark: SparkSession, target: Target) -> None:
-    land(target, "a", 1, 2)
-    assert taken(spark, target).counts == {"records": 2}
-    (file,) = Path(target.lake, "bronze", "orders").glob("*.parquet")
+def test_a_damaged_bronze_file_is_named_and_put_back(lake: Lake) -> None:
+    land(lake.target, "a", 1, 2)
+    assert taken(lake).counts == {"records": 2}
+    (file,) = Path(lake.target.lake, "bronze", "orders").glob("*.parquet")
     content = file.read_bytes()
     file.write_bytes(b"x" * len(content))
-    (entry,) = apply(spark, target, [orders()], "r", lambda line: None)
+    (entry,) = apply(lake, [orders()], "r", lambda line: None)
     assert entry.status == "failed"
     told = with_remedy(entry.message)
     assert file.name in told
     assert "put it back from a copy" in told
     file.write_bytes(content)
-    assert keys(spark, target) == [1, 2]
+    assert keys(lake) == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,7 @@ def test_a_damaged_bronze_file_is_named_and_put_back(spark: SparkSession, target
         ("silver/orders", ["ok", "failed", "failed"]),
     ],
 )
-def test_a_damaged_log_of_one_table_stops_no_other(
-    spark: SparkSession, target: Target, place: str, ends: list[str]
-) -> None:
+def test_a_damaged_log_of_one_table_stops_no_other(lake: Lake, place: str, ends: list[str]) -> None:
     source = {"format": "ydb", "path": "items"}
     items = Table.model_validate({"table": "items", "keys": ["id"], "source": source})
     line = json.dumps({"key": [1], "update": {"v": "x"}, "ts": [1, 1]})
@@ -77,59 +75,52 @@ def test_a_damaged_log_of_one_table_stops_no_other(
     def run() -> list[list[str]]:
         tables = [orders(), items]
         return [
-            [
-                entry.status
-                for entry in do_layer(Round(spark, target, "r"), tables, layer, lambda line: None)
-            ]
+            [entry.status for entry in do_layer(Round(lake, "r"), tables, layer, lambda line: None)]
             for layer in LAYERS
         ]
 
-    lake.land(target, "items", "a", [line])
-    land(target, "a", 1)
+    lakes.land(lake.target, "items", "a", [line])
+    land(lake.target, "a", 1)
     assert run() == [["ok", "ok"]] * 3
-    log = Path(target.lake, place, "_delta_log")
+    log = Path(lake.target.lake, place, "_delta_log")
     newest = max(int(file.stem) for file in log.glob("*.json"))
     damaged = log / f"{newest + 1:020d}.json"
     damaged.write_text("nonsense")
-    land(target, "b", 2)
-    lake.land(target, "items", "b", [line.replace("1", "2")])
+    land(lake.target, "b", 2)
+    lakes.land(lake.target, "items", "b", [line.replace("1", "2")])
     assert run() == [[end, "ok"] for end in ends]
-    assert sorted(row["id"] for row in lake.rows(spark, target, "items")) == [1, 2]
+    assert sorted(row["id"] for row in lakes.rows(lake, "items")) == [1, 2]
     damaged.unlink()
-    assert keys(spark, target) == [1, 2]
+    assert keys(lake) == [1, 2]
 
 
-def test_a_damaged_checkpoint_is_named_and_can_be_thrown_away(
-    spark: SparkSession, target: Target
-) -> None:
-    land(target, "a", 1)
-    taken(spark, target)
-    (note,) = Path(target.checkpoints).rglob("taken/*.json")
+def test_a_damaged_checkpoint_is_named_and_can_be_thrown_away(lake: Lake) -> None:
+    land(lake.target, "a", 1)
+    taken(lake)
+    (note,) = Path(lake.target.checkpoints).rglob("taken/*.json")
     note.write_text("nonsense")
-    land(target, "b", 2)
-    entry = taken(spark, target)
+    land(lake.target, "b", 2)
+    entry = taken(lake)
     assert entry.status == "failed"
     assert "remove the feed's folder below checkpoints" in with_remedy(entry.message)
-    shutil.rmtree(Path(target.checkpoints, "bronze", "orders"))
-    assert keys(spark, target) == [1, 2]
+    shutil.rmtree(Path(lake.target.checkpoints, "bronze", "orders"))
+    assert keys(lake) == [1, 2]
 
 
-def test_a_clock_that_jumps_loses_no_file(spark: SparkSession, target: Target) -> None:
+def test_a_clock_that_jumps_loses_no_file(lake: Lake) -> None:
     for year, file in ((4_000_000_000, "a"), (86_400, "b"), (1_700_000_000, "c")):
-        os.utime(land(target, file, year), (year, year))
-        taken(spark, target)
-    assert keys(spark, target) == [86_400, 1_700_000_000, 4_000_000_000]
+        os.utime(land(lake.target, file, year), (year, year))
+        taken(lake)
+    assert keys(lake) == [86_400, 1_700_000_000, 4_000_000_000]
 
 
-def test_a_broker_that_is_down_is_named_at_once_and_stops_no_other_table(
-    spark: SparkSession, target: Target
-) -> None:
+def test_a_broker_that_is_down_is_named_at_once_and_stops_no_other_table(lake: Lake) -> None:
     kafka = {"topic": "t", "bootstrap_servers": "127.0.0.1:1"}
     source = {"format": "ydb", "kafka": kafka}
     topic = Table.model_validate({"table": "t", "keys": ["id"], "source": source})
-    land(target, "a", 1)
+    land(lake.target, "a", 1)
     began, entries = time.monotonic(), list[Entry]()
-    given = Round(spark, target, "r")
+    given = Round(lake, "r")
     for layer in LAYERS:
         entries += do_layer(given, [topic, orders()], layer, lambda line: None)
     assert time.monotonic() - began < 60
@@ -138,4 +129,4 @@ def test_a_broker_that_is_down_is_named_at_once_and_stops_no_other_table(
         "bronze t: no Kafka broker can be reached: 127.0.0.1:1 (connection refused)"
     ]
     assert ManyTablesFailed(told).exit_code == 3
-    assert len(lake.rows(spark, target, "orders")) == 1
+    assert len(lakes.rows(lake, "orders")) == 1

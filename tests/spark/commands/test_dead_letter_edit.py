@@ -13,7 +13,7 @@ from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
 from lakehouse.config.loading import load_target
 from lakehouse.storage.names import table_name
-from tests.spark.commands.test_idle_run import Lake
+from tests.spark.commands.test_idle_run import IdleLake
 
 PLACE = "t/1.jsonl:1"
 FIRST, LAST = {"id": 1, "v": 1, "qty": 1}, {"id": 1, "v": 3, "qty": 3}
@@ -55,7 +55,7 @@ def terminal(
     """A lake that has applied the first and the third of three records of a key."""
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setenv("COLUMNS", "200")
-    lake, terminal = Lake(tmp_path, stored_as_scd_type=2), Terminal(tmp_path, capsys)
+    lake, terminal = IdleLake(tmp_path, stored_as_scd_type=2), Terminal(tmp_path, capsys)
     lines = [json.dumps(FIRST), BROKEN, json.dumps(LAST)]
     lake.drop("1.jsonl").write_text("\n".join(lines))
     terminal("run")
@@ -117,7 +117,7 @@ def test_a_mended_row_of_an_extract_is_supplied_and_an_erasure_takes_it_too(
 ) -> None:
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     source = {"format": "snapshot", "path": "t", "mode": "full"}
-    lake, terminal = Lake(tmp_path, source=source), Terminal(tmp_path, capsys)
+    lake, terminal = IdleLake(tmp_path, source=source), Terminal(tmp_path, capsys)
     yaml = tmp_path / "conf" / "tables" / "t.yml"
     yaml.write_text(yaml.read_text().replace("sequence_by: v\n", ""))
     lake.drop("2026-01-01/a.jsonl", {"id": 1, "v": 1})

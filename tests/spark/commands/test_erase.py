@@ -7,20 +7,18 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import typer
-from pyspark.sql import SparkSession
 
 from bronze.erasure import erase as bronze
 from cdc_lakehouse.cli.work.erase import Erasure, erase_key, preview_erasure, verify_erasure
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.errors import EraseIncomplete
 from lakehouse.run import ledger
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.traces import PASSED_OVER
 from lakehouse.storage.upkeep import read_facts
 from silver.maintenance import erase
 from tests.helpers.arrivals import applied, arrive, silver
-from tests.helpers.lake import land, rows
+from tests.helpers.lakes import land, rows
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +39,7 @@ def record(topic: str, at: int, key: list[int] | None, **values: str) -> dict[st
     return {"topic": topic, "partition": 0, "offset": at, "value": value | {"key": key}}
 
 
-def deliver(spark: SparkSession, target: Target) -> None:
+def deliver(lake: Lake) -> None:
     records = [
         record("crm.people", 1, [7], name=NAME, email=EMAIL, city="London"),
         record("crm.people", 2, [8], name="Bob Hope", email="bob@example.org", city="London"),
@@ -49,83 +47,77 @@ def deliver(spark: SparkSession, target: Target) -> None:
         record("crm.people", 4, None, email=EMAIL),
         record("crm.people", 5, [7], name="Ada King", email=EMAIL, city="Surrey"),
     ]
-    arrive(spark, target, PEOPLE, records, 1)
-    applied(spark, target, PEOPLE)
+    arrive(lake, PEOPLE, records, 1)
+    applied(lake, PEOPLE)
     unread = [record("crm.people", 6, [7], name="Countess of Lovelace", email=EMAIL, city="London")]
-    arrive(spark, target, PEOPLE, unread, 2)
+    arrive(lake, PEOPLE, unread, 2)
 
 
-def test_a_key_is_erased_from_every_layer_and_the_files_prove_it(
-    spark: SparkSession, target: Target
-) -> None:
-    deliver(spark, target)
+def test_a_key_is_erased_from_every_layer_and_the_files_prove_it(lake: Lake) -> None:
+    deliver(lake)
     told: list[str] = []
     wanted = Erasure(PEOPLE, {"id": "7"}, False, told.append)
-    erase_key(spark, target, wanted, [PEOPLE])
+    erase_key(lake, wanted, [PEOPLE])
     assert any("4 records of the key" in line for line in told)
     assert any("its records also lie in /landing/t/1.jsonl" in line for line in told)
     assert "gone: no row of the key and none of its 5 own texts" in told[-1]
-    feed = spark.table(names.table_name(target, "bronze", "feed_crm")).orderBy("_offset")
+    feed = lake.spark.table(lake.name("bronze", "feed_crm")).orderBy("_offset")
     assert [row["_offset"] for row in feed.collect()] == [2, 3]
-    assert [row["id"] for row in silver(spark, target, "people_changes", "_arrival")] == [8]
-    assert silver(spark, target, "people_dead_letters", "_arrival") == []
-    assert [row["name"] for row in rows(spark, target, "people_history")] == ["Bob Hope"]
-    (entry,) = ledger.read_entries(spark, target).where("counts['erased'] > 0").collect()
+    assert [row["id"] for row in silver(lake, "people_changes", "_arrival")] == [8]
+    assert silver(lake, "people_dead_letters", "_arrival") == []
+    assert [row["name"] for row in rows(lake, "people_history")] == ["Bob Hope"]
+    (entry,) = ledger.read_entries(lake).where("counts['erased'] > 0").collect()
     assert entry["run_id"] == wanted.run_id and "7" not in str(entry["counts"])
     texts = [EMAIL, NAME]
-    page = Path(target.lake, "report.html")
+    page = Path(lake.target.lake, "report.html")
     page.write_text(f"<td>{EMAIL}</td>", encoding="utf-8")
     with pytest.raises(EraseIncomplete) as left:
-        verify_erasure(spark, target, wanted, texts)
+        verify_erasure(lake, wanted, texts)
     assert left.value.left == (f"{page} (1 places)",)
     page.unlink()
-    verify_erasure(spark, target, wanted, texts)
+    verify_erasure(lake, wanted, texts)
 
 
-def test_an_erasure_that_was_killed_is_ended_when_it_is_repeated(
-    spark: SparkSession, target: Target
-) -> None:
-    deliver(spark, target)
-    found = erase.find_records(spark, target, PEOPLE, {"id": "7"})
+def test_an_erasure_that_was_killed_is_ended_when_it_is_repeated(lake: Lake) -> None:
+    deliver(lake)
+    found = erase.find_records(lake, PEOPLE, {"id": "7"})
     assert found is not None
     with pytest.raises(EraseIncomplete, match="people_history"):
-        verify_erasure(spark, target, Erasure(PEOPLE, {"id": "7"}, False, print), found.values)
-    bronze.remove_records(spark, target, bronze.feeds_of(spark, target, PEOPLE), found.arrivals)
-    erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, False, print), [PEOPLE])
-    assert [row["id"] for row in silver(spark, target, "people_changes", "_arrival")] == [8]
+        verify_erasure(lake, Erasure(PEOPLE, {"id": "7"}, False, print), found.values)
+    bronze.remove_records(lake, bronze.feeds_of(lake, PEOPLE), found.arrivals)
+    erase_key(lake, Erasure(PEOPLE, {"id": "7"}, False, print), [PEOPLE])
+    assert [row["id"] for row in silver(lake, "people_changes", "_arrival")] == [8]
 
 
-def test_a_dropped_file_that_an_earlier_erasure_left_is_known(
-    spark: SparkSession, target: Target
-) -> None:
+def test_a_dropped_file_that_an_earlier_erasure_left_is_known(lake: Lake) -> None:
     """In two steps: first without the dropped files, then with them, when bronze knows no more."""
     lines = [
         record("crm.people", 1, [7], name=NAME, email=EMAIL, city="London"),
         record("crm.people", 2, [8], name="Bob Hope", email="bob@example.org", city="London"),
     ]
-    land(target, "crm", "people.jsonl", [json.dumps(line) for line in lines])
-    file = Path(target.landing, "crm", "people.jsonl")
+    land(lake.target, "crm", "people.jsonl", [json.dumps(line) for line in lines])
+    file = Path(lake.target.landing, "crm", "people.jsonl")
     told: list[str] = []
-    assert not erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, False, told.append), [PEOPLE])
+    assert not erase_key(lake, Erasure(PEOPLE, {"id": "7"}, False, told.append), [PEOPLE])
     assert any("1 record of the key" in line for line in told)
     foreseen: list[str] = []
-    preview_erasure(spark, target, Erasure(PEOPLE, {"id": "8"}, True, foreseen.append), [PEOPLE])
+    preview_erasure(lake, Erasure(PEOPLE, {"id": "8"}, True, foreseen.append), [PEOPLE])
     assert foreseen[-2:] == [
         f"people: {file} would be deleted, with all other keys in it",
         "people: nothing was removed",
     ]
-    assert file.exists() and len(rows(spark, target, "people")) == 1
+    assert file.exists() and len(rows(lake, "people")) == 1
     assert not any("gone: " in line for line in told)
     assert f"the key's records lie in {file}" in "\n".join(told)
     assert "--landing" in told[-2]
     refused = Erasure(PEOPLE, {"id": "7"}, True, told.append, lambda _: False)
     with pytest.raises(typer.Abort):
-        erase_key(spark, target, refused, [PEOPLE])
+        erase_key(lake, refused, [PEOPLE])
     assert file.exists()
     told.clear()
-    erase_key(spark, target, Erasure(PEOPLE, {"id": "7"}, True, told.append), [PEOPLE])
+    erase_key(lake, Erasure(PEOPLE, {"id": "7"}, True, told.append), [PEOPLE])
     assert "gone: " in told[-1] and not file.exists()
-    assert [row["name"] for row in rows(spark, target, "people")] == ["Bob Hope"]
+    assert [row["name"] for row in rows(lake, "people")] == ["Bob Hope"]
 
 
 NUMBERED = Table.model_validate(
@@ -139,25 +131,23 @@ NUMBERED = Table.model_validate(
 )
 
 
-def test_the_files_of_a_key_without_a_text_are_known_from_bronze(
-    spark: SparkSession, target: Target
-) -> None:
+def test_the_files_of_a_key_without_a_text_are_known_from_bronze(lake: Lake) -> None:
     """However the file writes the key: `7.50` has the key 7.5."""
-    land(target, "t", "mine.csv", ["id;seq", "7.50;1", "8;2"])
-    land(target, "t/sub", "other.csv", ["id;seq", "8;3"])
-    mine, other = (Path(target.landing, "t", name) for name in ("mine.csv", "sub/other.csv"))
+    land(lake.target, "t", "mine.csv", ["id;seq", "7.50;1", "8;2"])
+    land(lake.target, "t/sub", "other.csv", ["id;seq", "8;3"])
+    mine, other = (Path(lake.target.landing, "t", name) for name in ("mine.csv", "sub/other.csv"))
     told: list[str] = []
     for _ in range(2):
         told.clear()
         wanted = Erasure(NUMBERED, {"id": "7.5"}, False, told.append)
-        assert not erase_key(spark, target, wanted, [NUMBERED])
+        assert not erase_key(lake, wanted, [NUMBERED])
         named = [line for line in told if "the key's records lie in" in line]
         assert named == [f"t: the key's records lie in {mine}"]
-    entries = ledger.read_entries(spark, target).where("message IS NOT NULL").collect()
+    entries = ledger.read_entries(lake).where("message IS NOT NULL").collect()
     assert entries and not any("mine" in entry["message"] for entry in entries)
-    assert erase_key(spark, target, wanted._replace(landing=True), [NUMBERED])
+    assert erase_key(lake, wanted._replace(landing=True), [NUMBERED])
     assert (mine.exists(), other.exists()) == (False, True)
-    assert [str(row["id"]) for row in rows(spark, target, "t")] == ["8.00"]
+    assert [str(row["id"]) for row in rows(lake, "t")] == ["8.00"]
 
 
 CLUSTERED = Table.model_validate(
@@ -190,26 +180,26 @@ def holding(folder: Path, texts: list[str]) -> set[str]:
 
 
 def test_no_least_or_greatest_value_of_an_erased_key_stays_in_a_log_or_checkpoint(
-    spark: SparkSession, target: Target
+    lake: Lake,
 ) -> None:
     """The key is the first of all, and so the least value of its file."""
-    arrive(spark, target, CLUSTERED, [person(n, f"person{n:02}", "London") for n in range(9)], 1)
-    applied(spark, target, CLUSTERED)
+    arrive(lake, CLUSTERED, [person(n, f"person{n:02}", "London") for n in range(9)], 1)
+    applied(lake, CLUSTERED)
     changed = [person(20, "aaron.first", "Atown"), person(21, "person05", "London")]
-    arrive(spark, target, CLUSTERED, changed, 2)
-    applied(spark, target, CLUSTERED)
-    people = names.table_name(target, "silver", "people")
-    spark.sql(f"OPTIMIZE {people} FULL")
-    spark.sql(f"ALTER TABLE {people} SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
-    texts, silver_tables = ["aaron.first", "Atown"], Path(target.lake, "silver")
+    arrive(lake, CLUSTERED, changed, 2)
+    applied(lake, CLUSTERED)
+    people = lake.name("silver", "people")
+    lake.spark.sql(f"OPTIMIZE {people} FULL")
+    lake.spark.sql(f"ALTER TABLE {people} SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+    texts, silver_tables = ["aaron.first", "Atown"], Path(lake.target.lake, "silver")
     assert any(name.endswith(".json") for name in holding(silver_tables, texts))
     assert any(".checkpoint." in name for name in holding(silver_tables, texts))
     wanted = Erasure(CLUSTERED, {"login": "aaron.first"}, False, print)
-    assert erase_key(spark, target, wanted, [CLUSTERED])
-    left = [folder for folder in Path(target.lake).iterdir() if folder.name not in PASSED_OVER]
+    assert erase_key(lake, wanted, [CLUSTERED])
+    left = [folder for folder in Path(lake.target.lake).iterdir() if folder.name not in PASSED_OVER]
     assert set().union(*(holding(folder, texts) for folder in left)) == set()
-    assert len(rows(spark, target, "people")) == 9
-    assert read_facts(spark, people).layout.cluster_by == ["born", "email"]
-    arrive(spark, target, CLUSTERED, [person(30, "person05", "Leeds")], 3)
-    applied(spark, target, CLUSTERED)
-    assert {row["city"] for row in rows(spark, target, "people")} == {"London", "Leeds"}
+    assert len(rows(lake, "people")) == 9
+    assert read_facts(lake.spark, people).layout.cluster_by == ["born", "email"]
+    arrive(lake, CLUSTERED, [person(30, "person05", "Leeds")], 3)
+    applied(lake, CLUSTERED)
+    assert {row["city"] for row in rows(lake, "people")} == {"London", "Leeds"}

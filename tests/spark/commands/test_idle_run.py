@@ -28,7 +28,7 @@ print([name for name in {HEAVY} if name in sys.modules])
 """
 
 
-class Lake:
+class IdleLake:
     """A configuration with one table in a folder, run by the command's own function."""
 
     def __init__(self, root: Path, **options: Any) -> None:
@@ -60,7 +60,7 @@ class Lake:
 def test_a_settled_lake_answers_at_once_until_something_comes(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lake = Lake(tmp_path)
+    lake = IdleLake(tmp_path)
     lake.drop("1.jsonl", {"id": 1, "v": 1})
     lake.run()
     assert "1 inserted" in capsys.readouterr().out
@@ -85,7 +85,7 @@ def test_a_settled_lake_answers_at_once_until_something_comes(
 
 
 def test_a_run_that_failed_leaves_no_mark(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = IdleLake(tmp_path)
     whole = gzip.compress(b'{"id": 1, "v": 1}\n' * 1000)
     file = lake.drop("1.jsonl.gz")
     file.write_bytes(whole[: len(whole) // 2])
@@ -101,7 +101,7 @@ def test_a_run_that_failed_leaves_no_mark(spark: SparkSession, tmp_path: Path) -
 def test_what_waits_is_named(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lake = Lake(tmp_path, max_staleness="2 days")
+    lake = IdleLake(tmp_path, max_staleness="2 days")
     for number in (1, 2):
         lake.drop(f"{number}.jsonl", {"id": number, "v": number})
         lake.run()

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from cdc_lakehouse.cli.check.dead_letters import acknowledge_letters, print_remaining
@@ -11,13 +10,12 @@ from cdc_lakehouse.cli.work.run import warn_of_dead_letters
 from gold import job as gold
 from gold.status.table_status import read_status
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver.changelog.dead_letter_list import Wanted
 from silver.changelog.dead_letters import count_too_many
 from silver.maintenance.replay import replay_table
 from silver.run import SilverTable
-from tests.helpers import lake
+from tests.helpers import lakes
 from tests.helpers.landed import apply, failures, land
 from tests.helpers.sums import sums
 
@@ -40,63 +38,56 @@ def numbers(*quantities: tuple[int, int, int]) -> list[dict[str, int]]:
     return [{"id": key, "v": version, "qty": qty} for key, version, qty in quantities]
 
 
-def shown(spark: SparkSession, target: Target) -> list[tuple[Any, ...]]:
-    return sorted((r["id"], r["qty"]) for r in lake.rows(spark, target, "t"))
+def shown(lake: Lake) -> list[tuple[Any, ...]]:
+    return sorted((r["id"], r["qty"]) for r in lakes.rows(lake, "t"))
 
 
 def test_what_a_rule_rejected_is_stale_until_a_replay_puts_it_in_its_place(
-    spark: SparkSession, target: Target, capfd: pytest.CaptureFixture[str]
+    lake: Lake, capfd: pytest.CaptureFixture[str]
 ) -> None:
     strict, loose = bounded(10, on_stale_key="hide"), bounded(None)
     first = numbers((1, 1, 1), (2, 1, 2), (1, 2, 99), (2, 2, 99), (2, 3, 5), (3, 1, 99))
-    land(spark, target, strict, 1, [*first, '{"id": 4, "v"'])
-    entries = apply(spark, target, strict)
+    land(lake, strict, 1, [*first, '{"id": 4, "v"'])
+    entries = apply(lake, strict)
     assert failures(entries) == []
-    warn_of_dead_letters(spark, target, [strict], entries)
+    warn_of_dead_letters(lake, [strict], entries)
     told = " ".join(capfd.readouterr().err.split())
     assert "t has 4 unresolved dead letters, more than its" in told
     assert "t: the rule expect_column_values_to_be_between(qty) rejects rows for the first" in told
-    gold.publish(spark, target, [strict], "run", lake.quiet)
-    assert shown(spark, target) == [(2, 5)]
-    [record] = read_status(spark, target, [strict])
+    gold.publish(lake, [strict], "run", lakes.quiet)
+    assert shown(lake) == [(2, 5)]
+    [record] = read_status(lake, [strict])
     assert (record["stale_keys"], record["dead_letters_total"]) == (1, 4)
-    acknowledge_letters(spark, target, [strict], Wanted(["not_json"]), "a slip")
-    [record] = read_status(spark, target, [strict])
+    acknowledge_letters(lake, [strict], Wanted(["not_json"]), "a slip")
+    [record] = read_status(lake, [strict])
     assert (record["dead_letters_total"], record["dead_letters_acknowledged"]) == (3, 1)
     assert "not_json" not in record["dead_letters"]
-    assert count_too_many(spark, target, [strict], entries) == [(strict, 3)]
-    print_remaining(spark, target, [strict], Wanted())
+    assert count_too_many(lake, [strict], entries) == [(strict, 3)]
+    print_remaining(lake, [strict], Wanted())
     assert "t: 3 stay, rule:expect" in capfd.readouterr().out
     for resolved in (3, 0):
-        done = replay_table(SilverTable.at(spark, target, loose), F.lit(True), "replay")
+        done = replay_table(SilverTable(lake, loose), F.lit(True), "replay")
         assert (done.tried, done.resolved) == (resolved + 1, resolved)
-        gold.publish(spark, target, [strict], "run", lake.quiet)
-        assert shown(spark, target) == [(1, 99), (2, 5), (3, 99)]
-    log = spark.table(names.table_name(target, "silver", "t_changes"))
+        gold.publish(lake, [strict], "run", lakes.quiet)
+        assert shown(lake) == [(1, 99), (2, 5), (3, 99)]
+    log = lake.spark.table(lake.name("silver", "t_changes"))
     assert (log.count(), log.where("_reason IS NOT NULL").count()) == (7, 1)
-    letters = spark.table(names.table_name(target, "silver", "t_dead_letters"))
+    letters = lake.spark.table(lake.name("silver", "t_dead_letters"))
     assert letters.where("resolved_by = 'replay' AND resolved_at IS NOT NULL").count() == 3
-    notes, classes = sums(spark, target)
+    notes, classes = sums(lake)
     assert (notes["records"], notes["replayed"]) == (7, 3)
-    assert classes == {
-        "inserted": 3,
-        "updated": 1,
-        "superseded": 2,
-        "dead_letter:not_json": 1,
-    }
+    assert classes == {"inserted": 3, "updated": 1, "superseded": 2, "dead_letter:not_json": 1}
 
 
-def test_a_replay_weaves_into_the_history_and_survives_a_kill_after_each_step(
-    spark: SparkSession, target: Target
-) -> None:
+def test_a_replay_weaves_into_the_history_and_survives_a_kill_after_each_step(lake: Lake) -> None:
     strict, loose = (bounded(most, stored_as_scd_type=2) for most in (10, None))
-    land(spark, target, strict, 1, numbers((1, 1, 1), (1, 2, 99), (1, 3, 3)))
-    assert failures(apply(spark, target, strict)) == []
-    letters = names.table_name(target, "silver", "t_dead_letters")
+    land(lake, strict, 1, numbers((1, 1, 1), (1, 2, 99), (1, 3, 3)))
+    assert failures(apply(lake, strict)) == []
+    letters = lake.name("silver", "t_dead_letters")
     for resolved_first in (True, False):
-        replay_table(SilverTable.at(spark, target, loose), F.lit(True), "replay")
+        replay_table(SilverTable(lake, loose), F.lit(True), "replay")
         if resolved_first:  # as if the run had been killed before its last step
-            spark.sql(f"UPDATE {letters} SET resolved_at = NULL, resolved_by = NULL")
-    rows = spark.table(names.table_name(target, "silver", "t_history")).where("_shown").collect()
+            lake.spark.sql(f"UPDATE {letters} SET resolved_at = NULL, resolved_by = NULL")
+    rows = lake.spark.table(lake.name("silver", "t_history")).where("_shown").collect()
     assert [row["qty"] for row in sorted(rows, key=lambda row: row["_from_order"])] == [1, 99, 3]
-    sums(spark, target)
+    sums(lake)

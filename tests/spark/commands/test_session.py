@@ -4,17 +4,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.config.target import Target
 from lakehouse.errors import SparkUnavailable
 from lakehouse.spark.session import check_server_python
-from lakehouse.storage.names import table_exists, table_name
+from lakehouse.storage.lake import Lake
 from tests.conftest import REMOTE
 
 
-def test_a_table_exists_once_it_is_made(spark: SparkSession, target: Target) -> None:
-    before = table_exists(spark, target, "gold", "t")
-    spark.sql(f"CREATE TABLE {table_name(target, 'gold', 't')} (id int) USING delta")
-    assert (before, table_exists(spark, target, "gold", "t")) == (False, True)
+def test_a_table_exists_once_it_is_made(lake: Lake) -> None:
+    before = lake.exists("gold", "t")
+    lake.spark.sql(f"CREATE TABLE {lake.name('gold', 't')} (id int) USING delta")
+    assert (before, lake.exists("gold", "t")) == (False, True)
 
 
 def test_collected_times_are_utc(spark: SparkSession) -> None:

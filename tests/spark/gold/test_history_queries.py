@@ -5,11 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from cdc_lakehouse.cli.ask.queries import print_answer
 from gold import job as gold
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import publish_views
 from tests.helpers import flat
 from tests.helpers.builders import table
@@ -50,9 +49,7 @@ ANSWERS = {
 
 
 @pytest.mark.slow
-def test_each_query_of_the_guide_answers(
-    spark: SparkSession, target: Target, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_query_of_the_guide_answers(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     customers = table(
         "rows", ["id"], columns={"id": "int", "at": "timestamp", "tier": "string"},
         sequence_by="at", apply_as_deletes="op = 'd'", stored_as_scd_type=2,
@@ -64,13 +61,13 @@ def test_each_query_of_the_guide_answers(
     ).model_copy(update={"table": "orders"})  # fmt: skip
     views = []
     for one, lines in ((customers, CUSTOMERS), (orders, ORDERS)):
-        flat.deliver(spark, target, one, lines)
-        views += gold.table_views(spark, target, one)
-    publish_views(spark, target, "gold", views)
+        flat.deliver(lake, one, lines)
+        views += gold.table_views(lake, one)
+    publish_views(lake, "gold", views)
     blocks = re.findall(r"^## (.+?)$.*?```sql\n(.*?)```", GUIDE.read_text(), re.M | re.S)
     found = {}
     for title, query in blocks:
-        print_answer(spark, target, query, "json")
+        print_answer(lake, query, "json")
         lines = capsys.readouterr().out.splitlines()
         found[title] = [
             tuple(v[:10] if isinstance(v, str) else v for v in json.loads(line).values())

@@ -9,17 +9,17 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from cdc_lakehouse.cli.work.erase import Erasure, erase_key
 from cdc_lakehouse.cli.work.rebuild import rebuild_table
 from gold import published
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.statements import Follower
-from tests.helpers.lake import land, run
-from tests.helpers.lake import rows as shown
+from tests.helpers.lakes import land, run
+from tests.helpers.lakes import rows as shown
 from tests.pages.shell import ROOT
 
 Row = dict[str, Any]
@@ -67,16 +67,16 @@ def folder(target: Target, view: str = "orders") -> str:
     return f"{target.lake}/gold/{view}"
 
 
-def of_spark(spark: SparkSession, target: Target, view: str = "orders") -> list[Row]:
-    frame = spark.read.format("delta").load(folder(target, view))
+def of_spark(lake: Lake, view: str = "orders") -> list[Row]:
+    frame = lake.spark.read.format("delta").load(folder(lake.target, view))
     return [row.asDict() for row in frame.collect()]
 
 
-def agree(spark: SparkSession, target: Target, view: str = "orders") -> int:
+def agree(lake: Lake, view: str = "orders") -> int:
     """Spark, polars and delta-rs read the rows of gold; how many."""
-    told = plain(shown(spark, target, view))
-    place = folder(target, view)
-    assert plain(of_spark(spark, target, view)) == told
+    told = plain(shown(lake, view))
+    place = folder(lake.target, view)
+    assert plain(of_spark(lake, view)) == told
     if view == "orders":
         assert plain(pl.read_delta(place).to_dicts()) == told
         assert plain(DeltaTable(place).to_pyarrow_table().to_pylist()) == told
@@ -118,50 +118,46 @@ def source(target: Target) -> Source:
     return Source(target)
 
 
-def test_every_engine_reads_what_gold_shows(
-    spark: SparkSession, target: Target, source: Source
-) -> None:
+def test_every_engine_reads_what_gold_shows(lake: Lake, source: Source) -> None:
     table = orders()
     source.write(*({"id": n, "note": f"n{n}", "odd name": n, "amount": n} for n in range(1, 7)))
-    run(spark, target, [table])
-    assert agree(spark, target) == 6
+    run(lake, [table])
+    assert agree(lake) == 6
     source.write({"id": 1, "note": "other", "amount": 1}, {"id": 2, "op": "D"}, {"id": 7})
-    run(spark, target, [table])
-    assert agree(spark, target) == 6
-    version = DeltaTable(folder(target)).version()
+    run(lake, [table])
+    assert agree(lake) == 6
+    version = DeltaTable(folder(lake.target)).version()
     source.write({"id": 3, "note": "n3", "odd name": 3, "amount": 3}, {"id": 4, "amount": 5})
-    run(spark, target, [table])
-    assert kinds(target, version + 1) == ["update_postimage", "update_preimage"]
+    run(lake, [table])
+    assert kinds(lake.target, version + 1) == ["update_postimage", "update_preimage"]
     source.write({"op": "T"}, {"id": 9, "amount": 9, "colour": "red"})
-    run(spark, target, [table])
-    assert agree(spark, target) == 1
-    assert fed(target) == plain(of_spark(spark, target))
-    before = DeltaTable(folder(target)).version()
-    run(spark, target, [table])
-    assert DeltaTable(folder(target)).version() == before
+    run(lake, [table])
+    assert agree(lake) == 1
+    assert fed(lake.target) == plain(of_spark(lake))
+    before = DeltaTable(folder(lake.target)).version()
+    run(lake, [table])
+    assert DeltaTable(folder(lake.target)).version() == before
 
 
 @pytest.mark.slow
-def test_a_history_is_published_with_its_versions(
-    spark: SparkSession, target: Target, source: Source
-) -> None:
+def test_a_history_is_published_with_its_versions(lake: Lake, source: Source) -> None:
     table = orders(stored_as_scd_type=2)
     source.write({"id": 1, "amount": 1}, {"id": 2, "amount": 1})
-    run(spark, target, [table])
+    run(lake, [table])
     source.write({"id": 1, "amount": 2}, {"id": 2, "op": "D"}, {"id": 3, "amount": 1})
-    run(spark, target, [table])
+    run(lake, [table])
     source.at = 10
     source.write({"id": 1, "amount": 1})
-    run(spark, target, [table])
+    run(lake, [table])
     source.write({"id": 1, "at": 3, "amount": 2}, {"id": 1, "at": 4, "amount": 1})
-    run(spark, target, [table])
-    assert agree(spark, target) == 2
-    assert agree(spark, target, "orders_history") == len(shown(spark, target, "orders_history"))
+    run(lake, [table])
+    assert agree(lake) == 2
+    assert agree(lake, "orders_history") == len(shown(lake, "orders_history"))
 
 
 @pytest.mark.slow
 def test_a_reader_of_the_feed_holds_the_same_rows_whenever_runs_are_killed(
-    spark: SparkSession, target: Target, source: Source
+    lake: Lake, source: Source
 ) -> None:
     table = orders()
     merge, replace = Follower.merge_rows, published.PublishedTable._replace
@@ -185,61 +181,55 @@ def test_a_reader_of_the_feed_holds_the_same_rows_whenever_runs_are_killed(
                 patch.object(published.PublishedTable, "_replace", killed_at_first),
                 pytest.raises(KeyboardInterrupt),
             ):
-                run(spark, target, [table])
+                run(lake, [table])
         else:
-            run(spark, target, [table])
-            agree(spark, target)
-        assert fed(target) == plain(of_spark(spark, target))
+            run(lake, [table])
+            agree(lake)
+        assert fed(lake.target) == plain(of_spark(lake))
 
 
 @pytest.mark.slow
 def test_a_rebuild_and_an_erasure_reach_the_published_table(
-    spark: SparkSession, target: Target, source: Source, capsys: pytest.CaptureFixture[str]
+    lake: Lake, source: Source, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = orders(columns={"id": "bigint", "note": "string"})
     texts = ({"id": n, "note": f"someone-{n}", "amount": n} for n in range(5))
     source.write(*texts)
-    run(spark, target, [table])
+    run(lake, [table])
     source.write({"id": 1, "note": "someone-else", "amount": 1})
-    run(spark, target, [table])
+    run(lake, [table])
     less = table.model_copy(update={"except_column_list": ["at", "op", "amount"]})
-    rebuild_table(spark, target, less, print, [less])
-    assert agree(spark, target) == 5
-    assert "amount" not in pl.read_delta(folder(target)).columns
+    rebuild_table(lake, less, print, [less])
+    assert agree(lake) == 5
+    assert "amount" not in pl.read_delta(folder(lake.target)).columns
     wanted = Erasure(less, {"id": "1"}, True, print)
-    erase_key(spark, target, wanted, [less])
-    assert agree(spark, target) == 4
+    erase_key(lake, wanted, [less])
+    assert agree(lake) == 4
     assert "gone: " in capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_a_new_type_and_a_switch_of_the_feed_are_followed(
-    spark: SparkSession, target: Target, source: Source
-) -> None:
+def test_a_new_type_and_a_switch_of_the_feed_are_followed(lake: Lake, source: Source) -> None:
     table = orders(change_data_feed=False, keys=["id"])
     source.write({"id": 1, "amount": 1})
-    run(spark, target, [table])
+    run(lake, [table])
     source.write({"id": 2, "amount": 1.5})
-    entries = run(spark, target, [orders(comment="all orders")])
+    entries = run(lake, [orders(comment="all orders")])
     assert [e.counts.get("published") for e in entries if e.layer == "gold"] != [None]
-    agree(spark, target)
-    shown_as = spark.sql(
-        f"SHOW TBLPROPERTIES {names.table_name(target, 'gold', 'orders')}"
-    ).collect()
+    agree(lake)
+    shown_as = lake.spark.sql(f"SHOW TBLPROPERTIES {lake.name('gold', 'orders')}").collect()
     assert ("delta.enableChangeDataFeed", "true") in {(r["key"], r["value"]) for r in shown_as}
 
 
-def test_the_guide_reads_the_published_table(
-    spark: SparkSession, target: Target, source: Source
-) -> None:
+def test_the_guide_reads_the_published_table(lake: Lake, source: Source) -> None:
     page = ROOT / "docs" / "guides" / "reading-gold-from-other-tools.md"
     source.write({"id": 1, "amount": 1}, {"id": 2, "amount": 2})
-    run(spark, target, [orders()])
+    run(lake, [orders()])
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     assert len(blocks) == 3
     for block in blocks:
-        told: dict[str, Any] = {"spark": spark}
-        exec(block.replace("/data/lake/gold/orders", folder(target)), told)
+        told: dict[str, Any] = {"spark": lake.spark}
+        exec(block.replace("/data/lake/gold/orders", folder(lake.target)), told)
         found = told.get("changes", told.get("orders"))
         count = found.count() if isinstance(found, DataFrame) else len(found)
         assert count == 2

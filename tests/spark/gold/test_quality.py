@@ -13,6 +13,7 @@ from gold.views import catalog
 from lakehouse.config.columns import Column
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import View, publish_views
 
 if TYPE_CHECKING:
@@ -101,16 +102,16 @@ def test_the_data_docs_show_no_values_of_sensitive_columns(
 
 def published(target: Target, spark: "SparkSession") -> None:
     query = "SELECT * FROM VALUES (1, 5), (2, -1), (3, null) AS t(id, qty)"
-    publish_views(spark, target, "gold", [View("orders", {}, "", ("id",), query)])
+    publish_views(Lake(spark, target), "gold", [View("orders", {}, "", ("id",), query)])
 
 
 def test_the_command_keeps_results_and_tells_which_rules_changed(
-    spark: "SparkSession", target: Target, capsys: pytest.CaptureFixture[str]
+    lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    published(target, spark)
-    folder = f"{target.lake}/_docs"
+    published(lake.target, lake.spark)
+    folder = f"{lake.target.lake}/_docs"
     tables = [table(QTY), table(QTY, name="items"), table(name="silent")]
-    (result,) = check_all(spark, target, tables, folder, "gold", as_json=False)
+    (result,) = check_all(lake, tables, folder, "gold", as_json=False)
     assert (result.table, result.success, result.unexpected_count) == ("orders", False, 1)
     first = capsys.readouterr().out
     assert "1 of 3" in first and "observed" not in first
@@ -120,13 +121,13 @@ def test_the_command_keeps_results_and_tells_which_rules_changed(
     assert f"Data Docs: {folder}/docs/index.html" in first
     assert Path(folder, "docs", "index.html").is_file()
     lenient = table({**QTY, "min_value": -5, "severity": "warning"})
-    check_all(spark, target, [lenient], folder, "gold", as_json=False)
+    check_all(lake, [lenient], folder, "gold", as_json=False)
     changed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     assert [line.partition('"min_value": ')[2] for line in changed if "{" in line] == [
         '-5, "severity": "warning", "type": "expect_column_values_to_be_between"}',
         '0, "severity": "critical", "type": "expect_column_values_to_be_between"}',
     ]
-    kept = catalog_rows(spark, target)
+    kept = catalog_rows(lake)
     assert [(r["success"], r["unexpected_count"], r["severity"]) for r in kept] == [
         (False, 1, "critical"),
         (True, 0, "warning"),
@@ -134,34 +135,31 @@ def test_the_command_keeps_results_and_tells_which_rules_changed(
     assert len({r["rules"] for r in kept}) == len({r["run_id"] for r in kept}) == 2
 
 
-def catalog_rows(spark: "SparkSession", target: Target) -> list[Any]:
+def catalog_rows(lake: Lake) -> list[Any]:
     query = "SELECT * FROM gold.pipeline_quality ORDER BY at"
-    catalog.open_catalog(spark, target, query)
-    return list(spark.sql(query).collect())
+    catalog.open_catalog(lake, query)
+    return list(lake.spark.sql(query).collect())
 
 
-def test_the_newest_batch_can_be_checked(spark: "SparkSession", target: Target) -> None:
+def test_the_newest_batch_can_be_checked(lake: Lake) -> None:
     changes = "SELECT * FROM VALUES (1, 5, 'upsert', 1), (2, -1, 'upsert', 2), (3, 0, 'delete', 2)"
-    log = spark.sql(f"{changes} AS t(id, qty, _operation, _batch)")
-    log.writeTo(f"delta.`{target.lake}/silver/orders_changes`").using("delta").create()
-    (result,) = check_all(spark, target, [table(QTY)], f"{target.lake}/_docs", "batch", True)
+    log = lake.spark.sql(f"{changes} AS t(id, qty, _operation, _batch)")
+    log.writeTo(f"delta.`{lake.target.lake}/silver/orders_changes`").using("delta").create()
+    (result,) = check_all(lake, [table(QTY)], f"{lake.target.lake}/_docs", "batch", True)
     assert (result.unexpected_count, result.element_count) == (1, 1)
-    assert [row["checked"] for row in catalog_rows(spark, target)] == ["batch"]
+    assert [row["checked"] for row in catalog_rows(lake)] == ["batch"]
 
 
 def test_rules_of_a_file_are_tried_on_what_gold_shows(
-    spark: "SparkSession",
-    target: Target,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    lake: Lake, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cdc_lakehouse.cli.check.quality.start_spark", lambda *_: spark)
-    published(target, spark)
-    file = Path(target.lake, "rules.yml")
+    monkeypatch.setattr("cdc_lakehouse.cli.check.quality.open_lake", lambda *_: lake)
+    published(lake.target, lake.spark)
+    file = Path(lake.target.lake, "rules.yml")
     file.write_text(
         json.dumps([QTY, {"type": "expect_column_values_to_be_unique", "column": "id"}])
     )
-    try_rules(target, [table()], file, as_json=True)
+    try_rules(lake.target, [table()], file, as_json=True)
     (tried, refused) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (tried["rows"], tried["failing"], tried["problem"]) == (3, 1, None)
     assert "no row rule" in refused["problem"]

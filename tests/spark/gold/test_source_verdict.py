@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 from sqlalchemy import create_engine, text
 
 from gold.source_check.database import connect_to_source, find_table
@@ -16,9 +15,8 @@ from gold.source_check.plan import plan_comparison
 from gold.source_check.verdict import SourceDatabase, Verdict, compare_with_source, read_published
 from gold.views import selects
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.errors import SourceUnreachable, TableFailed
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import publish_views
 
 pytestmark = pytest.mark.slow
@@ -46,14 +44,16 @@ def table(keys: Sequence[str] = ("id",)) -> Table:
     return Table.model_validate({"table": "things", "keys": list(keys), "source": source})
 
 
-def show(spark: SparkSession, target: Target, rows: list[tuple[Any, ...]], config: Table) -> None:
+def show(lake: Lake, rows: list[tuple[Any, ...]], config: Table) -> None:
     """Puts rows into gold as they are."""
-    source = names.table_name(target, "silver", "things")
-    frame = spark.createDataFrame([(*row, False) for row in rows], f"{SCHEMA}, _deleted boolean")
-    frame.write.format("delta").save(f"{target.lake}/silver/things")
+    source = lake.name("silver", "things")
+    frame = lake.spark.createDataFrame(
+        [(*row, False) for row in rows], f"{SCHEMA}, _deleted boolean"
+    )
+    frame.write.format("delta").save(f"{lake.target.lake}/silver/things")
     columns = [c for c in frame.columns if c != "_deleted"]
     keyed = config.model_copy(update={"keys": ["id"]})
-    publish_views(spark, target, "gold", [selects.build_current(keyed, source, columns)])
+    publish_views(lake, "gold", [selects.build_current(keyed, source, columns)])
 
 
 def hold(folder: Path, rows: list[tuple[Any, ...]]) -> str:
@@ -78,20 +78,20 @@ def _stored(value: object) -> object:
 
 
 def judge(
-    spark: SparkSession, target: Target, gold: list[tuple[Any, ...]], source: list[tuple[Any, ...]],
+    lake: Lake, gold: list[tuple[Any, ...]], source: list[tuple[Any, ...]],
     keys: Sequence[str] = ("id",),
 ) -> Verdict:  # fmt: skip
     config = table(keys)
-    show(spark, target, gold, config)
+    show(lake, gold, config)
     return compare_with_source(
-        spark, target, config, SourceDatabase(hold(Path(str(target.root)), source)), pause=0
+        lake, config, SourceDatabase(hold(Path(str(lake.target.root)), source)), pause=0
     )
 
 
-def test_equal_rows_have_equal_digests_on_both_sides(spark: SparkSession, target: Target) -> None:
-    show(spark, target, ROWS, table())
-    rows = read_published(spark, target, table())
-    with connect_to_source(hold(Path(str(target.root)), ROWS), "things") as connection:
+def test_equal_rows_have_equal_digests_on_both_sides(lake: Lake) -> None:
+    show(lake, ROWS, table())
+    rows = read_published(lake, table())
+    with connect_to_source(hold(Path(str(lake.target.root)), ROWS), "things") as connection:
         source = find_table(connection, table(), None)
         plan = plan_comparison(table(), source.name, source.types, rows.columns)
         (part,) = bucket_parts(source.reader.PARTS)
@@ -102,9 +102,9 @@ def test_equal_rows_have_equal_digests_on_both_sides(spark: SparkSession, target
     assert plan.left_out == ()
 
 
-def test_every_row_that_differs_is_named(spark: SparkSession, target: Target) -> None:
+def test_every_row_that_differs_is_named(lake: Lake) -> None:
     changed = (1, Decimal("10.51"), *ROWS[0][2:])
-    found = judge(spark, target, [changed, *ROWS[1:3]], ROWS[:2] + ROWS[3:])
+    found = judge(lake, [changed, *ROWS[1:3]], ROWS[:2] + ROWS[3:])
     named = sorted((d.key["id"] or "", d.what) for d in found.real)
     assert named == [("1", "different"), ("3", "missing at the source"), ("4", "missing in gold")]
     (one,) = [d for d in found.real if d.what == "different"]
@@ -112,20 +112,16 @@ def test_every_row_that_differs_is_named(spark: SparkSession, target: Target) ->
     assert (found.gold_rows, found.source_rows, found.in_flight) == (3, 3, [])
 
 
-def test_rows_without_a_key_are_compared_as_often_as_they_come(
-    spark: SparkSession, target: Target
-) -> None:
-    found = judge(spark, target, [ROWS[0], *ROWS[:3]], [*ROWS[:3], ROWS[1]], keys=())
+def test_rows_without_a_key_are_compared_as_often_as_they_come(lake: Lake) -> None:
+    found = judge(lake, [ROWS[0], *ROWS[:3]], [*ROWS[:3], ROWS[1]], keys=())
     assert sorted((d.key["id"] or "", d.what) for d in found.real) == [
         ("1", "missing at the source"),
         ("2", "missing in gold"),
     ]
 
 
-def test_a_table_that_the_source_lacks_is_named_with_what_there_is(
-    spark: SparkSession, target: Target
-) -> None:
-    url = hold(Path(str(target.root)), ROWS)
+def test_a_table_that_the_source_lacks_is_named_with_what_there_is(lake: Lake) -> None:
+    url = hold(Path(str(lake.target.root)), ROWS)
     with (
         connect_to_source(url, "things") as connection,
         pytest.raises(TableFailed, match=r"main\.things; name the table with --source-table"),

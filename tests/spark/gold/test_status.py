@@ -12,21 +12,22 @@ from gold.status.table_status import read_status
 from gold.views import catalog
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
+from lakehouse.storage.lake import Lake
 from tests.conftest import target_at
-from tests.helpers.lake import land, quiet, run
+from tests.helpers.lakes import land, quiet, run
 from tests.helpers.status_lake import NOW, TABLES, fill, table
 
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Target:
     target = target_at(tmp_path_factory.mktemp("status"))
-    fill(spark, target)
+    fill(Lake(spark, target))
     return target
 
 
 @pytest.fixture(scope="module")
 def records(spark: SparkSession, lake: Target) -> dict[str, dict[str, Any]]:
-    return {record["table"]: record for record in read_status(spark, lake, TABLES)}
+    return {record["table"]: record for record in read_status(Lake(spark, lake), TABLES)}
 
 
 def asked(record: dict[str, Any]) -> datetime:
@@ -58,8 +59,8 @@ def test_a_row_that_came_after_a_delete_moves_the_watermark(
         source = {"connector": "postgresql", "lsn": number, "ts_ms": (seconds + number) * 1000}
         event = {"op": op, "source": source, "before": None, "after": None, **sides}
         land(target, "shop", f"{number}.jsonl", [json.dumps(event)])
-        run(spark, target, [watched := table("t", max_staleness=promise)])
-    (record,) = read_status(spark, target, [watched])
+        run(Lake(spark, target), [watched := table("t", max_staleness=promise)])
+    (record,) = read_status(Lake(spark, target), [watched])
     shown = 0 if promise else 3
     assert record["watermark"] == f"2023-11-14T22:13:2{shown}Z", record
 
@@ -97,7 +98,7 @@ def test_a_failure_of_any_layer_shows_until_that_layer_is_done(
 
 
 def test_the_ledger_tells_which_work_failed_last(spark: SparkSession, lake: Target) -> None:
-    assert ledger.find_failing(spark, lake) == {("bronze", "clicks"), ("silver", "orders")}
+    assert ledger.find_failing(Lake(spark, lake)) == {("bronze", "clicks"), ("silver", "orders")}
 
 
 def test_the_recommended_promise_is_twice_the_p95_and_seven_minutes(
@@ -155,9 +156,9 @@ def test_files_and_deletion_vectors_are_counted(records: dict[str, dict[str, Any
 def test_the_view_says_what_status_says(
     spark: SparkSession, lake: Target, records: dict[str, dict[str, Any]]
 ) -> None:
-    publish(spark, lake, TABLES[:1], "r", quiet, configured=TABLES)
+    publish(Lake(spark, lake), TABLES[:1], "r", quiet, configured=TABLES)
     query = "SELECT * FROM gold.pipeline_status"
-    catalog.open_catalog(spark, lake, query)
+    catalog.open_catalog(Lake(spark, lake), query)
     answer = spark.sql(query)
     assert answer.dtypes == [(name, kind) for name, kind, _ in STATUS_COLUMNS]
     rows = {row["table"]: row.asDict() for row in answer.collect()}
@@ -176,7 +177,7 @@ def test_the_file_says_what_the_view_says(
     spark: SparkSession, lake: Target, records: dict[str, dict[str, Any]]
 ) -> None:
     moving = ("checked_at", "lag_seconds", "staleness_seconds", "waiting_since")
-    status_records.keep_status(spark, lake, TABLES)
+    status_records.keep_status(Lake(spark, lake), TABLES)
     kept = status_records.read_status(lake, TABLES, TABLES)
     found = {record["table"]: record for record in kept.records}
     assert found.keys() == records.keys()
@@ -193,8 +194,8 @@ def test_a_record_is_json(records: dict[str, dict[str, Any]]) -> None:
 
 
 def test_an_empty_lake_has_a_status(spark: SparkSession, target: Target) -> None:
-    publish(spark, target, TABLES, "r", quiet)
-    found = read_status(spark, target, TABLES)
+    publish(Lake(spark, target), TABLES, "r", quiet)
+    found = read_status(Lake(spark, target), TABLES)
     assert [(r["table"], r["rows"], r["stale"], r["accounted"]) for r in found] == [
         (t.table, 0, False, True) for t in TABLES
     ]

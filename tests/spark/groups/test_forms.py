@@ -3,13 +3,12 @@
 import json
 
 import pytest
-from pyspark.sql import SparkSession
 
 from gold.status.table_status import read_status
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
-from tests.helpers import lake
+from lakehouse.storage.lake import Lake
+from tests.helpers import lakes
 
 
 def member(name: str) -> Table:
@@ -29,9 +28,7 @@ def order(id: int) -> dict[str, object]:
 
 
 @pytest.mark.slow
-def test_a_member_whose_feed_has_only_tombstones_waits_and_is_told(
-    spark: SparkSession, target: Target
-) -> None:
+def test_a_member_whose_feed_has_only_tombstones_waits_and_is_told(lake: Lake) -> None:
     tables = [member("orders"), member("people")]
     flat = {"id": 7, "name": "b", "__lsn": 9, "__source_ts_ms": 1_700_000_000_009}
     arrivals = [
@@ -41,13 +38,13 @@ def test_a_member_whose_feed_has_only_tombstones_waits_and_is_told(
     ]
     told = []
     for number, lines in enumerate(arrivals):
-        lake.land(target, "shop", f"{number}.jsonl", lines)
-        told.append(_waiting(lake.run(spark, target, tables)))
-        assert len(lake.rows(spark, target, "orders")) == min(number + 1, 2)
+        lakes.land(lake.target, "shop", f"{number}.jsonl", lines)
+        told.append(_waiting(lakes.run(lake, tables)))
+        assert len(lakes.rows(lake, "orders")) == min(number + 1, 2)
 
     assert told == [1, 1, 0]
-    assert lake.rows(spark, target, "people") == [{"id": 7, "name": "b"}]
-    for table in read_status(spark, target, tables):
+    assert lakes.rows(lake, "people") == [{"id": 7, "name": "b"}]
+    for table in read_status(lake, tables):
         assert table["accounted"], table["counts"]
         assert table["counts"]["records"] == 2
 

@@ -5,15 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from bronze import job as bronze
 from bronze.feeds import Feed
 from gold import job as gold
-from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
+from lakehouse.storage.lake import Lake
 from silver import job as silver
-from tests.helpers import lake
+from tests.helpers import lakes
 from tests.spark.silver.test_memory import drop, quiet, table
 
 STEPS = {
@@ -38,26 +37,26 @@ DO = {"bronze": bronze.ingest, "silver": silver.apply, "gold": gold.publish}
 
 
 def test_the_other_tables_are_done_and_each_table_is_named(
-    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In each layer one table for each step, which fails there; nothing happens to the last one."""
     tables = [table(f"t{at}") for at in range(1 + max(map(len, STEPS.values())))]
     for one in tables:
-        drop(target, one.table, "1.jsonl", [{"id": 1, "v": 1}, {"id": 2, "v": 2}])
+        drop(lake.target, one.table, "1.jsonl", [{"id": 1, "v": 1}, {"id": 2, "v": 2}])
     for layer, steps in STEPS.items():
         failing = dict(zip([one.table for one in tables], steps, strict=False))
         with monkeypatch.context() as patch:
             for name, step in failing.items():
                 patch.setattr(step, _broken(step, name))
-            entries = {e.table: e for e in DO[layer](spark, target, tables, "run", quiet)}
+            entries = {e.table: e for e in DO[layer](lake.spark, lake.target, tables, "run", quiet)}
         assert {name for name, e in entries.items() if e.status == "failed"} == {*failing}
         for name, step in failing.items():
             assert f"ZeroDivisionError: at {step}" in str(entries[name].message)
         _is_right(layer, entries[tables[-1].table])
-        again = DO[layer](spark, target, tables, "run", quiet)
+        again = DO[layer](lake.spark, lake.target, tables, "run", quiet)
         assert {entry.status for entry in again} == {"ok"}
     for one in tables:
-        rows = lake.rows(spark, target, one.table)
+        rows = lakes.rows(lake, one.table)
         assert sorted((row["id"], row["v"]) for row in rows) == [(1, 1), (2, 2)]
 
 

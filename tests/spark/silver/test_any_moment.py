@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from bronze.contract import feed_name
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from tests.conftest import REMOTE, target_at
-from tests.helpers import lake
+from tests.helpers import lakes
 from tests.helpers.moments import Moments, restore
 
 MOST = int(os.environ.get("LAKEHOUSE_MOMENTS", "4"))
@@ -43,16 +43,16 @@ def land(target: Target, file: int) -> None:
         change = {"before": row if gone else None, "after": None if gone else row}
         value = change | {"source": source, "op": "d" if gone else "u"}
         lines.append(json.dumps({"topic": "t", "offset": at, "key": {"id": key}, "value": value}))
-    lake.land(target, "t", f"{file}.jsonl", [*lines, f"no record {file}"])
+    lakes.land(target, "t", f"{file}.jsonl", [*lines, f"no record {file}"])
 
 
-def shown(spark: SparkSession, target: Target, table: Table) -> list[list[str]]:
+def shown(lake: Lake, table: Table) -> list[list[str]]:
     """What gold shows, and how often bronze has each record."""
     views = ["t", *(["t_history"] if table.stored_as_scd_type == 2 else [])]
-    rows = [sorted(map(str, lake.rows(spark, target, view))) for view in views]
-    arrived = names.table_name(target, "bronze", feed_name(table, table.feeds[0]))
-    refused = names.table_name(target, "silver", "t_dead_letters")
-    records = [spark.table(arrived).select("_raw"), spark.table(refused).select("raw")]
+    rows = [sorted(map(str, lakes.rows(lake, view))) for view in views]
+    arrived = lake.name("bronze", feed_name(table, table.feeds[0]))
+    refused = lake.name("silver", "t_dead_letters")
+    records = [lake.spark.table(arrived).select("_raw"), lake.spark.table(refused).select("raw")]
     return [*rows, *(sorted(map(str, found.collect())) for found in records)]
 
 
@@ -68,13 +68,13 @@ def test_what_a_kill_leaves_is_brought_to_its_end(
         Path(was.lake).mkdir(parents=True, exist_ok=True)
         land(was, file)
         with Moments(Path(was.lake), place):
-            lake.run(spark, was, [config])
+            lakes.run(Lake(spark, was), [config])
         kept += [(file, moment) for moment in sorted(place.iterdir())]
     assert kept
-    want = shown(spark, was, config)
+    want = shown(Lake(spark, was), config)
     for _, moment in random.Random(len(kept)).sample(kept, min(MOST, len(kept))):
         restore(spark, moment, Path(was.root))
         land(was, 0)
         land(was, 1)
-        lake.run(spark, was, [config])
-        assert shown(spark, was, config) == want, moment
+        lakes.run(Lake(spark, was), [config])
+        assert shown(Lake(spark, was), config) == want, moment

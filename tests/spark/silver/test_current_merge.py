@@ -4,10 +4,9 @@ import os
 from itertools import count
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Row
 
-from lakehouse.config.target import Target
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver.fold.order_key import make_order
 from silver.merge import counted
 from silver.state.table_state import TableState
@@ -18,57 +17,53 @@ from tests.helpers.oracle import Event
 WHOLE = (("a", "a"), ("b", "b"))
 
 
-def row(spark: SparkSession, target: Target) -> Row:
-    (found,) = spark.table(names.table_name(target, "silver", "t")).collect()
+def row(lake: Lake) -> Row:
+    (found,) = lake.spark.table(lake.name("silver", "t")).collect()
     return found
 
 
-def runs(spark: SparkSession, target: Target, batches: list[list[Event]]) -> list[Pass]:
+def runs(lake: Lake, batches: list[list[Event]]) -> list[Pass]:
     """One run for each batch of events."""
     seen, arrival, done = TableState(), count(1), list[Pass]()
     for batch in batches:
         delivered = [(event, next(arrival)) for event in batch]
-        done.append(core.one_pass(spark, target, core.table(), seen, delivered))
+        done.append(core.one_pass(lake, core.table(), seen, delivered))
         seen = done[-1].state
     return done
 
 
-def test_a_late_delete_is_noted_beside_a_live_row_whose_values_stay(
-    spark: SparkSession, target: Target
-) -> None:
+def test_a_late_delete_is_noted_beside_a_live_row_whose_values_stay(lake: Lake) -> None:
     upsert, delete = Event("upsert", 5, 1, WHOLE), Event("delete", 3, 1)
-    (_, late) = runs(spark, target, [[upsert], [delete]])
-    found = row(spark, target)
+    (_, late) = runs(lake, [[upsert], [delete]])
+    found = row(lake)
     assert (found["a"], found["b"], found["_deleted"]) == ("a", "b", False)
     removed = make_order(f"{1:016X}/{3:016X}", f"{2:08X}")
     assert bytes(found["_facts"]["removed"]) == removed
     assert late.counts == {"records": 1, "superseded": 1}
 
 
-def test_a_tombstone_keeps_no_values_of_the_row(spark: SparkSession, target: Target) -> None:
-    (_, deleted) = runs(spark, target, [[Event("upsert", 1, 1, WHOLE)], [Event("delete", 2, 1)]])
-    found = row(spark, target)
+def test_a_tombstone_keeps_no_values_of_the_row(lake: Lake) -> None:
+    (_, deleted) = runs(lake, [[Event("upsert", 1, 1, WHOLE)], [Event("delete", 2, 1)]])
+    found = row(lake)
     assert (found["a"], found["b"], found["_deleted"]) == (None, None, True)
     assert found["_source_time"] is not None
     assert deleted.counts == {"records": 1, "deleted": 1}
 
 
-def test_counts_are_right_where_a_merge_may_compute_its_source_again(
-    spark: SparkSession, target: Target
-) -> None:
-    elsewhere = target.model_copy(update={"kind": "connect"})
+def test_counts_are_right_where_a_merge_may_compute_its_source_again(lake: Lake) -> None:
+    elsewhere = lake.target.model_copy(update={"kind": "connect"})
     first, again = Event("upsert", 1, 1, WHOLE), Event("upsert", 3, 1, WHOLE)
     new, older = Event("upsert", 2, 2, WHOLE), Event("upsert", 2, 1, WHOLE)
-    (_, second) = runs(spark, elsewhere, [[first], [again, new, older]])
+    (_, second) = runs(Lake(lake.spark, elsewhere), [[first], [again, new, older]])
     assert second.counts == {"records": 3, "inserted": 1, "updated": 1, "superseded": 1}
-    staged = spark.table(names.table_name(target, "silver", f"t{counted.FOLDED}")).collect()
+    staged = lake.spark.table(lake.name("silver", f"t{counted.FOLDED}")).collect()
     assert sorted(r["id"] for r in staged) == [1, 2]
 
 
 def test_a_first_load_of_many_rows_is_written_in_several_files(
-    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("silver.merge.counted._LARGE_BATCH", 100)
-    runs(spark, target, [[Event("upsert", key, key, WHOLE) for key in range(1, 201)]])
-    detail = spark.sql(f"DESCRIBE DETAIL {names.table_name(target, 'silver', 't')}").collect()[0]
-    assert target.kind != "local" or detail["numFiles"] == 2 * (os.cpu_count() or 1)
+    runs(lake, [[Event("upsert", key, key, WHOLE) for key in range(1, 201)]])
+    detail = lake.spark.sql(f"DESCRIBE DETAIL {lake.name('silver', 't')}").collect()[0]
+    assert lake.target.kind != "local" or detail["numFiles"] == 2 * (os.cpu_count() or 1)

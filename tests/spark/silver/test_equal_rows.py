@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from silver.audit.verify import verify
-from tests.helpers import lake
+from tests.helpers import lakes
 from tests.helpers.builders import Line, table
 from tests.helpers.sums import sums
 
@@ -39,24 +38,24 @@ AGAIN = [copied(4, AT + RESTART), copied(8), copied()]
 @pytest.mark.parametrize("cuts", [[], [2], [1, 3]])
 @pytest.mark.parametrize("wait", [False, True])
 def test_the_rows_of_a_copy_are_as_many_as_they_were(
-    spark: SparkSession, target: Target, cuts: list[int], wait: bool
+    lake: Lake, cuts: list[int], wait: bool
 ) -> None:
     promise = {"max_staleness": 0} if wait else {}
     config = table("debezium", [], columns={"url": "string"}, **promise)
     parts = [copied()[a:b] for a, b in zip([0, *cuts], [*cuts, len(URLS)], strict=True)]
     for number, lines in enumerate([*parts, *AGAIN], start=1):
-        lake.arrive(spark, target, config, lines, number, whole=True)
-        lake.settle(spark, target, [config])
+        lakes.arrive(lake, config, lines, number, whole=True)
+        lakes.settle(lake, [config])
 
-    assert sorted(row["url"] for row in lake.rows(spark, target, "t")) == sorted(URLS)
-    notes, classes = sums(spark, target)
+    assert sorted(row["url"] for row in lakes.rows(lake, "t")) == sorted(URLS)
+    notes, classes = sums(lake)
     assert (notes["records"], classes) == (16, {"inserted": 4, "duplicate": 12})
-    assert {law.law: law.first for law in verify(spark, target, config, {}) if not law.holds} == {}
+    assert {law.law: law.first for law in verify(lake, config, {}) if not law.holds} == {}
 
 
-def test_deletes_at_one_place_take_as_many_rows_away(spark: SparkSession, target: Target) -> None:
+def test_deletes_at_one_place_take_as_many_rows_away(lake: Lake) -> None:
     config = table("debezium", [], columns={"url": "string"})
     gone = copied(4, op="d", after=None, before={"url": "/a"}, source=SOURCE | {"lsn": 8000})[:2]
-    lake.arrive(spark, target, config, [*copied(), *gone], whole=True)
-    lake.settle(spark, target, [config])
-    assert sorted(row["url"] for row in lake.rows(spark, target, "t")) == ["/a", "/b"]
+    lakes.arrive(lake, config, [*copied(), *gone], whole=True)
+    lakes.settle(lake, [config])
+    assert sorted(row["url"] for row in lakes.rows(lake, "t")) == ["/a", "/b"]

@@ -6,10 +6,11 @@ from pyspark.sql import SparkSession
 
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
+from lakehouse.storage.lake import Lake
 from silver.audit.explain import explain
 from silver.changelog.dead_letter_list import Wanted, count_by_reason, dead_letters, select_newest
 from tests.conftest import target_at
-from tests.helpers import lake
+from tests.helpers import lakes
 from tests.helpers.builders import Line, table
 
 FIRST: list[Line] = [
@@ -34,15 +35,13 @@ def target(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tar
     """A lake that took two batches."""
     target = target_at(tmp_path_factory.mktemp("explain"))
     for batch, lines in ((1, FIRST), (2, SECOND)):
-        lake.arrive(spark, target, CONFIG, lines, batch)
-        lake.settle(spark, target, [CONFIG])
+        lakes.arrive(Lake(spark, target), CONFIG, lines, batch)
+        lakes.settle(Lake(spark, target), [CONFIG])
     return target
 
 
-def test_every_record_of_a_key_is_told_and_then_its_row(
-    spark: SparkSession, target: Target
-) -> None:
-    *records, row = explain(spark, target, CONFIG, {"id": "1"})
+def test_every_record_of_a_key_is_told_and_then_its_row(lake: Lake) -> None:
+    *records, row = explain(lake, CONFIG, {"id": "1"})
     told = [(line.sequence and line.sequence[-1], line.outcome) for line in records]
     assert told == [
         ("1", "superseded"),
@@ -62,35 +61,35 @@ def test_every_record_of_a_key_is_told_and_then_its_row(
     assert json.loads(str(row.values)) == {"qty": 3, "pin": "(sensitive)"}
 
 
-def test_of_a_deleted_key_it_is_told_what_deleted_it(spark: SparkSession, target: Target) -> None:
-    (_, gone, row) = explain(spark, target, CONFIG, {"id": "2"})
+def test_of_a_deleted_key_it_is_told_what_deleted_it(lake: Lake) -> None:
+    (_, gone, row) = explain(lake, CONFIG, {"id": "2"})
     assert (gone.operation, gone.outcome, gone.values) == ("delete", "applied", None)
     assert (row.outcome, row.because) == ("no row", f"deleted by {gone.position}")
 
 
-def test_a_key_that_never_came_has_no_row(spark: SparkSession, target: Target) -> None:
-    (row,) = explain(spark, target, CONFIG, {"id": "3"})
+def test_a_key_that_never_came_has_no_row(lake: Lake) -> None:
+    (row,) = explain(lake, CONFIG, {"id": "3"})
     assert (row.outcome, row.because) == ("no row", "nothing was applied")
 
 
-def test_a_key_of_another_type_is_refused(spark: SparkSession, target: Target) -> None:
+def test_a_key_of_another_type_is_refused(lake: Lake) -> None:
     with pytest.raises(ConfigurationError, match="a value of type int for id"):
-        explain(spark, target, CONFIG, {"id": "seven"})
+        explain(lake, CONFIG, {"id": "seven"})
 
 
-def listed(spark: SparkSession, target: Target, **wanted: Any) -> list[tuple[str, str | None]]:
-    letters = dead_letters(spark, target, [CONFIG], Wanted(**wanted))
+def listed(lake: Lake, **wanted: Any) -> list[tuple[str, str | None]]:
+    letters = dead_letters(lake, [CONFIG], Wanted(**wanted))
     assert letters is not None
     return [(row["reason"], row["key"]) for row in select_newest(letters, 9).collect()]
 
 
-def test_dead_letters_are_listed_newest_first(spark: SparkSession, target: Target) -> None:
-    assert listed(spark, target) == [
+def test_dead_letters_are_listed_newest_first(lake: Lake) -> None:
+    assert listed(lake) == [
         ("not_json", None),
         ("unknown_operation", '{"id":1}'),
         ("bad_value", '{"id":1}'),
     ]
-    letters = dead_letters(spark, target, [CONFIG], Wanted())
+    letters = dead_letters(lake, [CONFIG], Wanted())
     assert letters is not None
     assert count_by_reason(letters) == [
         (CONFIG.table, r, 1) for r in ("bad_value", "not_json", "unknown_operation")
@@ -98,19 +97,15 @@ def test_dead_letters_are_listed_newest_first(spark: SparkSession, target: Targe
     assert select_newest(letters, 1).first()["reason"] == "not_json"
 
 
-def test_dead_letters_are_chosen_by_reason_key_and_time(
-    spark: SparkSession, target: Target
-) -> None:
-    assert listed(spark, target, reasons=["not_json"]) == [("not_json", None)]
-    chosen = listed(spark, target, key={"id": "1"}, reasons=["bad_value", "not_json"])
+def test_dead_letters_are_chosen_by_reason_key_and_time(lake: Lake) -> None:
+    assert listed(lake, reasons=["not_json"]) == [("not_json", None)]
+    chosen = listed(lake, key={"id": "1"}, reasons=["bad_value", "not_json"])
     assert chosen == [("bad_value", '{"id":1}')]
-    assert listed(spark, target, since="2999-01-01 00:00:00") == []
+    assert listed(lake, since="2999-01-01 00:00:00") == []
 
 
-def test_resolved_dead_letters_are_listed_only_when_asked_for(
-    spark: SparkSession, target: Target
-) -> None:
-    letters = f"delta.`{target.lake}/silver/{CONFIG.table}_dead_letters`"
-    spark.sql(f"UPDATE {letters} SET resolved_at = at WHERE reason = 'not_json'")
-    assert len(listed(spark, target)) == 2
-    assert len(listed(spark, target, resolved=True)) == 3
+def test_resolved_dead_letters_are_listed_only_when_asked_for(lake: Lake) -> None:
+    letters = f"delta.`{lake.target.lake}/silver/{CONFIG.table}_dead_letters`"
+    lake.spark.sql(f"UPDATE {letters} SET resolved_at = at WHERE reason = 'not_json'")
+    assert len(listed(lake)) == 2
+    assert len(listed(lake, resolved=True)) == 3

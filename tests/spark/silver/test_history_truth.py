@@ -12,9 +12,8 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from tests.helpers import captures, flat, truth
 from tests.helpers.records import captured, whole_rows
 
@@ -30,14 +29,14 @@ Versions = dict[Any, list[dict[str, Any]]]
 @pytest.mark.parametrize(
     "name", ["customers", "order_items", "kitchen_sink", "orders", "mixed_case"]
 )
-def test_the_versions_are_what_triggers_saw(spark: SparkSession, target: Target, name: str) -> None:
+def test_the_versions_are_what_triggers_saw(lake: Lake, name: str) -> None:
     [configured] = [table for table in captures.shop() if table.table == name]
     table = configured.model_copy(update={"stored_as_scd_type": 2})
     topic = TOPICS.get(name, name)
     schema, keys = truth.truth_schema("small", topic), truth.truth_key("small", topic)
     records = captured("small", topic)
-    flat.deliver_rows(spark, target, table, whole_rows(spark, records))
-    shown = flat.shown(spark, target, table, f"{name}_history").orderBy("sequence_from")
+    flat.deliver_rows(lake, table, whole_rows(lake.spark, records))
+    shown = flat.shown(lake, table, f"{name}_history").orderBy("sequence_from")
     rows = [row.asDict() for row in shown.collect()]
     found = by_key([truth.comparable(row, schema) for row in rows], keys)
     live = {_key(truth.comparable(row, schema), keys) for row in rows if row["is_current"]}

@@ -4,9 +4,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from pyspark.sql import SparkSession
 
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from tests.helpers import core, oracle
 from tests.helpers.oracle import Event
 
@@ -24,29 +23,23 @@ def moves(keys: list[int], first: int) -> list[Event]:
     return events
 
 
-def came_out(
-    spark: SparkSession, target: Target, events: list[Event], cuts: list[int], scd: int = 1
-) -> None:
+def came_out(lake: Lake, events: list[Event], cuts: list[int], scd: int = 1) -> None:
     """Delivers the events in batches that end at `cuts`, and looks at what is current."""
     config, done = core.table(scd), 0
     for begin, end in pairwise([0, *cuts, len(events)]):
-        done = core.deliver(spark, target, config, events[begin:end], begin, done)
+        done = core.deliver(lake, config, events[begin:end], begin, done)
     want = oracle.outcome(set(events), core.COLUMNS, core.COLUMNS)
-    assert core.outcome(spark, target, config).current == want.current
+    assert core.outcome(lake, config).current == want.current
 
 
 @pytest.mark.parametrize("scd", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_row_that_moves_many_times_in_a_batch_takes_its_value_along(
-    spark: SparkSession, target: Target, scd: int
-) -> None:
-    came_out(spark, target, moves(list(range(1, 22)), 10), [], scd)
+def test_a_row_that_moves_many_times_in_a_batch_takes_its_value_along(lake: Lake, scd: int) -> None:
+    came_out(lake, moves(list(range(1, 22)), 10), [], scd)
 
 
 @pytest.mark.slow
-def test_a_row_that_comes_back_to_its_key_has_its_value(
-    spark: SparkSession, target: Target
-) -> None:
-    came_out(spark, target, moves([1, 2, 1, 2, 3, 1], 10), [])
+def test_a_row_that_comes_back_to_its_key_has_its_value(lake: Lake) -> None:
+    came_out(lake, moves([1, 2, 1, 2, 3, 1], 10), [])
 
 
 LATE_VALUE = [
@@ -72,9 +65,7 @@ LATE_DELETE = [TWO_LIVES[at] for at in (0, 2, 3, 1, 4)]
 
 
 @pytest.mark.parametrize("scd", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_what_moves_is_what_the_last_life_of_the_old_key_had(
-    spark: SparkSession, target: Target, scd: int
-) -> None:
+def test_what_moves_is_what_the_last_life_of_the_old_key_had(lake: Lake, scd: int) -> None:
     """Many rows at once, each with cuts of its own: the batches hold a part of every row's."""
     cut = [
         *[(LATE_VALUE, cuts) for cuts in ("00111", "00011", "01122")],
@@ -87,7 +78,7 @@ def test_what_moves_is_what_the_last_life_of_the_old_key_had(
         for event, batch in zip(events, cuts, strict=True):
             batches[int(batch)].append(of_row(row, event))
     ends = [len(batches[0]), len(batches[0]) + len(batches[1])]
-    came_out(spark, target, [e for batch in batches for e in batch], ends, scd)
+    came_out(lake, [e for batch in batches for e in batch], ends, scd)
 
 
 def of_row(row: int, event: Event) -> Event:
@@ -102,8 +93,8 @@ def of_row(row: int, event: Event) -> Event:
     [(2, []), *[pytest.param(*case, marks=pytest.mark.slow) for case in ((1, []), (2, [2]))]],
 )
 def test_what_a_row_had_before_a_truncate_moves_nowhere(
-    spark: SparkSession, target: Target, scd: int, cuts: list[int]
+    lake: Lake, scd: int, cuts: list[int]
 ) -> None:
     events = [*TWO_LIVES]
     events[1] = Event("truncate", 2, position=2)
-    came_out(spark, target, events, cuts, scd)
+    came_out(lake, events, cuts, scd)

@@ -13,8 +13,9 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.storage import writing
+from lakehouse.storage.lake import Lake
 from tests.conftest import target_at
-from tests.helpers import lake
+from tests.helpers import lakes
 
 PEOPLE = Table.model_validate(
     {
@@ -41,11 +42,11 @@ def record(number: int, name: str | None, op: str = "c") -> str:
     return json.dumps({"before": None, "after": row, "source": source, "op": op})
 
 
-def shown(spark: SparkSession, target: Target) -> list[tuple[object, object]]:
+def shown(lake: Lake) -> list[tuple[object, object]]:
     lines = [record(1, "Ann"), record(2, None), "not a record", record(3, "Bo")]
-    lake.land(target, "people", "a.jsonl", lines)
-    lake.run(spark, target, [PEOPLE])
-    return sorted((row["id"], row["name"]) for row in lake.rows(spark, target, "people"))
+    lakes.land(lake.target, "people", "a.jsonl", lines)
+    lakes.run(lake, [PEOPLE])
+    return sorted((row["id"], row["name"]) for row in lakes.rows(lake, "people"))
 
 
 def logs(target: Target) -> list[Path]:
@@ -57,7 +58,7 @@ def test_every_table_is_created_where_its_creation_was_killed(
 ) -> None:
     monkeypatch.setattr(writing, "PATIENCE_SECONDS", 0.1)
     calm, killed = target_at(tmp_path / "calm"), target_at(tmp_path / "killed")
-    want = shown(spark, calm)
+    want = shown(Lake(spark, calm))
     made = logs(calm)
     assert {"people", "people_history", "people_dead_letters", "_runs"} <= {
         log.parent.name for log in made
@@ -65,7 +66,7 @@ def test_every_table_is_created_where_its_creation_was_killed(
     for log in made:
         Path(killed.lake, log).mkdir(parents=True)
         Path(killed.lake, log, f".{0:020d}.json.5f0c.tmp").touch()
-    assert shown(spark, killed) == want == [(1, "Ann"), (3, "Bo")]
+    assert shown(Lake(spark, killed)) == want == [(1, "Ann"), (3, "Bo")]
     assert logs(killed) == made
 
 
@@ -75,7 +76,7 @@ def test_a_table_that_another_run_is_creating_is_left_to_it(
     """The other run's commit comes while this one waits; its rows stay."""
     theirs, ours = target_at(tmp_path / "theirs"), target_at(tmp_path / "ours")
     entry = ledger.make_entry("theirs", "silver", "t", datetime.now(timezone.utc))
-    ledger.append_entries(spark, theirs, [entry])
+    ledger.append_entries(Lake(spark, theirs), [entry])
     shutil.copytree(theirs.lake, ours.lake)
     commits = sorted(Path(ours.lake, "silver", "_runs", "_delta_log").glob("*.json"))
     for commit in commits:
@@ -87,9 +88,9 @@ def test_a_table_that_another_run_is_creating_is_left_to_it(
 
     other = threading.Timer(0.5, end)
     other.start()
-    ledger.append_entries(spark, ours, [entry.model_copy(update={"run_id": "ours"})])
+    ledger.append_entries(Lake(spark, ours), [entry.model_copy(update={"run_id": "ours"})])
     other.join()
-    assert {row["run_id"] for row in ledger.read_entries(spark, ours).collect()} == {
+    assert {row["run_id"] for row in ledger.read_entries(Lake(spark, ours)).collect()} == {
         "theirs",
         "ours",
     }

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from gold import job as gold
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.storage.names import table_name
-from tests.helpers import lake
+from lakehouse.storage.lake import Lake
+from tests.helpers import lakes
 
 pytestmark = pytest.mark.slow
 
@@ -48,29 +47,27 @@ def land(target: Target, number: int, op: str, text: str) -> None:
         file.writelines(lines(op, number * 10_000_000, text))
 
 
-def versions(spark: SparkSession, target: Target) -> list[int]:
+def versions(lake: Lake) -> list[int]:
     """How many versions there are, how many are open, and a sum of all that they show."""
     query = "SELECT * FROM gold.t_history"
-    gold.open_catalog(spark, target, query)
+    gold.open_catalog(lake, query)
     shown = F.xxhash64("id", "name", "valid_from", "valid_to", "is_current").cast("decimal(38,0)")
-    found = spark.sql(query).agg(F.count("*"), F.count_if("is_current"), F.sum(shown)).first()
+    found = lake.spark.sql(query).agg(F.count("*"), F.count_if("is_current"), F.sum(shown)).first()
     return list(found or ())
 
 
-def test_a_million_versions_are_left_alone_by_a_snapshot_that_shows_the_same(
-    spark: SparkSession, target: Target
-) -> None:
+def test_a_million_versions_are_left_alone_by_a_snapshot_that_shows_the_same(lake: Lake) -> None:
     for number, (op, text) in enumerate([("r", "a"), ("u", "b")], 1):
-        land(target, number, op, text)
-        lake.run(spark, target, [TABLE])
-    before = versions(spark, target)
+        land(lake.target, number, op, text)
+        lakes.run(lake, [TABLE])
+    before = versions(lake)
     assert before[:2] == [2 * KEYS, KEYS]
 
-    land(target, 3, "r", "b")
+    land(lake.target, 3, "r", "b")
     began = time.monotonic()
-    lake.run(spark, target, [TABLE])
+    lakes.run(lake, [TABLE])
     print(f"a new snapshot of {KEYS:,} rows: {time.monotonic() - began:.1f} s")
 
-    assert versions(spark, target) == before
-    kept = spark.table(table_name(target, "silver", "t_history")).groupBy("_shown").count()
+    assert versions(lake) == before
+    kept = lake.spark.table(lake.name("silver", "t_history")).groupBy("_shown").count()
     assert dict(kept.collect()) == {True: 2 * KEYS, False: KEYS}  # reads end late changes before

@@ -3,15 +3,13 @@
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from lakehouse.config.target import Target
-from lakehouse.storage.names import table_exists
+from lakehouse.storage.lake import Lake
 from silver.changelog.batch import Batch
 from silver.fold.spark import Counts
 from silver.state.table_state import TableState
 from silver.table_run import write_batch
-from tests.helpers import core, lake, oracle
+from tests.helpers import core, lakes, oracle
 from tests.helpers.builders import table
 from tests.helpers.oracle import Event
 
@@ -25,18 +23,16 @@ def record(offset: int, op: str, text: str, snapshot: str = "false") -> dict[str
 
 
 @pytest.mark.slow
-def test_a_table_without_dead_letters_gets_none_when_it_is_folded_anew(
-    spark: SparkSession, target: Target
-) -> None:
+def test_a_table_without_dead_letters_gets_none_when_it_is_folded_anew(lake: Lake) -> None:
     config = table("debezium", ["id"], {"topic": "s.t"}, columns={"id": "int", "text": "string"})
-    lake.arrive(spark, target, config, [record(11, "u", "newest")], whole=True)
-    lake.settle(spark, target, [config])
+    lakes.arrive(lake, config, [record(11, "u", "newest")], whole=True)
+    lakes.settle(lake, [config])
     taken = [record(1, "r", "old", "first"), record(2, "r", "b", "last")]
-    lake.arrive(spark, target, config, taken, batch=2, whole=True)
-    lake.settle(spark, target, [config])
-    found = {row["id"]: row["text"] for row in lake.rows(spark, target, "t")}
+    lakes.arrive(lake, config, taken, batch=2, whole=True)
+    lakes.settle(lake, [config])
+    found = {row["id"]: row["text"] for row in lakes.rows(lake, "t")}
     assert found == {1: "newest", 2: "b"}
-    assert not table_exists(spark, target, "silver", "t_dead_letters")
+    assert not lake.exists("silver", "t_dead_letters")
 
 
 BROKEN_OFF = [
@@ -49,14 +45,14 @@ TAKEN_AGAIN = Event("upsert", 95, 2, (("a", "s2"), ("b", "y")), None, 12, 12, "s
 
 @pytest.mark.parametrize("scd", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_snapshot_that_was_broken_off_removes_nothing_though_the_stream_goes_on(
-    spark: SparkSession, target: Target, scd: int
+    lake: Lake, scd: int
 ) -> None:
     """A connector that is restarted in a blocking snapshot goes on without it."""
     config, events = core.table(scd), [*BROKEN_OFF, TAKEN_AGAIN]
     for begin, upto in ((0, 3), (3, 4)):
-        core.deliver(spark, target, config, events[begin:upto], begin, int(begin > 0))
+        core.deliver(lake, config, events[begin:upto], begin, int(begin > 0))
         want = oracle.outcome({*events[:upto]}, core.COLUMNS, core.COLUMNS)
-        got = core.outcome(spark, target, config)
+        got = core.outcome(lake, config)
         assert got.current == want.current
         assert scd == 1 or got.history == want.history
 
@@ -64,18 +60,18 @@ def test_a_snapshot_that_was_broken_off_removes_nothing_though_the_stream_goes_o
 @pytest.mark.slow
 @pytest.mark.parametrize(("first", "left"), [(1, "a"), ("no number", "gone since")])
 def test_a_last_row_that_is_a_dead_letter_ends_its_snapshot_if_any_row_of_it_is_sound(
-    spark: SparkSession, target: Target, first: object, left: str
+    lake: Lake, first: object, left: str
 ) -> None:
     config = table("debezium", ["id"], {"topic": "s.t"}, columns={"id": "int", "text": "string"})
-    lake.arrive(spark, target, config, [record(3, "c", "gone since")], whole=True)
-    lake.settle(spark, target, [config])
+    lakes.arrive(lake, config, [record(3, "c", "gone since")], whole=True)
+    lakes.settle(lake, [config])
     last = record(12, "r", "b", "last_in_data_collection")
     last["value"]["after"]["id"] = "no number"
     taken = [record(11, "r", "a", "first_in_data_collection"), last]
     taken[0]["value"]["after"]["id"] = first
-    lake.arrive(spark, target, config, taken, batch=2, whole=True)
-    done = lake.settle(spark, target, [config])
-    assert [row["text"] for row in lake.rows(spark, target, "t")] == [left]
+    lakes.arrive(lake, config, taken, batch=2, whole=True)
+    done = lakes.settle(lake, [config])
+    assert [row["text"] for row in lakes.rows(lake, "t")] == [left]
     assert done[0].counts.get("snapshots") == (1 if left == "a" else None)
 
 
@@ -97,12 +93,7 @@ REACHES_BACK = Event("upsert", 20, 2, (("a", "late"), ("b", "y")))
     ],
 )
 def test_a_change_that_came_twice_is_a_duplicate_where_the_log_is_folded_anew(
-    spark: SparkSession,
-    target: Target,
-    monkeypatch: pytest.MonkeyPatch,
-    scd: int,
-    lost: str,
-    again: int,
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, scd: int, lost: str, again: int
 ) -> None:
     """It arrives after the one that is applied; or before it, as a dead letter that is replayed."""
     config, seen, found = core.table(scd), TableState(), dict[str, int]()
@@ -115,9 +106,9 @@ def test_a_change_that_came_twice_is_a_duplicate_where_the_log_is_folded_anew(
 
     monkeypatch.setattr("silver.table_run.write_batch", write)
     for batch in batches:
-        done = core.one_pass(spark, target, config, seen, batch)
+        done = core.one_pass(lake, config, seen, batch)
         seen, found = done.state, done.counts
     assert anew == [False, True]
     assert found == {"records": 2, "duplicate": 1, lost: 1}
-    got = core.outcome(spark, target, config)
+    got = core.outcome(lake, config)
     assert got.current == {1: {"a": "v", "b": "x"}, 3: {"a": "m", "b": "y"}}

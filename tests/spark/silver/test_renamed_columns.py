@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from cdc_lakehouse.cli.begin.plan import plan_tables
 from cdc_lakehouse.cli.work.rebuild import rebuild_renamed
 from cdc_lakehouse.cli.work.rounds import Round
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from silver import job as silver
 from silver.audit.verify import verify
 from tests.conftest import target_at
-from tests.helpers.lake import land, quiet, rows, run
+from tests.helpers.lakes import land, quiet, rows, run
 
 OLD: dict[str, Any] = {
     "table": "t",
@@ -62,8 +62,8 @@ def texts(found: Sequence[dict[str, Any]]) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in timeless)
 
 
-def shown(spark: SparkSession, target: Target, view: str) -> list[str]:
-    return texts(rows(spark, target, view))
+def shown(lake: Lake, view: str) -> list[str]:
+    return texts(rows(lake, view))
 
 
 def published(target: Target, view: str) -> list[str]:
@@ -76,39 +76,35 @@ def published(target: Target, view: str) -> list[str]:
     [pytest.param({}, marks=pytest.mark.slow, id="scd 1"), pytest.param(HISTORY, id="scd 2")],
 )
 def test_a_renamed_column_keeps_its_values_and_takes_those_of_both_names(
-    spark: SparkSession,
-    target: Target,
-    tmp_path: Path,
-    options: dict[str, Any],
-    capsys: pytest.CaptureFixture[str],
+    lake: Lake, tmp_path: Path, options: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A lake that had the new YAML from the beginning, and all records at once, has the same."""
     old, new = (Table.model_validate(form | options) for form in (OLD, NEW))
-    drop(target, "1", BEFORE)
-    run(spark, target, [old])
-    given = Round(spark, target, everything=[new])
+    drop(lake.target, "1", BEFORE)
+    run(lake, [old])
+    given = Round(lake, everything=[new])
 
-    (refused,) = silver.apply(spark, target, [new], "run", quiet)
+    (refused,) = silver.apply(lake, [new], "run", quiet)
     assert "column customer is renamed to customer_name" in str(refused.message)
-    assert [each.effect for each in plan_tables(target, [new])] == ["rename"]
+    assert [each.effect for each in plan_tables(lake.target, [new])] == ["rename"]
     assert rebuild_renamed(given, [new]) == []
     told = capsys.readouterr().out
     assert told.count("t: column customer is renamed to customer_name") == 1
-    kept = {(row["id"], row["customer_name"], row["city"]) for row in rows(spark, target, "t")}
+    kept = {(row["id"], row["customer_name"], row["city"]) for row in rows(lake, "t")}
     assert kept == {(1, "Ada", "Ulm"), (2, "Bob", "Kiel")}
-    assert [each.effect for each in plan_tables(target, [new])] == ["nothing"]
+    assert [each.effect for each in plan_tables(lake.target, [new])] == ["nothing"]
 
-    drop(target, "2", AFTER)
-    run(spark, target, [new])
+    drop(lake.target, "2", AFTER)
+    run(lake, [new])
     assert rebuild_renamed(given, [new]) == []
     assert capsys.readouterr().out == ""
     at_once = target_at(tmp_path / "other")
     drop(at_once, "1", [*BEFORE, *AFTER])
-    run(spark, at_once, [new])
+    run(Lake(lake.spark, at_once), [new])
     for view in ("t", "t_history") if options else ("t",):
-        assert shown(spark, target, view) == shown(spark, at_once, view)
+        assert shown(lake, view) == shown(Lake(lake.spark, at_once), view)
         if options:
-            assert published(target, view) == published(at_once, view) != []
-    current = {(row["id"], row["customer_name"], row["city"]) for row in rows(spark, target, "t")}
+            assert published(lake.target, view) == published(at_once, view) != []
+    current = {(row["id"], row["customer_name"], row["city"]) for row in rows(lake, "t")}
     assert current == {(1, "Ada L.", "Ulm"), (2, None, "Kiel"), (4, "Di", "Jena")}
-    assert [law.law for law in verify(spark, target, new, {}) if not law.holds] == []
+    assert [law.law for law in verify(lake, new, {}) if not law.holds] == []

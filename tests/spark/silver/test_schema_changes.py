@@ -3,16 +3,14 @@
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from gold import job as gold
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run.memory import Memory
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver import job as silver
-from tests.helpers import lake
-from tests.helpers.lake import quiet
+from tests.helpers import lakes
+from tests.helpers.lakes import quiet
 from tests.helpers.landed import apply, failures, land
 from tests.helpers.records import captured
 
@@ -30,14 +28,14 @@ def accounts(**options: Any) -> Table:
     return Table.model_validate(given | options)
 
 
-def drift(spark: SparkSession, target: Target) -> list[tuple[Any, ...]]:
-    rows = spark.table(names.table_name(target, "silver", "_schema_drift")).orderBy("at").collect()
+def drift(lake: Lake) -> list[tuple[Any, ...]]:
+    rows = lake.spark.table(lake.name("silver", "_schema_drift")).orderBy("at").collect()
     columns = ("kind", "column", "from_type", "to_type", "action", "position")
     return [tuple(row[c] for c in columns) for row in rows]
 
 
-def shown(spark: SparkSession, target: Target, *columns: str) -> list[tuple[Any, ...]]:
-    rows = spark.table(names.table_name(target, "silver", "t")).where("NOT _deleted").collect()
+def shown(lake: Lake, *columns: str) -> list[tuple[Any, ...]]:
+    rows = lake.spark.table(lake.name("silver", "t")).where("NOT _deleted").collect()
     return sorted((tuple(row[c] for c in columns) for row in rows), key=repr)
 
 
@@ -64,95 +62,89 @@ FIRST_SHOWN = [188, 194, 200, 203, 203, 206]
 @pytest.mark.parametrize("size", [20, 6])
 @pytest.mark.parametrize("remembers", [False, True])
 def test_captured_accounts_flow_through_added_wider_renamed_and_retyped_columns(
-    spark: SparkSession, target: Target, size: int, remembers: bool
+    lake: Lake, size: int, remembers: bool
 ) -> None:
     """The column that came back as a number, where text was, is the one dead letter."""
     events = captured("small_with_schemas", "accounts")
     memory = Memory() if remembers else None
     for at in range(0, len(events), size):
-        land(spark, target, accounts(), at + 1, events[at : at + size])
-        done = silver.apply(spark, target, [accounts()], "run", quiet, memory)
+        land(lake, accounts(), at + 1, events[at : at + size])
+        done = silver.apply(lake, [accounts()], "run", quiet, memory)
         assert failures(done) == []
     columns = ("id", "balance", "currency", "holder", "legacy", "owner")
-    assert shown(spark, target, *columns) == ACCOUNTS
+    assert shown(lake, *columns) == ACCOUNTS
     topic = "shop.shop.accounts"
     expected = [(*kind, f"{topic}/{at}") for kind, at in zip(KINDS, FIRST_SHOWN, strict=True)]
-    assert sorted(drift(spark, target), key=repr) == sorted(expected, key=repr)
-    letters = spark.table(names.table_name(target, "silver", "t_dead_letters")).collect()
+    assert sorted(drift(lake), key=repr) == sorted(expected, key=repr)
+    letters = lake.spark.table(lake.name("silver", "t_dead_letters")).collect()
     assert [(r["reason"], r["position"]) for r in letters] == [
         ("incompatible_schema", f"{topic}/206")
     ]
 
 
-def test_history_and_gold_show_a_wider_column_without_a_redeploy(
-    spark: SparkSession, target: Target
-) -> None:
+def test_history_and_gold_show_a_wider_column_without_a_redeploy(lake: Lake) -> None:
     events = captured("small_with_schemas", "accounts")
     config = accounts(stored_as_scd_type=2)
     for batch, part in enumerate([events[:7], events[7:9]], start=1):
-        land(spark, target, config, batch, part)
-        assert failures(apply(spark, target, config)) == []
-        gold.publish(spark, target, [config], "run", lake.quiet)
-    rows = [r for r in lake.rows(spark, target, "t_history") if r["id"] == 2]
+        land(lake, config, batch, part)
+        assert failures(apply(lake, config)) == []
+        gold.publish(lake, [config], "run", lakes.quiet)
+    rows = [r for r in lakes.rows(lake, "t_history") if r["id"] == 2]
     versions = sorted((r["valid_from"], r["balance"], r["currency"]) for r in rows)
     assert [v[1:] for v in versions] == [(201, None), (5_000_000_000, "EUR")]
 
 
-def test_rows_bring_a_new_column_and_one_of_another_kind(
-    spark: SparkSession, target: Target
-) -> None:
-    land(spark, target, rows_table(), 1, [{"id": 1, "v": 1, "a": 1}])
-    apply(spark, target, rows_table())
+def test_rows_bring_a_new_column_and_one_of_another_kind(lake: Lake) -> None:
+    land(lake, rows_table(), 1, [{"id": 1, "v": 1, "a": 1}])
+    apply(lake, rows_table())
     further = [{"id": 1, "v": 2, "a": "text"}, {"id": 2, "v": 1, "a": 2, "new": 5}]
-    land(spark, target, rows_table(), 2, further)
-    assert failures(apply(spark, target, rows_table())) == []
-    assert shown(spark, target, "id", "a", "new") == [(1, 1, None), (2, 2, 5)]
-    assert sorted(drift(spark, target), key=repr) == [
+    land(lake, rows_table(), 2, further)
+    assert failures(apply(lake, rows_table())) == []
+    assert shown(lake, "id", "a", "new") == [(1, 1, None), (2, 2, 5)]
+    assert sorted(drift(lake), key=repr) == [
         ("add_column", "new", None, "bigint", "applied", "/landing/2.jsonl:1"),
         ("incompatible", "a", "bigint", None, "dead_letter", "/landing/2.jsonl:0"),
     ]
 
 
-def test_an_ignored_new_column_is_noted_and_left_out(spark: SparkSession, target: Target) -> None:
+def test_an_ignored_new_column_is_noted_and_left_out(lake: Lake) -> None:
     config = rows_table(schema_changes={"add_column": "ignore"}, columns={"a": "string"})
     for batch, row in enumerate([{"id": 1, "v": 1}, {"id": 2, "v": 1, "new": 5}], start=1):
-        land(spark, target, config, batch, [row])
-        assert failures(apply(spark, target, config)) == []
-    assert "new" not in spark.table(names.table_name(target, "silver", "t")).columns
-    ignored = {(d[0], d[1], d[4]) for d in drift(spark, target)}
+        land(lake, config, batch, [row])
+        assert failures(apply(lake, config)) == []
+    assert "new" not in lake.spark.table(lake.name("silver", "t")).columns
+    ignored = {(d[0], d[1], d[4]) for d in drift(lake)}
     assert ignored == {("add_column", "v", "ignored"), ("add_column", "new", "ignored")}
 
 
-def test_fail_stops_that_table_alone_before_anything_is_written(
-    spark: SparkSession, target: Target
-) -> None:
+def test_fail_stops_that_table_alone_before_anything_is_written(lake: Lake) -> None:
     strict = rows_table(schema_changes={"add_column": "fail", "incompatible": "fail"})
     other = rows_table().model_copy(update={"table": "u"})
     for table in (strict, other):
-        land(spark, target, table, 1, [{"id": 1, "v": 1, "a": 1}])
-    assert failures(apply(spark, target, strict, other)) == []
-    log = spark.table(names.table_name(target, "silver", "t_changes"))
+        land(lake, table, 1, [{"id": 1, "v": 1, "a": 1}])
+    assert failures(apply(lake, strict, other)) == []
+    log = lake.spark.table(lake.name("silver", "t_changes"))
     for table in (strict, other):
-        land(spark, target, table, 2, [{"id": 2, "v": 1, "a": 1}, {"id": 3, "v": 1, "new": 1}])
-    [message] = failures(apply(spark, target, strict, other))
+        land(lake, table, 2, [{"id": 2, "v": 1, "a": 1}, {"id": 3, "v": 1, "new": 1}])
+    [message] = failures(apply(lake, strict, other))
     assert message and "add_column new (bigint); schema_changes.add_column is fail" in message
     assert log.count() == 1
-    land(spark, target, strict, 3, [{"id": 4, "v": 1, "a": "text"}])
+    land(lake, strict, 3, [{"id": 4, "v": 1, "a": "text"}])
     less_strict = rows_table(schema_changes={"incompatible": "fail"})
-    [message] = failures(apply(spark, target, less_strict))
+    [message] = failures(apply(lake, less_strict))
     assert message and "schema_changes.incompatible is fail" in message
     assert log.count() == 1
-    assert failures(apply(spark, target, rows_table())) == []
+    assert failures(apply(lake, rows_table())) == []
     assert log.count() == 4
-    assert spark.table(names.table_name(target, "silver", "u")).count() == 3
+    assert lake.spark.table(lake.name("silver", "u")).count() == 3
 
 
 def test_a_configuration_that_contradicts_the_tables_is_refused_with_the_way_out(
-    spark: SparkSession, target: Target
+    lake: Lake,
 ) -> None:
     config = rows_table(columns={"a": "int"})
-    land(spark, target, config, 1, [{"id": 1, "v": 1, "a": 1}])
-    assert failures(apply(spark, target, config)) == []
+    land(lake, config, 1, [{"id": 1, "v": 1, "a": 1}])
+    assert failures(apply(lake, config)) == []
     contradictions = {
         "keys was id, is id, v": rows_table(keys=["id", "v"]),
         "stored_as_scd_type was 1, is 2": rows_table(stored_as_scd_type=2),
@@ -160,13 +152,13 @@ def test_a_configuration_that_contradicts_the_tables_is_refused_with_the_way_out
         "source.format was rows, is bigquery": bigquery(),
     }
     for difference, changed in contradictions.items():
-        [message] = failures(apply(spark, target, changed))
+        [message] = failures(apply(lake, changed))
         assert message and difference in message and "lakehouse rebuild t" in message
-    land(spark, target, config, 2, [{"id": 2, "v": 1, "a": 5}])
-    [message] = failures(apply(spark, target, rows_table(columns={"a": "string"})))
+    land(lake, config, 2, [{"id": 2, "v": 1, "a": 5}])
+    [message] = failures(apply(lake, rows_table(columns={"a": "string"})))
     assert message and "columns.a was int, is string" in message
-    assert failures(apply(spark, target, rows_table(columns={"a": "bigint"}))) == []
-    assert shown(spark, target, "id", "a") == [(1, 1), (2, 5)]
+    assert failures(apply(lake, rows_table(columns={"a": "bigint"}))) == []
+    assert shown(lake, "id", "a") == [(1, 1), (2, 5)]
 
 
 def bigquery() -> Table:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from silver.decode.values.sequences import literal_sequence as literal
 from tests.helpers import flat
 from tests.helpers.builders import bronze_rows, decoded, table
@@ -61,7 +61,7 @@ STREAMS: list[tuple[list[dict[str, Any]], Any]] = [
 
 @pytest.mark.parametrize("scd", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_group_keeps_its_own_newest_since_the_last_delete_in_any_order(
-    spark: SparkSession, target: Target, scd: int
+    lake: Lake, scd: int
 ) -> None:
     stock = table("rows", ["id"], **GROUPS, stored_as_scd_type=scd)
     batches: list[list[Any]] = [[], [], []]
@@ -74,12 +74,12 @@ def test_a_group_keeps_its_own_newest_since_the_last_delete_in_any_order(
                 batch.append({**line, "id": id})
     batches[2] += batches[0][::2]
     for done, batch in enumerate(batches):
-        flat.deliver(spark, target, stock, batch, done)
+        flat.deliver(lake, stock, batch, done)
     names = ["id", "seq", "price", "stock", "version"]
-    found = flat.rows(flat.shown(spark, target, stock).select(*names))
+    found = flat.rows(flat.shown(lake, stock).select(*names))
     assert found == sorted(want, key=repr)
     if scd == 2:
-        history = flat.shown(spark, target, stock, "t_history").where("id < 6")
+        history = flat.shown(lake, stock, "t_history").where("id < 6")
         versions = flat.rows(history.select("id", "seq", "price", "stock", "version"))
         one = [(1, 10, 5, 9), (2, 11, 5, 9), (3, 12, 5, 9)]
         assert versions == [(id, *version) for id in range(6) for version in one]

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from cdc_lakehouse.cli.work.rebuild import rebuild_table
@@ -12,17 +11,16 @@ from gold import job as gold
 from gold.status.table_status import read_status
 from gold.views import agreement
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
 from lakehouse.run import gaps
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver.audit.verify import verify
 from silver.changelog import log
 from silver.decode.debezium.events.source_log import from_text
 from silver.maintenance.replay import replay_table
 from silver.run import SilverTable
 from silver.state.table_state import read_state
-from tests.helpers import lake
-from tests.helpers.lake import quiet
+from tests.helpers import lakes
+from tests.helpers.lakes import quiet
 from tests.helpers.landed import apply, failures, land
 
 pytestmark = pytest.mark.slow
@@ -74,13 +72,13 @@ MYSQL = [
 ]  # fmt: skip
 
 
-def rows(spark: SparkSession, target: Target, config: Table) -> list[tuple[Any, ...]]:
-    gold.publish(spark, target, [config], "run", quiet)
-    return sorted((row["id"], row["city"]) for row in lake.rows(spark, target, "t"))
+def rows(lake: Lake, config: Table) -> list[tuple[Any, ...]]:
+    gold.publish(lake, [config], "run", quiet)
+    return sorted((row["id"], row["city"]) for row in lakes.rows(lake, "t"))
 
 
-def epochs(spark: SparkSession, target: Target) -> int:
-    return len(read_state(spark, target, "t").whole.epochs)
+def epochs(lake: Lake) -> int:
+    return len(read_state(lake, "t").whole.epochs)
 
 
 @pytest.mark.parametrize(
@@ -94,46 +92,46 @@ def epochs(spark: SparkSession, target: Target) -> int:
     ids=str,
 )
 def test_mysql_fails_over_to_a_server_whose_positions_are_lower(
-    spark: SparkSession, target: Target, order: list[int], options: dict[str, Any]
+    lake: Lake, order: list[int], options: dict[str, Any]
 ) -> None:
     config, left = table(**options), MYSQL
     for batch, size in enumerate(order, start=1):
-        land(spark, target, config, batch, left[:size])
+        land(lake, config, batch, left[:size])
         left = left[size:]
-        assert failures(apply(spark, target, config)) == []
-    assert rows(spark, target, config) == MOVED
-    assert gaps.open_gaps(spark, target) == []
+        assert failures(apply(lake, config)) == []
+    assert rows(lake, config) == MOVED
+    assert gaps.open_gaps(lake) == []
     if "max_staleness" not in options:
-        assert epochs(spark, target) == 1
-        laws = verify(spark, target, config, agreement.build_gold_laws(spark, target, config))
+        assert epochs(lake) == 1
+        laws = verify(lake, config, agreement.build_gold_laws(lake, config))
         assert {law.law: law.first for law in laws if not law.holds} == {}
-    rebuild_table(spark, target, config, quiet, [config])
-    assert (rows(spark, target, config), epochs(spark, target)) == (MOVED, 1)
+    rebuild_table(lake, config, quiet, [config])
+    assert (rows(lake, config), epochs(lake)) == (MOVED, 1)
 
 
 def test_records_that_come_after_those_that_follow_them_count_at_their_own_place(
-    spark: SparkSession, target: Target
+    lake: Lake,
 ) -> None:
     config = table()
     for batch, part in enumerate((MYSQL[4:7], MYSQL[:4], MYSQL[7:]), start=1):
-        land(spark, target, config, batch, part)
-        assert failures(apply(spark, target, config)) == []
-    assert rows(spark, target, config) == MOVED
+        land(lake, config, batch, part)
+        assert failures(apply(lake, config)) == []
+    assert rows(lake, config) == MOVED
 
 
 def test_a_run_that_was_killed_after_its_log_was_written_finds_the_same(
-    spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = table()
-    land(spark, target, config, 1, MYSQL[:4])
-    apply(spark, target, config)
-    land(spark, target, config, 2, MYSQL[4:])
+    land(lake, config, 1, MYSQL[:4])
+    apply(lake, config)
+    land(lake, config, 2, MYSQL[4:])
     with monkeypatch.context() as patched:
         patched.setattr("silver.table_run.write_batch", _fail)
-        assert failures(apply(spark, target, config)) == ["killed"]
-    assert failures(apply(spark, target, config)) == []
-    assert (rows(spark, target, config), epochs(spark, target)) == (MOVED, 1)
-    reached = from_text(read_state(spark, target, "t").logs["t/0 erp"])
+        assert failures(apply(lake, config)) == ["killed"]
+    assert failures(apply(lake, config)) == []
+    assert (rows(lake, config), epochs(lake)) == (MOVED, 1)
+    reached = from_text(read_state(lake, "t").logs["t/0 erp"])
     assert (int(reached.place), reached.again_from, reached.alarmed) == (9, None, False)
 
 
@@ -141,28 +139,26 @@ def _fail(*_: object) -> None:
     raise OSError("killed")
 
 
-def told(spark: SparkSession, target: Target) -> set[str]:
+def told(lake: Lake) -> set[str]:
     """What the change log tells of the source's log."""
-    return set(log.read_source_log(spark.table(names.table_name(target, "silver", "t_changes"))))
+    return set(log.read_source_log(lake.spark.table(lake.name("silver", "t_changes"))))
 
 
-def test_a_dead_letter_that_is_replayed_tells_nothing_twice(
-    spark: SparkSession, target: Target
-) -> None:
+def test_a_dead_letter_that_is_replayed_tells_nothing_twice(lake: Lake) -> None:
     rule = {"type": "expect_column_values_to_not_be_in_set", "column": "city"}
     strict = table(expectations=[rule | {"value_set": ["Rome"], "severity": "critical"}])
-    land(spark, target, strict, 1, MYSQL[:8])
-    assert failures(apply(spark, target, strict)) == []
-    before, config, texts = read_state(spark, target, "t"), table(), told(spark, target)
+    land(lake, strict, 1, MYSQL[:8])
+    assert failures(apply(lake, strict)) == []
+    before, config, texts = read_state(lake, "t"), table(), told(lake)
 
-    assert replay_table(SilverTable.at(spark, target, config), F.lit(True), "replay").resolved == 1
+    assert replay_table(SilverTable(lake, config), F.lit(True), "replay").resolved == 1
 
-    after = read_state(spark, target, "t")
+    after = read_state(lake, "t")
     assert (after.logs, after.whole) == (before.logs, before.whole)
-    assert told(spark, target) == texts
-    land(spark, target, config, 2, MYSQL[8:])
-    assert failures(apply(spark, target, config)) == []
-    assert (rows(spark, target, config), epochs(spark, target)) == (MOVED, 1)
+    assert told(lake) == texts
+    land(lake, config, 2, MYSQL[8:])
+    assert failures(apply(lake, config)) == []
+    assert (rows(lake, config), epochs(lake)) == (MOVED, 1)
 
 
 def postgresql(offset: int, op: str, key: int, city: str, at: tuple[int, int, int]) -> Record:
@@ -173,7 +169,7 @@ def postgresql(offset: int, op: str, key: int, city: str, at: tuple[int, int, in
 
 @pytest.mark.parametrize("order", [[7], [2, 3, 2]], ids=str)
 def test_postgresql_is_restored_into_a_cluster_whose_positions_are_lower(
-    spark: SparkSession, target: Target, order: list[int]
+    lake: Lake, order: list[int]
 ) -> None:
     left = [
         postgresql(0, "c", 1, "Oslo", (5000, 5010, 0)),
@@ -186,16 +182,16 @@ def test_postgresql_is_restored_into_a_cluster_whose_positions_are_lower(
     ]
     config = table()
     for batch, size in enumerate(order, start=1):
-        land(spark, target, config, batch, left[:size])
+        land(lake, config, batch, left[:size])
         left = left[size:]
-        assert failures(apply(spark, target, config)) == []
-    assert (rows(spark, target, config), epochs(spark, target)) == (MOVED, 1)
-    assert gaps.open_gaps(spark, target) == []
+        assert failures(apply(lake, config)) == []
+    assert (rows(lake, config), epochs(lake)) == (MOVED, 1)
+    assert gaps.open_gaps(lake) == []
 
 
 @pytest.mark.parametrize("moves", [False, True])
 def test_records_that_come_again_in_the_next_batch_are_looked_at_once_more(
-    spark: SparkSession, target: Target, moves: bool
+    lake: Lake, moves: bool
 ) -> None:
     """They go on with new ones of the same log, or of another one that begins just there."""
     config = table()
@@ -207,18 +203,18 @@ def test_records_that_come_again_in_the_next_batch_are_looked_at_once_more(
     again = [one | {"offset": at} for at, one in enumerate(first, start=3)]
     if moves:
         again = [again[0], postgresql(4, "u", 2, "Biel", (5015, 5025, 60))]
-    land(spark, target, config, 1, first)
-    apply(spark, target, config)
-    land(spark, target, config, 2, [*again, postgresql(6, "c", 3, "Rome", (5060, 5070, 90))])
+    land(lake, config, 1, first)
+    apply(lake, config)
+    land(lake, config, 2, [*again, postgresql(6, "c", 3, "Rome", (5060, 5070, 90))])
 
-    assert failures(apply(spark, target, config)) == []
+    assert failures(apply(lake, config)) == []
 
-    alarms = [(gap.kind, gap.first, gap.last) for gap in gaps.open_gaps(spark, target)]
+    alarms = [(gap.kind, gap.first, gap.last) for gap in gaps.open_gaps(lake)]
     assert alarms == ([("positions", 3, 4)] if moves else [])
-    known = read_state(spark, target, "t").whole.epochs
+    known = read_state(lake, "t").whole.epochs
     assert [epoch.number for epoch in known] == ([1] if moves else [])
     left = [(2, "Biel" if moves else "Basel"), (3, "Rome")]
-    assert rows(spark, target, config) == [(1, "Oslo"), *left]
+    assert rows(lake, config) == [(1, "Oslo"), *left]
 
 
 def sqlserver(offset: int, op: str, key: int, city: str, at: tuple[int, int]) -> Record:
@@ -230,63 +226,57 @@ def sqlserver(offset: int, op: str, key: int, city: str, at: tuple[int, int]) ->
     return record(offset, op, key, city, seconds, connector="sqlserver", **told)
 
 
-def run(spark: SparkSession, target: Target, config: Table) -> str | None:
-    (entry,) = do_layer(Round(spark, target, "r1"), [config], "silver", quiet)
+def run(lake: Lake, config: Table) -> str | None:
+    (entry,) = do_layer(Round(lake, "r1"), [config], "silver", quiet)
     return entry.message
 
 
-def test_positions_that_run_backwards_without_a_proof_are_an_alarm(
-    spark: SparkSession, target: Target
-) -> None:
+def test_positions_that_run_backwards_without_a_proof_are_an_alarm(lake: Lake) -> None:
     config, goes_on = table(), table({"on_data_loss": "continue"})
-    land(spark, target, config, 1, [sqlserver(0, "c", 1, "Oslo", (42, 0))])
-    assert run(spark, target, config) is None
+    land(lake, config, 1, [sqlserver(0, "c", 1, "Oslo", (42, 0))])
+    assert run(lake, config) is None
     moved = [sqlserver(1, "u", 1, "Bergen", (7, 60)), sqlserver(2, "c", 3, "Rome", (8, 61))]
-    land(spark, target, config, 2, moved)
+    land(lake, config, 2, moved)
 
-    found = run(spark, target, config)
+    found = run(lake, config)
 
     assert found is not None
     assert "positions run backwards from offset 1 of t/0 on: 0000002A" in found
     assert "lakehouse rebootstrap t" in found
-    assert run(spark, target, config) == found
-    assert run(spark, target, goes_on) is None
-    (shown,) = read_status(spark, target, [config])
+    assert run(lake, config) == found
+    assert run(lake, goes_on) is None
+    (shown,) = read_status(lake, [config])
     assert [(gap["kind"], gap["from"], gap["to"]) for gap in shown["gaps"]] == [("positions", 1, 1)]
     assert shown["order"] == "source"
 
     snapshot = sqlserver(3, "r", 1, "Bergen", (9, 3_000_000_000))
-    land(spark, target, config, 3, [snapshot])
-    assert run(spark, target, config) is None
-    assert gaps.open_gaps(spark, target) == []
-    assert rows(spark, target, config) == [(1, "Bergen")]
+    land(lake, config, 3, [snapshot])
+    assert run(lake, config) is None
+    assert gaps.open_gaps(lake) == []
+    assert rows(lake, config) == [(1, "Bergen")]
 
 
-def test_records_without_positions_and_keys_with_more_parts_are_told(
-    spark: SparkSession, target: Target
-) -> None:
+def test_records_without_positions_and_keys_with_more_parts_are_told(lake: Lake) -> None:
     config, first = table(), record(0, "c", 1, "Oslo", 0, connector="risingwave")
-    land(spark, target, config, 1, [first | {"key": {"id": 1, "tenant": "x"}}])
-    assert failures(apply(spark, target, config)) == []
-    (shown,) = read_status(spark, target, [config])
+    land(lake, config, 1, [first | {"key": {"id": 1, "tenant": "x"}}])
+    assert failures(apply(lake, config)) == []
+    (shown,) = read_status(lake, [config])
     assert (shown["order"], shown["key_parts"]) == ("arrival", ["tenant"])
-    assert names.table_exists(spark, target, "silver", "t")
+    assert lake.exists("silver", "t")
 
 
-def test_a_key_that_only_an_invented_old_row_has_is_told(
-    spark: SparkSession, target: Target
-) -> None:
+def test_a_key_that_only_an_invented_old_row_has_is_told(lake: Lake) -> None:
     columns = {"id": "int", "city": "string"}
     config, told = table(keys=["id", "city"], columns=columns), {"connector": "postgresql"}
     inserted = record(0, "c", 1, "Oslo", 0, lsn=10, **told)
-    land(spark, target, config, 1, [inserted])
-    assert failures(apply(spark, target, config)) == []
-    assert read_status(spark, target, [config])[0]["lacked_keys"] == []
-    land(spark, target, config, 2, [record(1, "d", 1, "", 1, lsn=20, **told)])
-    assert failures(apply(spark, target, config)) == []
-    (shown,) = read_status(spark, target, [config])
+    land(lake, config, 1, [inserted])
+    assert failures(apply(lake, config)) == []
+    assert read_status(lake, [config])[0]["lacked_keys"] == []
+    land(lake, config, 2, [record(1, "d", 1, "", 1, lsn=20, **told)])
+    assert failures(apply(lake, config)) == []
+    (shown,) = read_status(lake, [config])
     assert shown["lacked_keys"] == ["city"]
-    assert rows(spark, target, config) == [(1, "Oslo")]
+    assert rows(lake, config) == [(1, "Oslo")]
 
 
 def arrived(offset: int, op: str, key: int, city: str, seconds: int | None) -> Record:
@@ -297,29 +287,27 @@ def arrived(offset: int, op: str, key: int, city: str, seconds: int | None) -> R
     return found
 
 
-def test_a_topic_that_is_made_anew_below_a_snapshot_is_an_alarm(
-    spark: SparkSession, target: Target
-) -> None:
+def test_a_topic_that_is_made_anew_below_a_snapshot_is_an_alarm(lake: Lake) -> None:
     config = table()
     snapshot = postgresql(1000, "r", 1, "Oslo", (500, 510, 0))
     snapshot["value"]["source"] |= {"snapshot": "last"}
-    land(spark, target, config, 1, [snapshot, postgresql(1001, "c", 2, "Bern", (520, 530, 1))])
-    assert failures(apply(spark, target, config)) == []
+    land(lake, config, 1, [snapshot, postgresql(1001, "c", 2, "Bern", (520, 530, 1))])
+    assert failures(apply(lake, config)) == []
     new = [
         postgresql(0, "u", 1, "Bergen", (600, 610, 60)),
         postgresql(1, "d", 2, "Bern", (620, 630, 61)),
     ]
-    land(spark, target, config, 2, new)
-    found = run(spark, target, config)
+    land(lake, config, 2, new)
+    found = run(lake, config)
     assert found is not None
     assert "positions run backwards from offset 0 of t/0 on: up to offset 1001" in found
 
 
-def test_a_topic_that_is_made_anew_is_an_alarm(spark: SparkSession, target: Target) -> None:
+def test_a_topic_that_is_made_anew_is_an_alarm(lake: Lake) -> None:
     config = table()
-    land(spark, target, config, 1, [arrived(0, "c", 1, "Oslo", 0), arrived(3, "c", 2, "Bern", 3)])
-    land(spark, target, config, 2, [arrived(1, "c", 3, "Rome", 1), arrived(2, "u", 1, "Bodo", 60)])
-    found = run(spark, target, config)
+    land(lake, config, 1, [arrived(0, "c", 1, "Oslo", 0), arrived(3, "c", 2, "Bern", 3)])
+    land(lake, config, 2, [arrived(1, "c", 3, "Rome", 1), arrived(2, "u", 1, "Bodo", 60)])
+    found = run(lake, config)
     assert found is not None
     assert "positions run backwards from offset 2 of t/0 on: up to offset 3 of 2025" in found
     assert "the topic seems to be made anew" in found

@@ -4,10 +4,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lakehouse.config.target import Target
 from lakehouse.storage.lake import Lake
 from silver.changelog import bronze_rows, log
 from silver.changelog.extend import extend_log
@@ -17,7 +15,7 @@ from silver.state.key_ranges import list_bounded_keys
 from silver.state.summary import summarize
 from silver.state.table_state import TableState
 from tests.helpers.debezium_records import event, table
-from tests.helpers.lake import quiet
+from tests.helpers.lakes import quiet
 from tests.helpers.landed import land
 
 PLAIN = table()
@@ -42,14 +40,12 @@ STREAMED: list[Any] = [
 ]
 
 
-def extend(
-    spark: SparkSession, target: Target, state: TableState, records: list[Any]
-) -> TableState:
+def extend(lake: Lake, state: TableState, records: list[Any]) -> TableState:
     """The state once the records are in the log; `waits` is the summary of these alone."""
     batch = state.logged + 1
-    land(spark, target, PLAIN, batch, records)
-    feeds = bronze_rows.find_arrived(spark, target, [PLAIN], {"t": state.positions})
-    of = SilverTable(Lake(spark, target), PLAIN)
+    land(lake, PLAIN, batch, records)
+    feeds = bronze_rows.find_arrived(lake, [PLAIN], {"t": state.positions})
+    of = SilverTable(lake, PLAIN)
     applied = state.replace(batch=state.logged, waits=None)
     return extend_log(Run("run", quiet), of, applied, state.logged, feeds)
 
@@ -62,16 +58,14 @@ def extend(
         pytest.param([taken(27, 1), *STREAMED, taken(60, 2, "last")], id="with two snapshots"),
     ],
 )
-def test_the_tasks_tell_what_the_log_holds(
-    spark: SparkSession, target: Target, records: list[Any]
-) -> None:
+def test_the_tasks_tell_what_the_log_holds(lake: Lake, records: list[Any]) -> None:
     before = datetime.now(timezone.utc)
     first = [taken(20, 1), taken(20, 2, "last"), event("c", after={"id": 9}, **at(21))]
-    state = extend(spark, target, TableState(), first)
-    state = extend(spark, target, state, records)
+    state = extend(lake, TableState(), first)
+    state = extend(lake, state, records)
     told = state.waits
     assert told is not None and told.came is not None
-    written = log.read_log(SilverTable(Lake(spark, target), PLAIN)).where("_batch = 2")
+    written = log.read_log(SilverTable(lake, PLAIN)).where("_batch = 2")
     found = summarize(written, list_bounded_keys(PLAIN, written.schema))
     assert told.replace(came=None, first_order=None, last_order=None) == found
     assert found.rejected == {"not_json": 1, "bad_value": 1} and found.keys and found.truncates
@@ -79,17 +73,15 @@ def test_the_tasks_tell_what_the_log_holds(
     assert before - timedelta(seconds=1) < came < datetime.now(timezone.utc)
 
 
-def test_no_order_key_is_outside_of_the_bounds_that_the_tasks_tell(
-    spark: SparkSession, target: Target
-) -> None:
+def test_no_order_key_is_outside_of_the_bounds_that_the_tasks_tell(lake: Lake) -> None:
     first = [taken(20, 1), taken(20, 2, "last"), STREAMED[0]]
     batches, state = [first, STREAMED, [taken(60, 1), *STREAMED]], TableState()
     for number, records in enumerate(batches, 1):
-        state = extend(spark, target, state, records)
+        state = extend(lake, state, records)
         assert state.waits is not None
         progress = [*state.whole.snapshot_progress, *state.waits.snapshot_progress]
         state = state.replace(whole=state.whole._replace(snapshot_progress=progress))
-        rows = log.read_log(SilverTable(Lake(spark, target), PLAIN)).where(f"_batch = {number}")
+        rows = log.read_log(SilverTable(lake, PLAIN)).where(f"_batch = {number}")
         ordered = filter_changes(add_order_keys(rows, PLAIN, state.whole.epochs))
         [ends] = ordered.agg(F.min("_order"), F.max("_order")).collect()
         first_order, last_order = state.waits.first_order, state.waits.last_order

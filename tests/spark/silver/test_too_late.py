@@ -3,14 +3,13 @@
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from cdc_lakehouse.cli.work.maintain import tend_tables
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from silver.maintenance import tombstones
 from tests.helpers.arrivals import applied, arrive, raw, silver
-from tests.helpers.lake import quiet
+from tests.helpers.lakes import quiet
 
 pytestmark = pytest.mark.slow
 
@@ -32,38 +31,34 @@ def change(key: int, seq: int, day: int, op: str = "u") -> dict[str, Any]:
     return {"id": key, "v": f"v{seq}", "seq": seq, "at": f"2026-01-{day:02d}T00:00:00Z", "op": op}
 
 
-def test_a_change_older_than_a_purged_tombstone_is_a_dead_letter_and_no_row(
-    spark: SparkSession, target: Target
-) -> None:
-    arrive(spark, target, ORDERS, [change(1, 10, 1), change(1, 12, 2, "d"), change(2, 5, 9)], 1)
-    applied(spark, target, ORDERS)
+def test_a_change_older_than_a_purged_tombstone_is_a_dead_letter_and_no_row(lake: Lake) -> None:
+    arrive(lake, ORDERS, [change(1, 10, 1), change(1, 12, 2, "d"), change(2, 5, 9)], 1)
+    applied(lake, ORDERS)
     told: list[str] = []
-    tend_tables(spark, target, [ORDERS], True, told.append, shared=False)
-    assert [row["id"] for row in silver(spark, target, "t", "id")] == [1, 2]
-    tend_tables(spark, target, [ORDERS], False, told.append, shared=False)
-    assert [row["id"] for row in silver(spark, target, "t", "id")] == [2]
+    tend_tables(lake, [ORDERS], True, told.append, shared=False)
+    assert [row["id"] for row in silver(lake, "t", "id")] == [1, 2]
+    tend_tables(lake, [ORDERS], False, told.append, shared=False)
+    assert [row["id"] for row in silver(lake, "t", "id")] == [2]
     assert "would be purged: 1 of 2 rows" in told[0]
     late = [change(1, 11, 1), change(2, 4, 1), change(3, 20, 9)]
-    arrive(spark, target, ORDERS, late, 2)
-    counts = applied(spark, target, ORDERS).counts
+    arrive(lake, ORDERS, late, 2)
+    counts = applied(lake, ORDERS).counts
     assert counts["dead_letter:too_late"] == 1
     assert sum(n for name, n in counts.items() if name not in ACCOUNTED) == counts["records"] == 3
-    assert [(r["id"], r["v"]) for r in silver(spark, target, "t", "id")] == [(2, "v5"), (3, "v20")]
-    (letter,) = silver(spark, target, "t_dead_letters", "_arrival")
+    assert [(r["id"], r["v"]) for r in silver(lake, "t", "id")] == [(2, "v5"), (3, "v20")]
+    (letter,) = silver(lake, "t_dead_letters", "_arrival")
     assert (letter["reason"], letter["_key"], letter["raw"]) == (
         "too_late",
         '{"id":1}',
         raw(late[0]),
     )
-    found = tombstones.survey_tombstones(spark, target, ORDERS)
+    found = tombstones.survey_tombstones(lake, ORDERS)
     assert found is not None and found.horizon is not None and found.watermark is not None
     eight_days = 8 * 86_400 * 1_000_000
     assert (found.lateness, found.watermark - found.horizon) == (eight_days, eight_days)
 
 
-def test_a_table_that_keeps_no_tombstones_is_left_alone(
-    spark: SparkSession, target: Target
-) -> None:
+def test_a_table_that_keeps_no_tombstones_is_left_alone(lake: Lake) -> None:
     history = ORDERS.model_copy(update={"stored_as_scd_type": 2})
-    assert tombstones.survey_tombstones(spark, target, history) is None
-    assert tend_tables(spark, target, [history], False, quiet, shared=False)[0].counts == {}
+    assert tombstones.survey_tombstones(lake, history) is None
+    assert tend_tables(lake, [history], False, quiet, shared=False)[0].counts == {}

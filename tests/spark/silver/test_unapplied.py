@@ -9,7 +9,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.memory import Memory
 from lakehouse.storage import names
-from tests.helpers.going_on import Lake, record, table
+from tests.helpers.going_on import GoingOnLake, record, table
 from tests.helpers.oracle import Event
 
 
@@ -22,11 +22,11 @@ def delete(key: int, at: int) -> Event:
     return Event("delete", 100 + at, key, position=at, time=at)
 
 
-def values(lake: Lake) -> dict[int, str]:
+def values(lake: GoingOnLake) -> dict[int, str]:
     return {key: row["a"] for key, row in lake.shown().items()}
 
 
-def merged(lake: Lake) -> dict[int, str]:
+def merged(lake: GoingOnLake) -> dict[int, str]:
     rows = lake.spark.table(names.table_name(lake.target, "silver", "t")).where("NOT _deleted")
     return {row["id"]: row["a"] for row in rows.collect()}
 
@@ -43,7 +43,7 @@ def test_changes_are_shown_from_the_log_until_they_are_merged(
 ) -> None:
     """By a run that goes on as by one that ends; another run goes on where one was killed."""
     monkeypatch.setattr("silver.freshness.FEW_TABLES", 0)
-    lake = Lake(spark, target)
+    lake = GoingOnLake(spark, target)
     lake.memory = Memory(among)
     lake.tick(FIRST)
     assert lake.tick(SECOND).counts == {"records": 6, "pending": 6}
@@ -60,7 +60,7 @@ def test_changes_are_shown_from_the_log_until_they_are_merged(
 @pytest.mark.slow
 def test_rows_with_an_order_of_their_own_are_shown_too(spark: SparkSession, target: Target) -> None:
     """A change that comes again never wins; what may tie with a merged row is merged at once."""
-    lake = Lake(spark, target, rows_table())
+    lake = GoingOnLake(spark, target, rows_table())
     lake.land([row(1, 1, "a"), row(2, 1, "b")])
     lost, won = row(1, 5, "lost"), row(1, 5, "won")
     assert lake.land([lost, won]).counts == {"records": 2, "pending": 2}
@@ -85,7 +85,7 @@ def row(key: int, at: int, a: str) -> dict[str, Any]:
 
 
 def test_a_run_that_ends_merges_few_tables_at_once(spark: SparkSession, target: Target) -> None:
-    lake = Lake(spark, target)
+    lake = GoingOnLake(spark, target)
     lake.memory = Memory()
     lake.tick(FIRST)
     assert "pending" not in lake.tick(SECOND).counts
@@ -95,7 +95,7 @@ def test_a_run_that_ends_merges_few_tables_at_once(spark: SparkSession, target: 
 def test_a_dead_letter_is_counted_by_the_run_that_finds_it(
     spark: SparkSession, target: Target
 ) -> None:
-    lake = Lake(spark, target)
+    lake = GoingOnLake(spark, target)
     lake.tick(FIRST)
     bad = {"topic": "t", "partition": 0, "offset": 90, "value": {"op": "?", "after": {"id": 1}}}
     found = lake.land([record(upsert(1, 11)), bad]).counts
@@ -108,7 +108,7 @@ def test_what_waits_is_merged_in_one_go_when_it_gets_much(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("silver.freshness.MOST_PENDING", 7)
-    lake = Lake(spark, target)
+    lake = GoingOnLake(spark, target)
     lake.tick(FIRST)
     lake.tick(SECOND)
     before = versions(lake)
@@ -118,7 +118,7 @@ def test_what_waits_is_merged_in_one_go_when_it_gets_much(
     assert versions(lake) - before == 1
 
 
-def versions(lake: Lake) -> int:
+def versions(lake: GoingOnLake) -> int:
     return lake.spark.sql(
         f"DESCRIBE HISTORY {names.table_name(lake.target, 'silver', 't')}"
     ).count()
@@ -128,7 +128,7 @@ def versions(lake: Lake) -> int:
 def test_what_is_shown_is_applied_before_what_cannot_be(
     spark: SparkSession, target: Target
 ) -> None:
-    lake = Lake(spark, target)
+    lake = GoingOnLake(spark, target)
     lake.tick(FIRST)
     lake.tick(SECOND)
     truncate = Event("truncate", 116, position=16, time=16)
@@ -144,7 +144,7 @@ def test_what_is_shown_is_applied_before_what_cannot_be(
 def test_a_run_that_was_killed_before_it_showed_what_waits_is_continued(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = Lake(spark, target)
+    lake = GoingOnLake(spark, target)
     lake.tick(FIRST)
     with monkeypatch.context() as patch:
         patch.setattr("silver.merge.pending_view.publish_views", _killed)
@@ -163,7 +163,7 @@ def _killed(*_: object) -> None:
 def test_a_table_that_gets_another_column_is_merged_at_once(
     spark: SparkSession, target: Target
 ) -> None:
-    lake = Lake(spark, target, table(columns={"id": "int", "a": "string"}))
+    lake = GoingOnLake(spark, target, table(columns={"id": "int", "a": "string"}))
     lake.tick(FIRST)
     lake.tick([upsert(1, 11)])
     assert merged(lake)[1] == "a1"

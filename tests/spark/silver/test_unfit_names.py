@@ -3,12 +3,10 @@
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
-from lakehouse.storage import names
-from tests.helpers import lake
+from lakehouse.storage.lake import Lake
+from tests.helpers import lakes
 from tests.helpers.builders import Line, table
 
 Row = dict[str, object]
@@ -31,16 +29,14 @@ FORMATS: dict[str, tuple[dict[str, Any], Any]] = {
 
 
 def taken(
-    spark: SparkSession, target: Target, config: Table, cut: list[list[Line]]
+    lake: Lake, config: Table, cut: list[list[Line]]
 ) -> tuple[list[list[Any]], list[tuple[str, str]]]:
     """What gold shows of some batches, without the order, and the dead letters."""
     for number, batch in enumerate(cut, start=1):
-        lake.arrive(spark, target, config, batch, number)
-        lake.settle(spark, target, [config])
-    shown = [
-        sorted((n, v) for n, v in r.items() if n != "at") for r in lake.rows(spark, target, "t")
-    ]
-    letters = spark.table(names.table_name(target, "silver", "t_dead_letters")).collect()
+        lakes.arrive(lake, config, batch, number)
+        lakes.settle(lake, [config])
+    shown = [sorted((n, v) for n, v in r.items() if n != "at") for r in lakes.rows(lake, "t")]
+    letters = lake.spark.table(lake.name("silver", "t_dead_letters")).collect()
     found = sorted((letter["reason"], letter["raw"]) for letter in letters)
     return sorted(shown, key=repr), found
 
@@ -48,7 +44,7 @@ def taken(
 @pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_column_renamed_by_case_goes_on_under_its_first_name(
-    spark: SparkSession, target: Target, format: str, cut: str
+    lake: Lake, format: str, cut: str
 ) -> None:
     options, made = FORMATS[format]
     both = {"id": 3, "name": "x", "Name": "y"}
@@ -58,7 +54,7 @@ def test_a_column_renamed_by_case_goes_on_under_its_first_name(
         lines.append(event(9, {"ID": 2, "NAME": None}, "d"))
     batches = [lines] if cut == "one" else [[one] for one in lines]
 
-    rows, letters = taken(spark, target, table(keys=["id"], **options), batches)
+    rows, letters = taken(lake, table(keys=["id"], **options), batches)
 
     kept = [] if format == "debezium" else [[("id", 2), ("name", "b")]]
     assert rows == [[("id", 1), ("name", "c")], *kept]

@@ -8,11 +8,11 @@ from gold.views import agreement
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.spark.local_rows import local_rows
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver.audit.row_checks import check_log
 from silver.audit.verify import judge_laws, verify
 from tests.conftest import target_at
-from tests.helpers import lake
+from tests.helpers import lakes
 from tests.helpers.builders import Line
 
 
@@ -44,33 +44,33 @@ def target(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tar
     """A lake that holds the changes both with and without history."""
     target = target_at(tmp_path_factory.mktemp("verify"))
     for one in (table(1), table(2)):
-        lake.arrive(spark, target, one, CHANGES)
-    lake.settle(spark, target, [table(1), table(2)])
+        lakes.arrive(Lake(spark, target), one, CHANGES)
+    lakes.settle(Lake(spark, target), [table(1), table(2)])
     return target
 
 
-def broken(spark: SparkSession, target: Target, scd: int) -> dict[str, list[str]]:
+def broken(lake: Lake, scd: int) -> dict[str, list[str]]:
     one = table(scd)
-    laws = verify(spark, target, one, agreement.build_gold_laws(spark, target, one))
+    laws = verify(lake, one, agreement.build_gold_laws(lake, one))
     assert all(law.checked for law in laws)
     return {law.law: law.first for law in laws if not law.holds}
 
 
-def spoil(spark: SparkSession, target: Target, name: str, sql: str) -> None:
-    spark.sql(sql.format(t=names.table_name(target, "silver", name)))
+def spoil(lake: Lake, name: str, sql: str) -> None:
+    lake.spark.sql(sql.format(t=lake.name("silver", name)))
 
 
-def test_faults_of_current_rows_are_found(spark: SparkSession, target: Target) -> None:
-    assert broken(spark, target, 1) == {}
-    spoil(spark, target, "orders1", "INSERT INTO {t} SELECT * FROM {t} WHERE id = 3")
-    spoil(spark, target, "orders1", "DELETE FROM {t} WHERE id = 5")
-    spoil(spark, target, "orders1", "UPDATE {t} SET qty = 99 WHERE id = 1")
-    spoil(spark, target, "orders1_changes", "DELETE FROM {t} WHERE id = 4")
+def test_faults_of_current_rows_are_found(lake: Lake) -> None:
+    assert broken(lake, 1) == {}
+    spoil(lake, "orders1", "INSERT INTO {t} SELECT * FROM {t} WHERE id = 3")
+    spoil(lake, "orders1", "DELETE FROM {t} WHERE id = 5")
+    spoil(lake, "orders1", "UPDATE {t} SET qty = 99 WHERE id = 1")
+    spoil(lake, "orders1_changes", "DELETE FROM {t} WHERE id = 4")
     more = "UPDATE {t} SET counts = map_concat(counts, map('lost', 1L)) WHERE table = 'orders1'"
-    spoil(spark, target, "_runs", f"{more} AND layer = 'silver'")
-    file = Path(target.lake, "gold", "_views.json")
+    spoil(lake, "_runs", f"{more} AND layer = 'silver'")
+    file = Path(lake.target.lake, "gold", "_views.json")
     file.write_text(file.read_text().replace("WHERE NOT _deleted", ""))
-    found = broken(spark, target, 1)
+    found = broken(lake, 1)
     (entry,) = found.pop("the outcomes of every run add up to its records")
     assert entry.endswith(": 11 records, 12 in classes")
     assert found == {
@@ -85,11 +85,10 @@ def test_faults_of_current_rows_are_found(spark: SparkSession, target: Target) -
 
 
 @pytest.mark.slow
-def test_faults_of_the_history_are_found(spark: SparkSession, target: Target) -> None:
-    assert broken(spark, target, 2) == {}
+def test_faults_of_the_history_are_found(lake: Lake) -> None:
+    assert broken(lake, 2) == {}
     spoil(
-        spark,
-        target,
+        lake,
         "orders2_history",
         """UPDATE {t} SET
           _valid_to = CASE WHEN id = 1 AND qty = 1 THEN _valid_to + INTERVAL 1 HOUR
@@ -98,10 +97,7 @@ def test_faults_of_the_history_are_found(spark: SparkSession, target: Target) ->
           _to_order = CASE WHEN id = 3 AND qty = 0 THEN X'01000000000000000000'
             ELSE _to_order END""",
     )
-    keys = {
-        law: [unit.split(" ")[0] for unit in units]
-        for law, units in broken(spark, target, 2).items()
-    }
+    keys = {law: [unit.split(" ")[0] for unit in units] for law, units in broken(lake, 2).items()}
     assert keys == {
         "no versions of a key overlap": ['{"id":1}'],
         "one open version per key": ['{"id":2}'],
@@ -120,9 +116,9 @@ def test_a_key_that_only_a_truncate_removed_breaks_no_law_where_deletes_are_flag
     more = {"on_delete": "flag", "apply_as_truncates": "op = 'T'"}
     flagged = Table.model_validate(given | more)
     changes: list[Line] = [*CHANGES, {"v": 10, "op": "T"}, {"id": 6, "v": 11, "op": "I"}]
-    lake.arrive(spark, target, flagged, changes)
-    lake.settle(spark, target, [flagged])
-    assert [law.law for law in verify(spark, target, flagged, {}) if not law.holds] == []
+    lakes.arrive(Lake(spark, target), flagged, changes)
+    lakes.settle(Lake(spark, target), [flagged])
+    assert [law.law for law in verify(Lake(spark, target), flagged, {}) if not law.holds] == []
 
 
 def test_a_record_twice_in_place_of_another_is_found(spark: SparkSession) -> None:

@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 from gold import job as gold
 from gold.views import agreement
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from silver.audit.verify import verify
 from silver.maintenance.replay import replay_table
 from silver.run import SilverTable
 from silver.storage.stages import add_plan_barrier
-from tests.helpers import lake
+from tests.helpers import lakes
 from tests.helpers.builders import table
 
 COLUMNS = 24
@@ -69,19 +69,17 @@ def test_a_filter_of_a_condition_of_all_columns_is_planned(spark: SparkSession) 
     ids=["debezium", "history", "rows"],
 )
 def test_a_wide_table_is_verified_and_its_dead_letters_are_replayed(
-    spark: SparkSession, target: Target, options: dict[str, Any], line: Line
+    lake: Lake, options: dict[str, Any], line: Line
 ) -> None:
     strict, loose = of(options, [BAD]), of(options, [])
     changes = [line(1, "old", 1), line(2, "kept", 2), line(1, "new", 3), line(3, "bad", 4)]
-    lake.arrive(spark, target, strict, changes)
-    lake.settle(spark, target, [strict])
-    more = agreement.build_gold_laws(spark, target, strict)
-    laws = in_time(lambda: verify(spark, target, strict, more))
+    lakes.arrive(lake, strict, changes)
+    lakes.settle(lake, [strict])
+    more = agreement.build_gold_laws(lake, strict)
+    laws = in_time(lambda: verify(lake, strict, more))
     assert {law.law: law.first for law in laws if not law.holds} == {}
-    done = in_time(
-        lambda: replay_table(SilverTable.at(spark, target, loose), F.lit(True), "replay")
-    )
+    done = in_time(lambda: replay_table(SilverTable(lake, loose), F.lit(True), "replay"))
     assert (done.tried, done.resolved) == (1, 1)
-    gold.publish(spark, target, [loose], "run", lake.quiet)
-    shown = sorted((found["id"], found["c9"]) for found in lake.rows(spark, target, "t"))
+    gold.publish(lake, [loose], "run", lakes.quiet)
+    shown = sorted((found["id"], found["c9"]) for found in lakes.rows(lake, "t"))
     assert shown == [(1, "new"), (2, "kept"), (3, "bad")]

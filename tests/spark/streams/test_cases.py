@@ -31,11 +31,11 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver import job as silver
 from silver.decode.values.json_values import special_text
 from tests.conftest import target_at
-from tests.helpers.lake import quiet
+from tests.helpers.lakes import quiet
 
 pytestmark = pytest.mark.slow
 
@@ -80,10 +80,10 @@ def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Done:
             if (case / "input" / number).is_dir():
                 place = Path(target.landing, str(named[case.name].feeds[0].path))
                 shutil.copytree(case / "input" / number, place, dirs_exist_ok=True)
-        found = bronze.ingest(spark, target, tables, number, quiet)
-        ledger.append_entries(spark, target, found)
-        found += silver.apply(spark, target, tables, number, quiet)
-        found += gold.publish(spark, target, tables, number, quiet)
+        found = bronze.ingest(Lake(spark, target), tables, number, quiet)
+        ledger.append_entries(Lake(spark, target), found)
+        found += silver.apply(Lake(spark, target), tables, number, quiet)
+        found += gold.publish(Lake(spark, target), tables, number, quiet)
         entries += found
     return Done(target, named, entries)
 
@@ -97,10 +97,10 @@ def test_a_case_comes_out_as_expected(spark: SparkSession, done: Done, case: Pat
         assert re.search(wanted.get("failed", "^$"), unread), unread
     assert done.said(table.table, "silver") == ""
 
-    letters = _letters(spark, done.target, table)
+    letters = _letters(Lake(spark, done.target), table)
     told = [row["message"] for row in letters]
     some = FOLDER != OWN or wanted.get("some_columns", False)
-    found = _shown(spark, done.target, table.table, wanted["rows"], some)
+    found = _shown(Lake(spark, done.target), table.table, wanted["rows"], some)
     outcomes = [
         one
         for one in [wanted, *wanted.get("or", ())]
@@ -113,27 +113,29 @@ def test_a_case_comes_out_as_expected(spark: SparkSession, done: Done, case: Pat
         assert expected.get("said", "") in (told[0] or "")
     assert found == _like(expected["rows"], found)
     if "history" in expected:
-        found = _shown(spark, done.target, f"{table.table}_history", expected["history"], True)
+        found = _shown(
+            Lake(spark, done.target), f"{table.table}_history", expected["history"], True
+        )
         assert found == _like(expected["history"], found)
 
 
-def _letters(spark: SparkSession, target: Target, table: Table) -> list[Row]:
+def _letters(lake: Lake, table: Table) -> list[Row]:
     name = f"{table.table}_dead_letters"
-    if not names.table_exists(spark, target, "silver", name):
+    if not lake.exists("silver", name):
         return []
-    letters = spark.table(names.table_name(target, "silver", name)).where("resolved_at IS NULL")
+    letters = lake.spark.table(lake.name("silver", name)).where("resolved_at IS NULL")
     return letters.select("reason", "message").collect()
 
 
 def _shown(
-    spark: SparkSession, target: Target, name: str, expected: list[dict[str, Any]], some: bool
+    lake: Lake, name: str, expected: list[dict[str, Any]], some: bool
 ) -> list[dict[str, Any]]:
     """The rows of a view of gold, with all columns or `some`: those that are expected."""
     query = f"SELECT * FROM gold.`{name}`"
-    if not expected and not _is_there(spark, target, query):
+    if not expected and not _is_there(lake, query):
         return []
-    gold.open_catalog(spark, target, query)
-    rows = [row.asDict(recursive=True) for row in spark.sql(query).collect()]
+    gold.open_catalog(lake, query)
+    rows = [row.asDict(recursive=True) for row in lake.spark.sql(query).collect()]
     columns = {name for row in expected for name in row} if some and expected else None
     return _sorted(
         [{n: v for n, v in row.items() if columns is None or n in columns} for row in rows]
@@ -153,10 +155,10 @@ def _like(expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> list[d
     return _sorted([{n: like(n, v) for n, v in row.items()} for row in expected])
 
 
-def _is_there(spark: SparkSession, target: Target, query: str) -> bool:
+def _is_there(lake: Lake, query: str) -> bool:
     try:
-        gold.open_catalog(spark, target, query)
-        spark.sql(query)
+        gold.open_catalog(lake, query)
+        lake.spark.sql(query)
     except AnalysisException:
         return False
     return True

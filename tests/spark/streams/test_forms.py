@@ -8,9 +8,10 @@ from pyspark.sql import SparkSession
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from tests.conftest import target_at
 from tests.helpers.forms import CHANGES, COLUMNS, FORMS, SCHEMAS
-from tests.helpers.lake import arrive_from_kafka, rows, settle
+from tests.helpers.lakes import arrive_from_kafka, rows, settle
 from tests.helpers.landed import apply, land
 from tests.helpers.registry import registry
 
@@ -38,18 +39,20 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Targe
         for part, changes in enumerate((CHANGES[:CUT], CHANGES[CUT:])):
             for form, of in tables.items():
                 offset = part * first[form]
-                arrive_from_kafka(spark, target, of, [*FORMS[form](changes)], part + 1, offset)
-            settle(spark, target, [*tables.values()])
+                arrive_from_kafka(
+                    Lake(spark, target), of, [*FORMS[form](changes)], part + 1, offset
+                )
+            settle(Lake(spark, target), [*tables.values()])
     return target
 
 
 def history(spark: SparkSession, target: Target, form: str) -> list[tuple[Any, ...]]:
-    found = rows(spark, target, f"{form}_history")
+    found = rows(Lake(spark, target), f"{form}_history")
     return sorted(tuple(row[name] for name in SHOWN) for row in found)
 
 
 def test_full_envelopes_give_what_happened(spark: SparkSession, lake: Target) -> None:
-    names = {row["id"]: row["name"] for row in rows(spark, lake, "full")}
+    names = {row["id"]: row["name"] for row in rows(Lake(spark, lake), "full")}
     versions = [(row[3], row[4], row[2]) for row in history(spark, lake, "full")]
 
     assert names == {2: "Bo again", 3: "Cy"}
@@ -68,7 +71,7 @@ def test_full_envelopes_give_what_happened(spark: SparkSession, lake: Target) ->
 def test_every_form_gives_the_rows_and_history_of_full_envelopes(
     spark: SparkSession, lake: Target, form: str
 ) -> None:
-    found, expected = (sorted(rows(spark, lake, one), key=repr) for one in (form, "full"))
+    found, expected = (sorted(rows(Lake(spark, lake), one), key=repr) for one in (form, "full"))
 
     assert found == expected
     assert history(spark, lake, form) == history(spark, lake, "full")
@@ -87,13 +90,13 @@ def test_a_tombstone_that_comes_before_every_row_of_a_flattened_feed_deletes(
         place = {"topic": "t", "partition": 0, "offset": offset}
         return place | {"key": {"id": key}, "value": value}
 
-    land(spark, target, config, 1, [record(5, 1, None)])
+    land(Lake(spark, target), config, 1, [record(5, 1, None)])
     waits = {"waiting": 1} if group is None else {}
-    assert [entry.counts for entry in apply(spark, target, config)] == [waits]
-    assert [entry.counts for entry in apply(spark, target, config)] == [waits]
+    assert [entry.counts for entry in apply(Lake(spark, target), config)] == [waits]
+    assert [entry.counts for entry in apply(Lake(spark, target), config)] == [waits]
     late, other = record(4, 1, {"id": 1, "name": "a"}), record(6, 2, {"id": 2, "name": "b"})
-    land(spark, target, config, 2, [late, other])
-    (entry,) = apply(spark, target, config)
+    land(Lake(spark, target), config, 2, [late, other])
+    (entry,) = apply(Lake(spark, target), config)
     assert (entry.message, entry.counts["records"]) == (None, 3)
     found = spark.table(names.table_name(target, "silver", "t")).where("NOT _deleted").collect()
     assert [row["id"] for row in found] == [2]

@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from tests.helpers import flat
 from tests.helpers.builders import table
 from tests.spark.flows.flow_examples import COMMON, EXAMPLES, Row
@@ -34,13 +33,13 @@ def one_change_per_run(changes: list[Row]) -> list[list[Row]]:
 @pytest.mark.parametrize("delivery", [in_order, in_reverse, one_change_per_run])
 @pytest.mark.parametrize("case", EXAMPLES)
 def test_the_published_example_gives_the_printed_table(
-    spark: SparkSession, target: Target, case: str, delivery: Any
+    lake: Lake, case: str, delivery: Any
 ) -> None:
     options, changes, want = EXAMPLES[case]
     users = table("rows", ["userId"], **SOURCE, **COMMON, **options)
     for done, batch in enumerate(delivery(changes)):
-        flat.deliver(spark, target, users, [line(change) for change in batch], done)
-    assert printed(spark, target, users) == want
+        flat.deliver(lake, users, [line(change) for change in batch], done)
+    assert printed(lake, users) == want
 
 
 def line(change: Row) -> dict[str, Any]:
@@ -48,9 +47,9 @@ def line(change: Row) -> dict[str, Any]:
     return dict(zip(names, change, strict=True))
 
 
-def printed(spark: SparkSession, target: Target, users: Table) -> list[Row]:
+def printed(lake: Lake, users: Table) -> list[Row]:
     columns = ["userId", "name", "city"]
     if users.stored_as_scd_type == 1:
-        return flat.rows(flat.shown(spark, target, users).select(*columns))
+        return flat.rows(flat.shown(lake, users).select(*columns))
     bounds = [f"cast(conv(sequence_{side}, 16, 10) AS int)" for side in ("from", "to")]
-    return flat.rows(flat.shown(spark, target, users, "t_history").selectExpr(*columns, *bounds))
+    return flat.rows(flat.shown(lake, users, "t_history").selectExpr(*columns, *bounds))

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from tests.helpers import flat
 from tests.helpers.builders import table
 
@@ -21,7 +19,7 @@ def row(id: int, name: str | None, salary: int | None, kind: str, number: str | 
     return {"ID": id, "Name": name, "Salary": salary, "_CHANGE_TYPE": kind, **given}
 
 
-def test_the_employees_table_and_the_comparisons(spark: SparkSession, target: Target) -> None:
+def test_the_employees_table_and_the_comparisons(lake: Lake) -> None:
     employees = table("bigquery", ["ID"])
     before = [row(100, "Charlie", 2000, "UPSERT"), row(101, "Tal", 3000, "UPSERT")]
     before += [row(102, "Lee", 5000, "UPSERT")]
@@ -30,12 +28,12 @@ def test_the_employees_table_and_the_comparisons(spark: SparkSession, target: Ta
         for example, (one, other, _) in COMPARISONS.items()
         for n, number in ((1, one), (2, other.lower()))
     ]
-    flat.deliver(spark, target, employees, [*before, *compared])
+    flat.deliver(lake, employees, [*before, *compared])
     changes = [row(100, None, None, "DELETE"), row(101, "Tal", 8000, "UPSERT")]
     changes += [row(105, "Izumi", 6000, "UPSERT")]
     backwards = [line | {"ID": line["ID"] + 10} for line in compared[::-1]]
-    flat.deliver(spark, target, employees, [*changes, *backwards], 1)
-    found = flat.shown(spark, target, employees)
+    flat.deliver(lake, employees, [*changes, *backwards], 1)
+    found = flat.shown(lake, employees)
     assert found.columns == ["ID", "Name", "Salary"]
     shown = flat.rows(found)
     assert [r for r in shown if r[0] > 99] == [
@@ -48,13 +46,11 @@ def test_the_employees_table_and_the_comparisons(spark: SparkSession, target: Ta
     assert [r for r in shown if r[0] < 99] == sorted([*latest, *again], key=repr)
 
 
-def test_a_value_that_comes_back_without_a_number_is_a_version_again(
-    spark: SparkSession, target: Target
-) -> None:
+def test_a_value_that_comes_back_without_a_number_is_a_version_again(lake: Lake) -> None:
     employees = table("bigquery", ["ID"], stored_as_scd_type=2)
     turns = [row(1, name, None, "UPSERT") for name in ("Ann", "Bea", "Ann")]
-    done = flat.deliver(spark, target, employees, turns[:2])
-    flat.deliver(spark, target, employees, turns[2:], done)
-    versions = flat.shown(spark, target, employees, "t_history").orderBy("sequence_from")
+    done = flat.deliver(lake, employees, turns[:2])
+    flat.deliver(lake, employees, turns[2:], done)
+    versions = flat.shown(lake, employees, "t_history").orderBy("sequence_from")
     found = [(version["Name"], version["is_current"]) for version in versions.collect()]
     assert found == [("Ann", False), ("Bea", False), ("Ann", True)]

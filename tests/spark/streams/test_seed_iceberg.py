@@ -3,12 +3,9 @@
 import json
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
-from lakehouse.storage import names
-from tests.helpers import lake
+from lakehouse.storage.lake import Lake
+from tests.helpers import lakes
 
 PAYMENTS = Table.model_validate(
     {
@@ -27,11 +24,11 @@ def event(op: str, key: str, after: dict[str, Any] | None = None) -> str:
     return json.dumps({"op": op, "pk": key, "after": after})
 
 
-def live(spark: SparkSession, target: Target) -> list[dict[str, Any]]:
-    return sorted(lake.rows(spark, target, "payments"), key=lambda row: str(row["id"]))
+def live(lake: Lake) -> list[dict[str, Any]]:
+    return sorted(lakes.rows(lake, "payments"), key=lambda row: str(row["id"]))
 
 
-def test_the_seeds_stream_gives_its_printed_states(spark: SparkSession, target: Target) -> None:
+def test_the_seeds_stream_gives_its_printed_states(lake: Lake) -> None:
     first = [
         event("c", "P-4781", {"id": "P-4781", "amt": 1500, "status": "init"}),
         event("c", "P-4782", {"id": "P-4782", "amt": 2400, "status": "init"}),
@@ -39,11 +36,11 @@ def test_the_seeds_stream_gives_its_printed_states(spark: SparkSession, target: 
         event("d", "P-4782"),
         event("c", "P-4783", OTHER),
     ]
-    lake.land(target, "payments", "1.jsonl", first)
-    lake.run(spark, target, [PAYMENTS])
-    assert live(spark, target) == [SETTLED, OTHER]
-    lake.land(target, "payments", "2.jsonl", [event("u", "P-4781", REFUNDED)])
-    lake.run(spark, target, [PAYMENTS])
-    assert live(spark, target) == [REFUNDED, OTHER]
-    spark.sql(f"OPTIMIZE {names.table_name(target, 'silver', 'payments')}")
-    assert live(spark, target) == [REFUNDED, OTHER]
+    lakes.land(lake.target, "payments", "1.jsonl", first)
+    lakes.run(lake, [PAYMENTS])
+    assert live(lake) == [SETTLED, OTHER]
+    lakes.land(lake.target, "payments", "2.jsonl", [event("u", "P-4781", REFUNDED)])
+    lakes.run(lake, [PAYMENTS])
+    assert live(lake) == [REFUNDED, OTHER]
+    lake.spark.sql(f"OPTIMIZE {lake.name('silver', 'payments')}")
+    assert live(lake) == [REFUNDED, OTHER]

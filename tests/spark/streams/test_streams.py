@@ -12,11 +12,10 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
-from pyspark.sql import SparkSession
 
 from lakehouse.config.table import Table
-from lakehouse.config.target import Target
-from tests.helpers import lake
+from lakehouse.storage.lake import Lake
+from tests.helpers import lakes
 from tests.helpers.flat_sources import FLAT, STREAMS, Extracts, source_of
 from tests.helpers.source_lake import table_of
 from tests.helpers.sources import TOPIC, Sent, Truth
@@ -72,32 +71,30 @@ def _whole_text(sent: Sent) -> str:
 
 
 @pytest.mark.parametrize("first", range(0, COUNT, OF_A_LAKE))
-def test_streams_through_a_lake_give_their_sources(
-    spark: SparkSession, target: Target, first: int
-) -> None:
+def test_streams_through_a_lake_give_their_sources(lake: Lake, first: int) -> None:
     streams = [stream(number) for number in range(first, min(COUNT, first + OF_A_LAKE))]
     rounds = enumerate(zip_longest(*[one.rounds for one in streams], fillvalue=[]))
     for number, parts in rounds:
         for nth, file in enumerate(file for files in parts for file in files):
-            lake.land(target, file.folder, f"{number}-{nth:04}.jsonl", file.lines)
-        lake.run(spark, target, [one.table for one in streams])
-    wrong = [found for one in streams for found in _differences(spark, target, one)]
+            lakes.land(lake.target, file.folder, f"{number}-{nth:04}.jsonl", file.lines)
+        lakes.run(lake, [one.table for one in streams])
+    wrong = [found for one in streams for found in _differences(lake, one)]
     assert wrong == []
 
 
-def _differences(spark: SparkSession, target: Target, one: Stream) -> Iterator[str]:
+def _differences(lake: Lake, one: Stream) -> Iterator[str]:
     name, expected = one.table.table, one.truth
-    rows = {row["id"]: {"a": row["a"], "b": row["b"]} for row in _rows(spark, target, name)}
+    rows = {row["id"]: {"a": row["a"], "b": row["b"]} for row in _rows(lake, name)}
     if rows != expected.rows:
         yield f"{name}: found {rows}, expected {expected.rows}"
     if one.table.stored_as_scd_type == 2:
-        versions = sorted(map(_version, _rows(spark, target, f"{name}_history")), key=repr)
+        versions = sorted(map(_version, _rows(lake, f"{name}_history")), key=repr)
         if versions != expected.versions:
             yield f"{name}: found {versions}, expected {expected.versions}"
 
 
-def _rows(spark: SparkSession, target: Target, name: str) -> list[dict[str, Any]]:
-    return lake.rows(spark, target, name)
+def _rows(lake: Lake, name: str) -> list[dict[str, Any]]:
+    return lakes.rows(lake, name)
 
 
 def _version(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import CleanLanding, Target
 from lakehouse.config.unpacking import unpack_target
 from lakehouse.errors import LakehouseError
+from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,14 +133,14 @@ def test_maintain_tells_what_goes_and_a_dry_run_only_tells(target: Target, tmp_p
     file = drop(target, "shop/a", 2000)
     read_all(target, orders)
     cleaning = target.model_copy(update={"clean_landing": CLEAN})
-    work = Upkeep(cast("SparkSession", None), cleaning, "r", {}, True, told.append)
+    work = Upkeep(Lake(cast("SparkSession", None), cleaning), "r", {}, True, told.append)
     assert tend_bronze(work, {}, [orders]) == {"landing_files_cleaned": 1}
     assert told == ["landing: 1 file of bronze, older than 30 days, would be deleted"]
     assert file.exists()
     moving = CLEAN.model_copy(update={"move_to": str(tmp_path / "old")})
     cleaning = target.model_copy(update={"clean_landing": moving})
-    work = work._replace(target=cleaning, dry_run=False)
+    work = work._replace(lake=Lake(work.lake.spark, cleaning), dry_run=False)
     assert tend_bronze(work, {}, [orders]) == {"landing_files_cleaned": 1}
     assert told[1].endswith(f"are moved to {tmp_path / 'old'}")
     assert not file.exists() and (tmp_path / "old" / "shop" / "a").is_file()
-    assert tend_bronze(work._replace(target=target), {}, [orders]) == {}
+    assert tend_bronze(work._replace(lake=Lake(work.lake.spark, target)), {}, [orders]) == {}

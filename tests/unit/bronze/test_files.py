@@ -18,6 +18,7 @@ from bronze.files.listing import (
 )
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 
 
 def feed(**limits: int) -> Feed:
@@ -84,5 +85,5 @@ def test_what_is_no_file_is_listed_and_refused_and_a_missing_folder_is_not_made(
     for name in ("gone", "pipe"):
         with pytest.raises(UnreadableFile, match="a link that leads nowhere, expected a file"):
             check_places(feed(), [files["sound"], files[name]])
-    assert list_files(cast(Any, None), target, str(folder / "typo"), lambda path: False) == []
+    assert list_files(Lake(cast(Any, None), target), str(folder / "typo"), lambda path: False) == []
     assert not (folder / "typo").exists()

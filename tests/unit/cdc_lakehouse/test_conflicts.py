@@ -44,7 +44,7 @@ def table(name: str) -> Table:
 def test_only_tables_with_a_conflict_are_tried_again(conflicts: int, tries: int) -> None:
     asked: list[list[str]] = []
 
-    def job(_: Any, __: Any, tables: Sequence[Table], run: str, ___: Any) -> list[Entry]:
+    def job(_: Any, tables: Sequence[Table], run: str, __: Any) -> list[Entry]:
         asked.append([one.table for one in tables])
         failures = {"fails": describe_failure(OTHER)}
         if len(asked) <= conflicts:
@@ -56,7 +56,7 @@ def test_only_tables_with_a_conflict_are_tried_again(conflicts: int, tries: int)
 
     tables = [table(name) for name in ("works", "fails", "collides")]
     nothing: Any = None
-    given = Round(nothing, nothing)
+    given = Round(nothing)
     entries = try_conflicts_again(job, given, tables, "run", print)
     assert asked == [["works", "fails", "collides"], *([["collides"]] * (tries - 1))]
     expected = "failed" if conflicts == 9 else "ok"

@@ -27,7 +27,7 @@ def entry(layer: Layer, name: str, counts: dict[str, int], message: str | None =
     return Entry.model_validate(given | {"counts": counts, "status": status, "message": message})
 
 
-class Lake:
+class TwoTables:
     """Layers whose work is what the test says, with a note of all that was done."""
 
     def __init__(self, *names: str) -> None:
@@ -69,14 +69,14 @@ class Lake:
 
 
 def test_idle_feeds_are_looked_at_and_nothing_else_is_done() -> None:
-    lake = Lake("a", "b")
+    lake = TwoTables("a", "b")
     lake.run(1)
     assert lake.times("bronze", "a") > 3
     assert (lake.times("silver", "a"), lake.times("silver", "b")) == (1, 1)
 
 
 def test_what_comes_goes_through_all_layers_of_its_own_table_only() -> None:
-    lake = Lake("a", "b")
+    lake = TwoTables("a", "b")
     threading.Timer(0.5, lambda: lake.waiting.update(a=3)).start()
     lake.run(1.2)
     assert (lake.times("silver", "a"), lake.times("silver", "b")) == (2, 1)
@@ -94,7 +94,7 @@ def test_slow_tables_are_published_in_one_call_and_applied_in_their_own() -> Non
 
 
 def test_a_slow_table_holds_back_no_other() -> None:
-    lake = Lake("slow", "quick")
+    lake = TwoTables("slow", "quick")
     lake.slow["slow"] = 1.5
     lake.busy_with("slow")
     threading.Timer(0.4, lambda: lake.waiting.update(quick=1)).start()
@@ -105,7 +105,7 @@ def test_a_slow_table_holds_back_no_other() -> None:
 
 
 def test_a_feed_is_looked_at_again_once_its_tables_are_applied() -> None:
-    lake = Lake("t1", "t2")
+    lake = TwoTables("t1", "t2")
     lake.always, lake.slow["t1"] = {"t1"}, 0.3
     lake.run(1.5)
     looks, applies = lake.done.count(("bronze", "t1")), lake.done.count(("silver", "t1"))
@@ -118,14 +118,14 @@ def test_a_feed_whose_tables_take_long_is_looked_at_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(continuous, "SLOW_SECONDS", 0.1)
-    lake = Lake("t1")
+    lake = TwoTables("t1")
     lake.always, lake.slow["t1"] = {"t1"}, 1.0
     lake.run(0.9)
     assert lake.done.count(("bronze", "t1")) > 3
 
 
 def test_a_table_that_fails_is_tried_again_with_back_off_while_others_go_on() -> None:
-    lake = Lake("bad", "good")
+    lake = TwoTables("bad", "good")
     lake.failing.add("bad")
 
     def comes() -> None:
@@ -144,7 +144,7 @@ def test_a_table_that_fails_is_tried_again_with_back_off_while_others_go_on() ->
 
 
 def test_what_waits_to_be_applied_is_looked_at_after_half_the_promise() -> None:
-    lake = Lake("a")
+    lake = TwoTables("a")
     lake.tables = [lake.tables[0].model_copy(update={"max_staleness": 2})]
     waits = iter([{"records": 1, "pending": 1}, {"records": 0, "pending": -1}])
 
@@ -160,7 +160,7 @@ def test_what_waits_to_be_applied_is_looked_at_after_half_the_promise() -> None:
 
 
 def test_told_to_stop_it_finishes_what_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    lake = Lake("a")
+    lake = TwoTables("a")
     monkeypatch.setattr(lake, "waiting", {"a": 5})
     lake.stop.set()
     lake.run(0)
@@ -169,7 +169,7 @@ def test_told_to_stop_it_finishes_what_has_come(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_counts_are_summed_per_table_and_layer() -> None:
-    lake = Lake("a")
+    lake = TwoTables("a")
     threading.Timer(0.4, lambda: lake.waiting.update(a=2)).start()
     threading.Timer(0.8, lambda: lake.waiting.update(a=3)).start()
     sums = lake.run(1.4)

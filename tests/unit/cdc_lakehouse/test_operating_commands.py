@@ -1,6 +1,7 @@
 import io
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +12,7 @@ from cdc_lakehouse.cli.work import erase as erasure
 from cdc_lakehouse.cli.work.erase import Erasure
 from lakehouse.config.table import Table
 from lakehouse.errors import LawsBroken
+from lakehouse.storage.lake import Lake
 
 ORDERS = "table: orders\nsource: {format: debezium, path: shop}\nkeys: [id]\n"
 
@@ -75,7 +77,7 @@ def test_an_erasure_that_is_not_proved_ends_with_code_1(
 ) -> None:
     """Of what needs Spark only whether it proved that nothing is left."""
     (conf / "lake").mkdir()
-    monkeypatch.setattr(erasure, "start_spark", lambda *_, **__: None)
+    monkeypatch.setattr(erasure, "open_lake", lambda to, *_, **__: Lake(cast(Any, None), to))
     for proved, code in ((True, None), (False, 1)):
         monkeypatch.setattr(erasure, "erase_key", lambda *_, proved=proved: proved)
         try:

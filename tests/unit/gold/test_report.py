@@ -20,6 +20,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from lakehouse.run.unread import Unread
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import View, publish_views
 from tests.helpers.report_parts import ENTRIES, IN_TROUBLE, TROUBLE, entry, record, report
 
@@ -149,7 +150,9 @@ def test_each_table_has_its_columns_comments_keys_and_rules(tmp_path: Path) -> N
     assert (before.comment, before.keys) == ("what was ordered", "id")
     assert [column.name for column in before.columns] == ["id", "email"]
     columns = {"id": "the number", "email": None, "qty": None}
-    publish_views(NO_SPARK, target, "gold", [View("orders", columns, "", ("id",), "SELECT 1")])
+    publish_views(
+        Lake(NO_SPARK, target), "gold", [View("orders", columns, "", ("id",), "SELECT 1")]
+    )
     [after] = describe_tables(target, [table], results)
     assert after.columns == [
         ColumnLine("id", "bigint", "the number", "key"),

@@ -13,6 +13,7 @@ from gold.source_check.verdict import SourceDatabase, Verdict
 from gold.source_check.verified import Verified, write_verified
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, SourceDiffers
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import View, load_views, publish_views
 from tests.helpers.builders import table
 
@@ -33,7 +34,7 @@ def checked(
     monkeypatch.setattr("gold.source_check.verdict.compare_with_source", verdict)
     one = table("debezium", ["id"])
     given = SourceDatabase("u", None, False)
-    verify.check_source(NO_SPARK, Target(root="/lake"), one, given, json)
+    verify.check_source(Lake(NO_SPARK, Target(root="/lake")), one, given, json)
 
 
 def test_what_is_in_flight_is_shown_and_no_failure(
@@ -87,8 +88,8 @@ def test_a_table_that_was_found_equal_is_not_compared_again(
     target, one = Target(root=str(tmp_path)), table("debezium", ["id"])
     write_verified(target, one.table, Verified("0/1A", "2026-03-04T12:00:00Z", "shop.t"))
     given, when = SourceDatabase("nothing is asked"), "2026-03-04T12:00:00Z"
-    verify.check_source(NO_SPARK, target, one, given, False, when)
-    verify.check_source(NO_SPARK, target, one, given, True, when)
+    verify.check_source(Lake(NO_SPARK, target), one, given, False, when)
+    verify.check_source(Lake(NO_SPARK, target), one, given, True, when)
     text, line = capsys.readouterr().out.splitlines()
     assert text == "equal through 0/1A, compared at 2026-03-04T12:00Z before an interruption"
     assert json.loads(line)["verified_through"] == "0/1A"
@@ -102,6 +103,6 @@ def test_postgresql_is_reached_with_the_driver_that_is_here() -> None:
 def test_a_pinned_view_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     target = Target(root=str(tmp_path))
     view = View("orders", {"id": None}, "orders", ("id",), "SELECT 1", pinned=("orders", 7))
-    publish_views(NO_SPARK, target, "gold", [view])
+    publish_views(Lake(NO_SPARK, target), "gold", [view])
     found = load_views(target, "gold")["orders"]
     assert (found.pinned, found.query) == (view.pinned, view.query)

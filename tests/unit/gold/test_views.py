@@ -5,6 +5,7 @@ from gold.views.extract_views import build_changes
 from gold.views.selects import build_current, build_history, source_names
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import View, create_sql, load_views, publish_views, retract_views
 
 if TYPE_CHECKING:
@@ -99,16 +100,20 @@ def waiting() -> View:
 def test_a_view_shows_what_waits_as_long_as_it_does(tmp_path: Path) -> None:
     target = Target(root=str(tmp_path))
     spark = cast("SparkSession", None)
-    publish_views(spark, target, "gold", [waiting()._replace(waiting="t_pending")])
+    publish_views(Lake(spark, target), "gold", [waiting()._replace(waiting="t_pending")])
     assert load_views(target, "gold")["t"].query == "SELECT 2"
-    publish_views(spark, target, "silver", [View("t_pending", {}, "", (), "SELECT 3", since=7)])
+    publish_views(
+        Lake(spark, target), "silver", [View("t_pending", {}, "", (), "SELECT 3", since=7)]
+    )
     shown = load_views(target, "gold")["t"]
     assert (shown.query, shown.waiting) == ("SELECT 1 FROM (SELECT 3)", None)
     assert load_views(target, "silver")["t_pending"].since == 7
     both = waiting()._replace(waiting="t_pending", query="SELECT 1 FROM {waiting}, {waiting_keys}")
-    publish_views(spark, target, "gold", [both])
+    publish_views(Lake(spark, target), "gold", [both])
     publish_views(
-        spark, target, "silver", [View("t_pending", {}, "", (), "SELECT 3", of_keys="SELECT 4")]
+        Lake(spark, target),
+        "silver",
+        [View("t_pending", {}, "", (), "SELECT 3", of_keys="SELECT 4")],
     )
     assert load_views(target, "gold")["t"].query == "SELECT 1 FROM (SELECT 3), (SELECT 4)"
     retract_views(target, "silver", ["t_pending", "other"])
@@ -118,8 +123,8 @@ def test_a_view_shows_what_waits_as_long_as_it_does(tmp_path: Path) -> None:
 def test_a_publication_keeps_the_place_of_what_waits(tmp_path: Path) -> None:
     target = Target(root=str(tmp_path))
     spark = cast("SparkSession", None)
-    publish_views(spark, target, "silver", [View("t_pending", {}, "", (), "SELECT 3")])
-    publish_views(spark, target, "gold", [waiting()._replace(waiting="t_pending")])
-    publish_views(spark, target, "gold", [waiting()._replace(name="other")])
-    publish_views(spark, target, "silver", [View("t_pending", {}, "", (), "SELECT 4")])
+    publish_views(Lake(spark, target), "silver", [View("t_pending", {}, "", (), "SELECT 3")])
+    publish_views(Lake(spark, target), "gold", [waiting()._replace(waiting="t_pending")])
+    publish_views(Lake(spark, target), "gold", [waiting()._replace(name="other")])
+    publish_views(Lake(spark, target), "silver", [View("t_pending", {}, "", (), "SELECT 4")])
     assert load_views(target, "gold")["t"].query == "SELECT 1 FROM (SELECT 4)"

@@ -16,13 +16,8 @@ from cdc_lakehouse.cli.front import handle_interrupt
 from cdc_lakehouse.cli.work.rounds import Round, try_layer
 from lakehouse.config.target import Target
 from lakehouse.errors import Interrupted
-from lakehouse.interrupts import (
-    cancel_beside,
-    exit_silently,
-    go_on,
-    raise_again,
-    was_pressed,
-)
+from lakehouse.interrupts import cancel_beside, exit_silently, go_on, raise_again, was_pressed
+from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,7 +89,7 @@ def test_no_further_layer_is_begun_after_ctrl_c(monkeypatch: pytest.MonkeyPatch)
     cancel_beside(lambda: None)
     told = "cdc_lakehouse.cli.work.rounds.do_layer"
     monkeypatch.setattr(told, lambda *_: broken_off_by_a_failure())
-    given = Round(cast("SparkSession", None), Target(root="/r"))
+    given = Round(Lake(cast("SparkSession", None), Target(root="/r")))
     with pytest.raises(KeyboardInterrupt):
         try_layer(given, [], "silver", str)
 

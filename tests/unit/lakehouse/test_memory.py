@@ -6,6 +6,7 @@ from cdc_lakehouse.cli.work.rounds import Round, to_keep
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry, make_entry
 from lakehouse.run.memory import FEW, Memory
+from lakehouse.storage.lake import Lake
 from tests.unit.cdc_lakehouse.test_continuous import NOW
 
 SPARK, BRIEF = cast("Any", "spark"), cast("Any", "brief")
@@ -51,7 +52,7 @@ def test_a_run_without_such_a_session_has_one_for_all() -> None:
 def test_the_first_work_after_a_failure_is_kept_and_no_other_idle_work() -> None:
     run = Memory()
     run.failing = {("bronze", "t"), ("gold", "t")}
-    given, failed = Round(SPARK, Target(root="/r")), make_entry("r", "bronze", "t", NOW, "no")
+    given, failed = Round(Lake(SPARK, Target(root="/r"))), make_entry("r", "bronze", "t", NOW, "no")
 
     def kept(entry: Entry) -> list[Entry]:
         return to_keep(given, [entry], run)

@@ -5,8 +5,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from bronze import job as bronze
 from bronze.contract import feed_name
 from bronze.feeds import list_feeds
@@ -18,7 +16,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
-from lakehouse.storage import names
+from lakehouse.storage.lake import Lake
 from silver import job as silver
 from tests.helpers.builders import Line, bronze_rows
 from tests.helpers.forms import Sent
@@ -34,70 +32,60 @@ def quiet(_: str) -> None:
     """No progress to show."""
 
 
-def run(spark: SparkSession, target: Target, tables: list[Table]) -> list[Entry]:
+def run(lake: Lake, tables: list[Table]) -> list[Entry]:
     """What is new through all three layers; fails where a table failed."""
-    taken = bronze.ingest(spark, target, tables, "run", quiet)
-    ledger.append_entries(spark, target, [entry for entry in taken if entry.counts])
+    taken = bronze.ingest(lake, tables, "run", quiet)
+    ledger.append_entries(lake, [entry for entry in taken if entry.counts])
     failed = [entry.message for entry in taken if entry.status == "failed"]
     assert failed == [], failed
-    return [*taken, *settle(spark, target, tables)]
+    return [*taken, *settle(lake, tables)]
 
 
 def arrive(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    lines: Sequence[Line],
-    batch: int = 1,
-    whole: bool = False,
+    lake: Lake, table: Table, lines: Sequence[Line], batch: int = 1, whole: bool = False
 ) -> None:
     """Puts one batch into the table's bronze, without a stream; `whole` for whole records."""
-    name = names.table_name(target, "bronze", feed_name(table, table.feeds[0]))
-    raw = bronze_rows(spark, lines, batch, whole).drop("_feed")
+    name = lake.name("bronze", feed_name(table, table.feeds[0]))
+    raw = bronze_rows(lake.spark, lines, batch, whole).drop("_feed")
     writer = raw.writeTo(name).using("delta")
     writer.append() if batch > 1 else writer.create()
 
 
 def arrive_from_kafka(
-    spark: SparkSession,
-    target: Target,
-    table: Table,
-    records: Sequence[Sent],
-    batch: int = 1,
-    offset: int = 0,
+    lake: Lake, table: Table, records: Sequence[Sent], batch: int = 1, offset: int = 0
 ) -> None:
     """Puts one batch of a topic into the table's bronze, without a broker."""
     (feed,) = list_feeds([table])
     assert feed.kafka is not None
-    prepare_table(spark, target, feed)
+    prepare_table(lake, feed)
     found = [
         (sent.key, sent.value, feed.kafka.topic, 0, at, _time(sent.ms), sent.headers)
         for at, sent in enumerate(records, offset)
     ]
-    taken = spark.createDataFrame(found, KAFKA)
-    keep_schemas(taken, target, feed)
+    taken = lake.spark.createDataFrame(found, KAFKA)
+    keep_schemas(lake, taken, feed)
     rows = ingest.build_rows(taken, feed.kafka, feed, batch)
-    append_spread(spark, target, feed, rows, batch)
+    append_spread(lake, feed, rows, batch)
 
 
 def _time(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, timezone.utc)
 
 
-def settle(spark: SparkSession, target: Target, tables: list[Table]) -> list[Entry]:
+def settle(lake: Lake, tables: list[Table]) -> list[Entry]:
     """What bronze holds through silver and gold; fails where a table failed."""
-    done = silver.apply(spark, target, tables, "run", quiet)
-    done += gold.publish(spark, target, tables, "run", quiet)
+    done = silver.apply(lake, tables, "run", quiet)
+    done += gold.publish(lake, tables, "run", quiet)
     failures = [e.message for e in done if e.status == "failed"]
     assert not failures, failures
     return done
 
 
-def rows(spark: SparkSession, target: Target, name: str) -> list[dict[str, Any]]:
+def rows(lake: Lake, name: str) -> list[dict[str, Any]]:
     """The rows of a gold table."""
     query = f"SELECT * FROM gold.`{name}`"
-    gold.open_catalog(spark, target, query)
-    return [row.asDict() for row in spark.sql(query).collect()]
+    gold.open_catalog(lake, query)
+    return [row.asDict() for row in lake.spark.sql(query).collect()]
 
 
 def land(target: Target, folder: str, name: str, lines: list[str]) -> None:
