@@ -23,6 +23,7 @@ class LayerColumn(NamedTuple):
 
 
 UPSERT, DELETE, TRUNCATE, NONE = "upsert", "delete", "truncate", "none"
+FILTERED = "filtered"
 
 # Letters of keys that a snapshot file does not have: they count keys, not records.
 EXTRACT_NOTES = ("D", "X")
@@ -32,6 +33,7 @@ RECORD_OUTCOMES: Mapping[str, str] = {
     "truncate": "The record truncates the table.",
     "without_change": "The record carries no change: a heartbeat, a log-compaction tombstone, a"
     " schema record.",
+    FILTERED: "The record is one for which `source.where` is not true.",
     "waiting": "The record waits until its transaction is complete in all tables of the group."
     " Log-compaction tombstones wait for the first event of their feed, which shows whether they"
     " are deletes.",
@@ -133,7 +135,7 @@ DEAD_LETTER_REASONS: Mapping[str, Reason] = {
 """Every reason of a dead letter."""
 
 CHANGE_COLUMNS = (
-    LayerColumn("_operation", "string", "upsert, delete, truncate or none; null on a dead letter"),
+    LayerColumn("_operation", "string", "upsert, delete, truncate, filtered or none; null on a dead letter"),
     LayerColumn(
         "_sequence",
         "string",

@@ -4,8 +4,8 @@
 shows; `superseded` lost against a newer change; `duplicate` is a record that the key's stored row
 shows to have come before; `late` came after a newer change of its key had been applied, and was
 inserted into the history or gave a row the columns that no newer change carries. The fold counts
-these (`silver.fold.arrow`). `truncate`, `without_change` and `dead_letter:<reason>` are counted in
-the change log. A table with a history applies every change; in one without, a run applies only the
+these (`silver.fold.arrow`). `truncate`, `without_change`, `filtered` and `dead_letter:<reason>` are
+counted in the change log. A table with a history applies every change; in one without, a run applies only the
 newest change of a key and the others are superseded. Records that an earlier run has counted as
 `pending` (see `silver.freshness`) are not counted as records again, but subtracted from `pending`.
 A dead letter is counted by the run that finds it, even if the other records stay pending.
@@ -14,7 +14,7 @@ A dead letter is counted by the run that finds it, even if the other records sta
 from collections.abc import Mapping
 
 from lakehouse.errors import AccountMismatch
-from silver.contract import ACCOUNT_NOTES
+from silver.contract import ACCOUNT_NOTES, FILTERED
 from silver.fold.spark import Counts
 from silver.state.summary import Summary
 from silver.state.table_state import TableState
@@ -40,6 +40,7 @@ def count_outcomes(
     """
     outcomes = {f"dead_letter:{reason}": n for reason, n in summary.rejected.items()}
     outcomes |= {"truncate": summary.truncates, "without_change": summary.without_change}
+    outcomes[FILTERED] = summary.filtered
     outcomes |= counts.outcomes
     check_sum(table, summary.records, outcomes)
     outcomes |= new_letters(summary, before.counted)

@@ -42,9 +42,9 @@ def join_by_table(
 def unknown_names(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table a sentence for each name in a condition that no record of a local lake has had."""
     from lakehouse.storage.delta_log import read_table_log
-    from silver.decode.expressions.names import find_unknown_names
+    from silver.decode.expressions.names import conditions_of, find_unknown_names
 
-    named = [table for table in tables if table.apply_as_deletes or table.apply_as_truncates]
+    named = [table for table in tables if conditions_of(table)]
     logs = [(t, read_table_log(target, "silver", f"{t.table}_changes")) for t in named]
     return {t.table: [*find_unknown_names(t, log.columns)] for t, log in logs if log and log.rows}
 

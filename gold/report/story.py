@@ -41,6 +41,7 @@ KINDS = (
     RecordClass("N", "unchanged in a snapshot file", "covered"),
     RecordClass("delete_unknown", "deletes of unknown keys", "covered"),
     RecordClass("without_change", "without a change", "covered"),
+    RecordClass("filtered", "left out by source.where", "covered"),
     RecordClass("waiting", "waiting for their transaction", "waiting"),
     RecordClass("pending", "waiting to be applied", "waiting"),
     RecordClass(DEAD_LETTER, "rejected", "letters"),

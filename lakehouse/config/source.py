@@ -161,6 +161,16 @@ class DeltaOptions(Strict):
     )
 
 
+class ConditionOptions(Strict):
+    """Options of rows among other records."""
+
+    where: str | None = Field(
+        default=None,
+        description="A condition in SQL. Records for which it is not true, null included, are left"
+        " out and counted as `filtered`.",
+    )
+
+
 class SnapshotOptions(Strict):
     """Options of extracts."""
 
@@ -173,7 +183,7 @@ class SnapshotOptions(Strict):
 if TYPE_CHECKING:
 
     class _EveryOption(
-        SnapshotOptions, DeltaOptions, DebeziumOptions, YdbOptions, TimeOptions, FlatFileOptions,
+        SnapshotOptions, ConditionOptions, DeltaOptions, DebeziumOptions, YdbOptions, TimeOptions, FlatFileOptions,
         ConnectorOptions, AvroOptions, KafkaOptions,
     ):  # fmt: skip
         """What code may read of a source of any format."""
@@ -234,7 +244,7 @@ class BigQuerySource(Source, TimeOptions, FlatFileOptions, KafkaOptions):
 
 
 class RowsSource(
-    Source, DeltaOptions, TimeOptions, FlatFileOptions, ConnectorOptions, AvroOptions, KafkaOptions
+    Source, ConditionOptions, DeltaOptions, TimeOptions, FlatFileOptions, ConnectorOptions, AvroOptions, KafkaOptions
 ):
     """Flat rows of changes."""
 
@@ -253,7 +263,7 @@ AnySource: TypeAlias = Annotated[
 ]
 
 GROUPS: tuple[type[Strict], ...] = (
-    KafkaOptions, DeltaOptions, FlatFileOptions, SnapshotOptions, DebeziumOptions, AvroOptions,
+    KafkaOptions, ConditionOptions, DeltaOptions, FlatFileOptions, SnapshotOptions, DebeziumOptions, AvroOptions,
     YdbOptions, ConnectorOptions, TimeOptions,
 )  # fmt: skip
 _DEFAULTS: dict[str, Any] = {

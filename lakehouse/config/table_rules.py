@@ -87,6 +87,9 @@ def _check_together(table: Table) -> Iterator[Problem]:
     if len(registries) > 1:
         actual, action = " and ".join(sorted(registries)), "make a table of each and join in a view"
         yield Problem("sources", actual, "one registry, whose ids name one schema", action)
+    if len({feed.where for feed in table.feeds}) > 1:
+        expected = "the same where in all sources"
+        yield Problem("sources", "several values of where", expected, "declare it in all of them")
     modes = {f"feed_mode {f.feed_mode or 'undeclared'}" for f in table.feeds if f.format == "ydb"}
     if len(modes) > 1:
         actual, expected = " and ".join(sorted(modes)), "the same feed_mode in all sources"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from silver.audit.replay import Done, KeyRecord, replay
-from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
+from silver.contract import DELETE, FILTERED, NONE, TRUNCATE, UPSERT
 from silver.fold.order_key import sequence_of
 
 SNAPSHOT, KEY_CHANGE = "snapshot", "key change"
@@ -92,7 +92,7 @@ def _find_firsts(records: Sequence[KeyRecord]) -> dict[_Identity, KeyRecord]:
     """The first of every distinct record, without rejected ones and those without a change."""
     firsts: dict[_Identity, KeyRecord] = {}
     for record in records:
-        if record.reason is None and record.operation != NONE:
+        if record.reason is None and record.operation not in (NONE, FILTERED):
             firsts.setdefault(_identify_record(record), record)
     return firsts
 
@@ -103,6 +103,8 @@ def _judge_other(record: KeyRecord, key: _Key, on_truncate: str) -> RecordOutcom
         return RecordOutcome(record, "rejected", f"{record.reason}: {record.message}")
     if record.operation == NONE:
         return RecordOutcome(record, "no change", "the record carries none")
+    if record.operation == FILTERED:
+        return RecordOutcome(record, FILTERED, "source.where is not true")
     first = key.firsts[_identify_record(record)]
     if first is not record:
         return RecordOutcome(record, "duplicate", f"of {first.position}")

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
+from silver.contract import DELETE, FILTERED, NONE, TRUNCATE, UPSERT
 
 FACTS = "_facts"
 """The column with the facts of a task, on its last record."""
@@ -24,6 +24,12 @@ COUNTED = (
     *("_topic", "_partition", "_offset", "_arrival"),
 )
 """The columns of changes that are looked at, beside the keys."""
+
+COUNTS = (
+    *("records", "changes", "truncates", "without_change", "filtered"),
+    *("incomplete", "key_changes"),
+)
+"""The counts of `Facts` that a summary has, too."""
 
 _OFFSET_DIGITS = 20
 _Ordered = TypeVar("_Ordered", str, int, bytes, tuple[str, str])
@@ -68,6 +74,7 @@ class Facts:
         changes: how many are upserts and deletes.
         truncates: how many are truncates.
         without_change: how many carry no change.
+        filtered: how many are left out by `source.where`.
         incomplete: how many do not carry every column.
         key_changes: how many of these are key changes with an unavailable value.
         rejected: how many are dead letters, by reason.
@@ -84,6 +91,7 @@ class Facts:
     changes: int = 0
     truncates: int = 0
     without_change: int = 0
+    filtered: int = 0
     incomplete: int = 0
     key_changes: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
@@ -112,6 +120,7 @@ class Facts:
         _add_counts(operations, batch.column("_operation").drop_null())
         self.truncates += operations.get(TRUNCATE, 0)
         self.without_change += operations.get(NONE, 0)
+        self.filtered += operations.get(FILTERED, 0)
         self.changes += operations.get(UPSERT, 0) + operations.get(DELETE, 0)
         self.oldest = find_lowest(self.oldest, pc.min(batch.column("_sequence")).as_py())
         self._count_absent(batch, kept)
@@ -123,10 +132,8 @@ class Facts:
     def joined(self, other: "Facts") -> "Facts":
         """The facts of both together."""
         both = replace(self, rejected={**self.rejected}, rows={**self.rows}, keys={**self.keys})
-        for name in ("records", "mismatched", "changes", "truncates", "without_change"):
+        for name in ("mismatched", *COUNTS):
             setattr(both, name, getattr(self, name) + getattr(other, name))
-        both.incomplete += other.incomplete
-        both.key_changes += other.key_changes
         for reason, count in other.rejected.items():
             both.rejected[reason] = both.rejected.get(reason, 0) + count
         for of, rows in other.rows.items():

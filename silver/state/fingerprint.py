@@ -56,6 +56,7 @@ def build_fingerprint(table: Table) -> dict[str, str]:
         "stored_as_scd_type": str(table.stored_as_scd_type),
         "sequence_by": ", ".join(row_orders(table)) or "the format's own",
         "sequence_groups": "; ".join(sorted(groups)) or "none",
+        "source.where": table.feeds[0].where or "none",
         "apply_as_deletes": table.apply_as_deletes or "none",
         "apply_as_truncates": table.apply_as_truncates or "none",
         "tracked columns": _describe_tracked(table),

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.storage.names import quote
-from silver.decode.facts import COUNTED, FACTS, Facts, count_batches, find_lowest, read_facts
+from silver.decode.facts import COUNTED, COUNTS, FACTS, Facts, count_batches, find_lowest, read_facts
 from silver.state import key_ranges
 from silver.state.epochs import (
     SnapshotProgress,
@@ -21,7 +21,6 @@ from silver.state.epochs import (
 )
 from silver.state.key_ranges import KeyBounds
 
-_COUNTS = ("records", "changes", "truncates", "without_change", "incomplete", "key_changes")
 
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -40,6 +39,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     changes: int = 0
     truncates: int = 0
     without_change: int = 0
+    filtered: int = 0
     incomplete: int = 0
     key_changes: int = 0
     rejected: dict[str, int] = {}
@@ -58,7 +58,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     def joined(self, later: "Summary") -> "Summary":
         """The summary of both parts together; `later` was written after this one."""
         first, last = self._orders_with(later)
-        counts = {name: getattr(self, name) + getattr(later, name) for name in _COUNTS}
+        counts = {name: getattr(self, name) + getattr(later, name) for name in COUNTS}
         reasons = {**self.rejected, **later.rejected}
         rejected = {r: self.rejected.get(r, 0) + later.rejected.get(r, 0) for r in reasons}
         return self.replace(
@@ -166,7 +166,7 @@ def _describe_in_order(facts: Facts, table: Table, whole: TableChanges) -> Summa
 
 def _describe_facts(facts: Facts) -> Summary:
     return Summary(
-        **{name: getattr(facts, name) for name in _COUNTS},
+        **{name: getattr(facts, name) for name in COUNTS},
         rejected=facts.rejected,
         snapshot_progress=list_progress(facts.rows),
         partial=sorted(facts.partial),

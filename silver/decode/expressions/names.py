@@ -80,6 +80,11 @@ def truncates_sql(table: Table) -> str | None:
     return _join_conditions(table.apply_as_truncates, "truncate" if read_anew else None)
 
 
+def filter_sql(table: Table) -> str | None:
+    """The condition of records that count: `where` of the table's sources."""
+    return table.feeds[0].where
+
+
 def _join_conditions(condition: str | None, change: str | None) -> str | None:
     of_feed = change and f"{CHANGE_TYPE} = '{change}'"
     return f"({condition}) OR {of_feed}" if condition and of_feed else condition or of_feed
@@ -87,7 +92,7 @@ def _join_conditions(condition: str | None, change: str | None) -> str | None:
 
 def row_expressions(table: Table) -> list[str]:
     """The expressions that decide the order and the operations of a table's rows."""
-    conditions = (truncates_sql(table), deletes_sql(table))
+    conditions = (filter_sql(table), truncates_sql(table), deletes_sql(table))
     return [*row_orders(table), *(condition for condition in conditions if condition)]
 
 
@@ -144,6 +149,16 @@ def members_read(table: Table) -> list[str]:
     return [name for name in named.values() if name.startswith("_") or name not in columns]
 
 
+def conditions_of(table: Table) -> dict[str, str]:
+    """The conditions that the YAML writes, by their keys."""
+    written = {
+        "source.where": table.feeds[0].where,
+        "apply_as_deletes": table.apply_as_deletes,
+        "apply_as_truncates": table.apply_as_truncates,
+    }
+    return {key: condition for key, condition in written.items() if condition}
+
+
 def find_unknown_names(table: Table, logged: Collection[str]) -> Iterator[str]:
     """A sentence for each name in a condition that is neither declared nor a column of the log.
 
@@ -151,8 +166,8 @@ def find_unknown_names(table: Table, logged: Collection[str]) -> Iterator[str]:
     """
     columns = {name.lower(): name for name in (*logged, *table.columns)}
     apart = {name.lower() for name in members_read(table)}
-    for key in ("apply_as_deletes", "apply_as_truncates"):
-        for name in columns_named(getattr(table, key) or ""):
+    for key, condition in conditions_of(table).items():
+        for name in columns_named(condition):
             if name.lower() not in columns.keys() | apart:
                 close = get_close_matches(name.lower(), columns, n=1)
                 meant = f"did you mean {columns[close[0]]}?" if close else "do: check its name"

@@ -6,7 +6,7 @@ from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
 from lakehouse.storage.names import quote
-from silver.contract import DELETE, NONE, TRUNCATE, UPSERT
+from silver.contract import DELETE, FILTERED, NONE, TRUNCATE, UPSERT
 from silver.decode.change import BAD_SEQUENCE
 from silver.decode.expressions.evaluation import (
     TIMES,
@@ -22,6 +22,7 @@ from silver.decode.expressions.names import (
     FAULT,
     MEMBER,
     deletes_sql,
+    filter_sql,
     has_expressions,
     row_expressions,
     row_orders,
@@ -76,7 +77,7 @@ def _with_row_expressions(decoded: DataFrame, table: Table) -> DataFrame:
     sequence, faulty = layer_column("_sequence"), _is_faulty(table)
     if types:
         sequence = _sequence_column(types, _finer_columns(members, table, types))
-    given = F.coalesce(placed["__operation"] != NONE, F.lit(False))
+    given = F.coalesce(~placed["__operation"].isin(NONE, FILTERED), F.lit(False))
     disordered = given & sequence.isNull() & F.lit(bool(types))
     reason = F.when(faulty, layer_column("_reason")).when(disordered, BAD_SEQUENCE)
     message = F.when(faulty, layer_column("_message")).when(disordered, _describe_orders(types))
@@ -105,6 +106,9 @@ def _operation_column(members: DataFrame, table: Table) -> Column:
     if table.format != "rows":
         return layer_column("_operation")
     change = F.when(layer_column("_operation") == NONE, NONE)
+    if (counts := filter_sql(table)) is not None:
+        is_counted = F.coalesce(evaluate_expression(members, counts), F.lit(False))
+        change = change.when(~is_counted, FILTERED)
     for operation, condition in ((TRUNCATE, truncates_sql(table)), (DELETE, deletes_sql(table))):
         if condition:
             change = change.when(evaluate_expression(members, condition), operation)

@@ -98,6 +98,27 @@ def test_operations_come_from_the_tables_own_conditions(spark: SparkSession) -> 
     assert letters == lines
 
 
+def test_records_for_which_where_is_not_true_are_left_out_whatever_else_they_lack(
+    spark: SparkSession,
+) -> None:
+    source = {"format": "rows", "path": "t", "where": "op <> 'B'"}
+    given = {"columns": {"id": "int"}, "sequence_by": "seq", "apply_as_deletes": "op = 'D'"}
+    users = table("rows", ["id"], source=source, **given)
+    rows: list[tuple[Line, str | None, str | None]] = [
+        ({"id": 1, "op": "U", "seq": 1}, "upsert", None),
+        ({"id": 1, "op": "B", "seq": 1}, "filtered", None),
+        ({"id": 1, "op": None, "seq": 1}, "filtered", None),
+        ({"op": "B"}, "filtered", None),
+        ({"id": "x", "op": "B"}, "filtered", None),
+        ({"id": 1, "op": "D", "seq": 2}, "delete", None),
+        ({"op": "D", "seq": 2}, None, "no_key"),
+        ("no JSON", None, "not_json"),
+        (None, "none", None),
+    ]
+    found = to_changes(bronze_rows(spark, [line for line, _, _ in rows]), users)
+    assert decoded(found, "_operation", "_reason") == [(op, reason) for _, op, reason in rows]
+
+
 def test_an_order_is_a_column_a_list_or_an_expression_and_a_failing_cast_costs_its_row(
     spark: SparkSession,
 ) -> None:

@@ -178,6 +178,15 @@ def test_a_name_in_a_condition_that_no_column_has_is_told(
     assert [text for text in told["orders"] if "apply_as_deletes" in text] == said
 
 
+def test_a_name_in_where_that_no_column_has_is_told(tmp_path: Path) -> None:
+    changes(tmp_path, id=[1], op=["d"])
+    source = {"format": "rows", "path": "shop", "where": "opp <> 'B'"}
+    config = {"table": "orders", "keys": ["id"], "sequence_by": "id", "source": source}
+    told = warnings_of(Target(root=str(tmp_path)), [Table.model_validate(config)])["orders"]
+    said = "source.where names opp, which no record has had; did you mean op?"
+    assert [text for text in told if "where" in text] == [said]
+
+
 def test_a_declared_column_that_never_came_is_named(tmp_path: Path) -> None:
     changes(tmp_path, id=[1, 2], customer_id=[7, None], custmer_id=[None, None], note=[None, None])
     declared = {"id": "bigint", "custmer_id": "string", "note": "string"}
