@@ -12,8 +12,14 @@ from pyspark.sql import SparkSession
 
 from benchmarks.engine import Engine, Files
 from benchmarks.events import Workload, columns, key_columns
-from cdc_lakehouse.cli.work.rounds import Round, do_layer, write_entries_together
-from cdc_lakehouse.cli.work.run import WATCH_SECONDS, list_failures, one_round, raise_all
+from cdc_lakehouse.cli.work.rounds import (
+    Round,
+    do_layer,
+    list_failures,
+    raise_all,
+    write_entries_together,
+)
+from cdc_lakehouse.cli.work.run import WATCH_SECONDS, one_round
 from gold.views.catalog import open_catalog
 from lakehouse.config.loading import load_tables, load_target
 from lakehouse.config.target import LAYERS, Target

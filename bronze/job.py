@@ -20,8 +20,7 @@ from bronze.views import publish_own_views
 from lakehouse.config.table import Table
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Arrived, Memory
-from lakehouse.spark.failures import describe_failure
-from lakehouse.spark.spark_failures import TABLE_FAILURES
+from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.newest import newest_batches
 from lakehouse.words import count_off

@@ -12,8 +12,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
-from lakehouse.spark.failures import describe_failure
-from lakehouse.spark.spark_failures import TABLE_FAILURES
+from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import View, publish_views
 from lakehouse.words import count_off

@@ -10,9 +10,8 @@ from lakehouse.config.table import Table
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Arrived
-from lakehouse.spark.failures import describe_failure
+from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.spark.local_settings import SMALL
-from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage.lake import Lake
 from lakehouse.words import count_off
 from silver import freshness

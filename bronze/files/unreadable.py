@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bronze.contract import unreadable_name
 from bronze.feeds import Feed, list_feeds
+from bronze.files.listing import DroppedFile
 from lakehouse.config.table import Table
 from lakehouse.spark.failures import describe_failure
 from lakehouse.storage.lake import Lake
@@ -20,8 +21,6 @@ from lakehouse.storage.writing import DeclaredTable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from bronze.files.listing import DroppedFile
-
 MOST_NAMED = 3
 COLUMNS = (
     ("file", "string", "the file as Spark names it"),
@@ -31,8 +30,8 @@ COLUMNS = (
 
 
 def find_unreadable(
-    spark: "SparkSession", feed: Feed, files: "Sequence[DroppedFile]"
-) -> "dict[DroppedFile, str]":
+    spark: "SparkSession", feed: Feed, files: Sequence[DroppedFile]
+) -> dict[DroppedFile, str]:
     """Which of the files cannot be read, and why, by bisecting the list."""
     from pyspark.sql import functions as F
 

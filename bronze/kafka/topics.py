@@ -20,9 +20,8 @@ from bronze.kafka.brokers import unreachable_brokers
 from lakehouse.config.source import Kafka
 from lakehouse.errors import ConfigurationError, LakehouseError
 from lakehouse.places.place import remove_tree, to_place
-from lakehouse.spark.failures import describe_failure
+from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.spark.secrets import read_secret
-from lakehouse.spark.spark_failures import TABLE_FAILURES
 from lakehouse.storage.lake import Lake
 
 # All requested records exist, so the broker need not wait for more. It answers the requests of a

@@ -12,15 +12,20 @@ import typer
 
 from cdc_lakehouse.cli.help import find_task, join_lines, render_examples
 from cdc_lakehouse.cli.options import Chosen, load_chosen, with_common_options
+from cdc_lakehouse.terminal.console import current_step, show_error, show_progress
 from cdc_lakehouse.terminal.verbosity import set_level
 from lakehouse.config.loading import select_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, Interrupted, LakehouseError, SparkUnavailable
 from lakehouse.interrupts import raise_again, was_pressed
+from lakehouse.places.place import to_place
+from lakehouse.places.settings import is_reached
 from lakehouse.remedies import find_remedy, install_extra, java_ended
 from lakehouse.spark.failures import shorten_failure
+from lakehouse.spark.server import connect_to_server
 from lakehouse.storage.lake import Lake
+from silver.expectations.problems import find_problems
 
 Given = ParamSpec("Given")
 
@@ -110,8 +115,7 @@ def handle_interrupt(function: Callable[..., None]) -> Callable[..., None]:
         except BaseException as failure:
             if not (isinstance(failure, KeyboardInterrupt) or was_pressed()):
                 raise
-            console = sys.modules.get("cdc_lakehouse.terminal.console")
-            raise Interrupted(console.current_step() if console else None) from failure
+            raise Interrupted(current_step()) from failure
 
     vars(guarded).update(__signature__=inspect.signature(function))
     return guarded
@@ -140,7 +144,7 @@ def run_command_line(
 
 def load_conf(chosen: Chosen) -> tuple[Target, list[Table]]:
     """Target and tables, with everything checked that can be checked without Spark."""
-    return load_chosen(chosen, checks=[expectation_problems])
+    return load_chosen(chosen, checks=[find_problems])
 
 
 def load_whole_conf(chosen: Chosen) -> tuple[Target, list[Table], list[Table]]:
@@ -167,9 +171,6 @@ def check_lake(target: Target) -> None:
     Raises:
         ConfigurationError: there is none.
     """
-    from lakehouse.places.place import to_place
-    from lakehouse.places.settings import is_reached
-
     if target.catalog or not is_reached(target, target.lake):
         return
     if not to_place(target, target.lake).is_dir():
@@ -194,13 +195,10 @@ def open_lake(
     Raises:
         SparkUnavailable: there is no session, or it cannot run the functions.
     """
-    from lakehouse.spark.server import connect_to_server
-
     warm = connect_to_server(target) if asks else None
     if warm is not None:
         return Lake(warm, target)
     from bronze.kafka.ingest import list_jars, list_packages
-    from cdc_lakehouse.terminal.console import show_progress
     from lakehouse.spark.session import check_server_python, get_spark
 
     with show_progress("starting Spark") as tell:
@@ -209,15 +207,6 @@ def open_lake(
         if sends_functions and target.kind not in ("local", "cluster"):
             check_server_python(spark)
         return Lake(spark, target)
-
-
-def expectation_problems(table: Table) -> Sequence[str]:
-    """What is wrong with the table's expectations; a table without any costs no import."""
-    if not table.expectations:
-        return ()
-    from silver.expectations.problems import find_problems
-
-    return find_problems(table)
 
 
 def _run_application(application: typer.Typer, given: Sequence[str], name: str) -> None:
@@ -256,15 +245,11 @@ def _usage_error(message: str, command: str, usage: str) -> ConfigurationError:
 
 
 def _exit_with(error: LakehouseError) -> NoReturn:
-    from cdc_lakehouse.terminal.console import show_error
-
     show_error(str(error))
     sys.exit(error.exit_code)
 
 
 def _show_unforeseen(kind: type[BaseException], error: BaseException, _: object) -> None:
-    from cdc_lakehouse.terminal.console import show_error
-
     session = sys.modules.get("lakehouse.spark.session")
     if session is not None and session.java_has_ended():
         _exit_with(java_ended())

@@ -3,18 +3,22 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bronze.files.overwritten import overwritten_files
+from bronze.loss.missing_input import missing_folders, missing_input
+from cdc_lakehouse.terminal.console import warn
+from gold.status.column_hints import column_hints, planned_rebuilds
 from lakehouse.config.loading import find_yaml
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.places.place import to_place
+from lakehouse.storage.delta_log import read_table_log
+from lakehouse.storage.names import list_tables_in
 
 CHECK, DECIDING = "# check", ("keys:", "sequence_by:", "apply_as_deletes:")
 
 
 def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table what a run warns of: `lasting_warnings`, missing folders, a YAML that changed."""
-    from bronze.loss.missing_input import missing_folders
-    from gold.status.column_hints import planned_rebuilds
-
     checks = (missing_folders, planned_rebuilds, lasting_warnings)
     return join_by_table(tables, [check(target, tables) for check in checks])
 
@@ -24,10 +28,6 @@ def lasting_warnings(target: Target, tables: Sequence[Table]) -> dict[str, list[
 
     They stay as they are until the next run.
     """
-    from bronze.files.overwritten import overwritten_files
-    from bronze.loss.missing_input import missing_input
-    from gold.status.column_hints import column_hints
-
     checks = (missing_input, overwritten_files, column_hints, unknown_names)
     return join_by_table(tables, [check(target, tables) for check in checks])
 
@@ -41,7 +41,6 @@ def join_by_table(
 
 def unknown_names(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table a sentence for each name in a condition that no record of a local lake has had."""
-    from lakehouse.storage.delta_log import read_table_log
     from silver.decode.expressions.names import conditions_of, find_unknown_names
 
     named = [table for table in tables if conditions_of(table)]
@@ -51,9 +50,6 @@ def unknown_names(target: Target, tables: Sequence[Table]) -> dict[str, list[str
 
 def without_yaml(target: Target, everything: Sequence[Table]) -> list[str]:
     """A sentence for each table that a local lake holds and no YAML describes (any more)."""
-    from lakehouse.places.place import to_place
-    from lakehouse.storage.names import list_tables_in
-
     if target.catalog:
         return []
     names = list_tables_in(to_place(target, target.lake, "silver"))
@@ -79,8 +75,6 @@ def open_checks(conf: Path, tables: Sequence[Table]) -> dict[str, list[str]]:
 
 def warn_of_open_checks(conf: Path, tables: Sequence[Table]) -> None:
     """Warns of each table of which a line with `# check` decides what its rows are."""
-    from cdc_lakehouse.terminal.console import warn
-
     for table, lines in open_checks(conf, tables).items():
         keys = [line.partition(":")[0] for line in lines if line.startswith(DECIDING)]
         if keys:
@@ -99,8 +93,6 @@ class Warner:
 
     def warn_of_news(self) -> None:
         """Prints the warnings that have come up since the last call."""
-        from cdc_lakehouse.terminal.console import warn
-
         for table, texts in warnings_of(self._target, self._tables).items():
             for text in texts:
                 if (table, text) not in self.warned:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from rich.console import Console
 from rich.text import Text
@@ -20,10 +20,8 @@ from rich.text import Text
 from cdc_lakehouse.terminal.grid import Row, cut_to_width, lay_out
 from cdc_lakehouse.terminal.verbosity import Level, current_level, is_json
 from lakehouse.config.target import Target
+from lakehouse.run.ledger import Entry
 from lakehouse.storage.names import short_names
-
-if TYPE_CHECKING:
-    from lakehouse.run.ledger import Entry
 
 Item = TypeVar("Item")
 Progress = Callable[[str], None]
@@ -203,7 +201,7 @@ def add_colours(text: str, to_stderr: bool = False) -> str:
     return _VERDICT.sub(lambda word: f"\x1b[{_CODES[word.lastgroup or '']}m{word[0]}\x1b[0m", text)
 
 
-def entry_line(entry: "Entry") -> str:
+def entry_line(entry: Entry) -> str:
     """The line of one table in one layer: layer, table, status, seconds, counts."""
     counted = ", ".join(f"{count:,} {name}" for name, count in entry.counts.items() if count)
     outcome = entry.message if entry.status == "failed" else counted or "nothing new"

@@ -15,6 +15,7 @@ from gold.status.figures import Figures
 from lakehouse.config.table import Table
 from lakehouse.durations import to_seconds
 from lakehouse.run import gaps
+from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import literal
 from silver.contract import kept_name, waits_in_log
@@ -83,9 +84,6 @@ def measure_readable(
     lake: Lake, asked: Sequence[TableToMeasure]
 ) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
     """As `measure_tables`, without the tables that cannot be measured; and why they cannot."""
-    from lakehouse.spark.failures import describe_failure
-    from lakehouse.spark.spark_failures import TABLE_FAILURES
-
     try:
         return measure_tables(lake, asked), []
     except TABLE_FAILURES as failure:

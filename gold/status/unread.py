@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gold.status.table_status import states_of
 from lakehouse.config.table import Table
 from lakehouse.run import ledger
 from lakehouse.run.unread import UNREAD, Unread, list_unread
@@ -30,8 +31,6 @@ def read_unread(lake: Lake) -> list[tuple[str, str, int]]:
 
 def waiting_deletes(lake: Lake, tables: Sequence[Table]) -> dict[str, list[str]]:
     """By table, a sentence for each date whose deletes wait."""
-    from gold.status.table_status import states_of
-
     asked = [t.table for t in tables if t.format == "snapshot"]
     states = states_of(lake) if asked else {}
     return {t: describe_waiting(states[t].get("days", [])) for t in asked if t in states}

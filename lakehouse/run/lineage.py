@@ -18,7 +18,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.remedies import install_extra
 from lakehouse.run.ledger import Entry
-from lakehouse.spark.spark_failures import TABLE_FAILURES
+from lakehouse.spark.failures import TABLE_FAILURES
 from lakehouse.storage import names
 
 if TYPE_CHECKING:

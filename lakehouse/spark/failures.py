@@ -3,6 +3,12 @@
 import re
 from collections.abc import Iterable
 
+TABLE_FAILURES = (Exception,)
+"""What makes one table fail and no other: anything, Python's own errors included.
+
+A defect in one table's work must not keep the other tables from being done.
+"""
+
 _CAUSE = re.compile(r"Caused by: ((?:[\w$]+\.)*)([\w$]+): (.+)")
 _CALLED = re.compile(r"^An error occurred while calling [\w$.]+?\.?\s*\n: ")
 _REST = re.compile(r";\n|\n *(?:'|\+-|\tat |JVM stacktrace)")

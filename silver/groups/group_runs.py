@@ -18,8 +18,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.run.memory import Arrived
-from lakehouse.spark.failures import describe_failure
-from lakehouse.spark.spark_failures import TABLE_FAILURES
+from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.storage.lake import Lake, LakeTable
 from silver.changelog import log
 from silver.changelog.batch import Batch

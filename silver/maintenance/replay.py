@@ -22,8 +22,7 @@ from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationError, TableFailed
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
-from lakehouse.spark.failures import describe_failure
-from lakehouse.spark.spark_failures import TABLE_FAILURES
+from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.statements import execute_with_rows, render_update

@@ -22,8 +22,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Aside
 from lakehouse.places.place import remove_tree, to_place
 from lakehouse.run import ledger
-from lakehouse.spark.failures import describe_failure
-from lakehouse.spark.spark_failures import TABLE_FAILURES
+from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.upkeep import STATISTICS

@@ -7,11 +7,13 @@ import typer
 
 from cdc_lakehouse.cli.front import check_lake, command, load_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.terminal.console import show_progress
 from lakehouse.config.loading import select_tables
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from lakehouse.storage.lake import Lake
-from lakehouse.words import render_count
+from lakehouse.storage.names import quote
+from lakehouse.words import JSON_OPTIONS, render_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,7 +51,6 @@ def write_view(lake: Lake, view: str, to: tuple[str, Kind]) -> int:
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    from cdc_lakehouse.terminal.console import show_progress
     from gold.published import PLAIN, plain_rows
     from gold.views import catalog
 
@@ -72,9 +73,6 @@ def _as_text(rows: "DataFrame") -> "DataFrame":
     """The rows with nested values and bytes as JSON has them: CSV has no form of its own."""
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
-
-    from lakehouse.storage.names import quote
-    from lakehouse.words import JSON_OPTIONS
 
     nested = (T.ArrayType, T.MapType, T.StructType, T.VariantType)
     texts = {}

@@ -12,6 +12,18 @@ import typer
 from cdc_lakehouse.cli.ask.status_records import find_status
 from cdc_lakehouse.cli.front import check_lake, command, load_conf, load_whole_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.terminal.console import (
+    get_width,
+    page_grid,
+    say,
+    show_grid,
+    show_progress,
+    show_records,
+    wait_for_first,
+    wrap_line,
+)
+from gold.status.metrics import render_metrics
+from gold.status.trouble import PipelineStatus, Record, list_lines, name_state, worst_first
 from lakehouse.config.unpacking import find_nearest
 from lakehouse.durations import render_duration
 from lakehouse.errors import ConfigurationError, QueryFailed, QueryRefused
@@ -21,8 +33,6 @@ from lakehouse.storage.lake import Lake
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
-
-    from gold.status.trouble import PipelineStatus, Record
 
 MOST_TROUBLE_LINES = 10
 ALL_SHOWN = "--format csv or json shows all"
@@ -100,8 +110,6 @@ def status(
     check_lake(target)
     pipeline = find_status(target, tables, everything)
     if shown == "prometheus":
-        from gold.status.metrics import render_metrics
-
         print(render_metrics(pipeline.records, version("cdc-lakehouse")), end="")
     else:
         show_status(pipeline, shown == "json", wide)
@@ -122,7 +130,6 @@ def print_answer(
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-    from cdc_lakehouse.terminal.console import show_progress
     from gold.job import open_catalog
 
     try:
@@ -137,14 +144,11 @@ def print_answer(
         raise QueryFailed(describe_failure(failed)) from failed
 
 
-def show_status(pipeline: "PipelineStatus", as_json: bool, wide: bool) -> None:
+def show_status(pipeline: PipelineStatus, as_json: bool, wide: bool) -> None:
     """Prints status records; in a grid tables in trouble come first, with remedies below it.
 
     Lines that concern no table come last.
     """
-    from cdc_lakehouse.terminal.console import show_records, wrap_line
-    from gold.status.trouble import list_lines, worst_first
-
     if as_json:
         show_records(pipeline.records, as_json=True)
         return
@@ -163,8 +167,6 @@ def _print_troubles(troubles: Sequence[tuple[str, str]]) -> None:
     On a terminal at most MOST_TROUBLE_LINES lines, so that the grid stays in sight; the first
     trouble of each table goes before the others.
     """
-    from cdc_lakehouse.terminal.console import get_width, wrap_line
-
     wrapped = [wrap_line(f"{table}: {text}") for table, text in troubles]
     shown: Sequence[int] = range(len(troubles))
     if get_width() is not None:
@@ -180,10 +182,8 @@ def _print_troubles(troubles: Sequence[tuple[str, str]]) -> None:
         print(f"… and {hidden} more: --format json shows all")
 
 
-def to_narrow_row(record: "Record") -> dict[str, object]:
+def to_narrow_row(record: Record) -> dict[str, object]:
     """A status record in six columns."""
-    from gold.status.trouble import name_state
-
     return {
         "table": record["table"],
         "state": name_state(record),
@@ -194,7 +194,7 @@ def to_narrow_row(record: "Record") -> dict[str, object]:
     }
 
 
-def to_wide_row(record: "Record") -> dict[str, object]:
+def to_wide_row(record: Record) -> dict[str, object]:
     """A status record in one line of a grid."""
     least = record["recommended_max_staleness_minutes"]
     return {
@@ -289,7 +289,6 @@ def _render_refusal(message: str, views: Sequence[str]) -> str:
 
 def _print_rows(answer: "DataFrame", shown: str) -> None:
     from cdc_lakehouse.terminal import answers
-    from cdc_lakehouse.terminal.console import page_grid, say, show_grid, wait_for_first
 
     if shown in ("table", "pages") and not answer.columns:
         say("done")

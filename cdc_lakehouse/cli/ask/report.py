@@ -8,6 +8,8 @@ import typer
 from cdc_lakehouse.cli.ask.status_records import find_status
 from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.terminal.console import show_progress
+from gold.report.history import ask_history, read_history
 from gold.status.trouble import PipelineStatus
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -30,8 +32,6 @@ def report(chosen: Chosen, output: Output = None, docs: Docs = None) -> None:
     It shows every run with its duration and error, and every table with its columns and rules. It
     needs nothing from the network: open it, mail it, keep it.
     """
-    from cdc_lakehouse.terminal.console import show_progress
-
     target, tables, everything = load_whole_conf(chosen)
     file = find_report_file(target, output)
     check_lake(target)
@@ -48,7 +48,6 @@ def write_page(
 
     Returns the status that it shows.
     """
-    from gold.report.history import ask_history, read_history
     from gold.report.html import write_report
 
     tables, everything = of

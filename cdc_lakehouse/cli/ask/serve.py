@@ -13,11 +13,20 @@ import typer
 
 from cdc_lakehouse.cli.front import check_lake, command, load_conf
 from cdc_lakehouse.cli.options import Chosen, seconds_of
+from cdc_lakehouse.terminal.console import show_progress
 from lakehouse.config.target import Target
 from lakehouse.durations import render_duration
 from lakehouse.errors import ConfigurationError, SparkUnavailable
 from lakehouse.remedies import check_writable, java_ended
-from lakehouse.spark.server import Server, find_server, is_own, remove_server, write_server
+from lakehouse.spark.server import (
+    Server,
+    find_server,
+    is_own,
+    last_used,
+    remove_server,
+    start_server,
+    write_server,
+)
 from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
@@ -89,8 +98,6 @@ def _start_process(target: Target, chosen: Chosen, options: list[str]) -> Server
     Raises:
         SparkUnavailable: it ended instead; the message has the last of its log.
     """
-    from cdc_lakehouse.terminal.console import show_progress
-
     given = ["--conf", str(chosen.conf), "--target", chosen.target]
     given += ["--root", chosen.root] if chosen.root is not None else []
     given += [part for setting in chosen.setting for part in ("--set", setting)]
@@ -130,7 +137,6 @@ def _be_server(target: Target, port: int, longest: int) -> None:
         SparkUnavailable: Spark does not start, or its Java has ended.
     """
     from gold.views.catalog import ServedCatalog
-    from lakehouse.spark.server import start_server
     from lakehouse.spark.session import java_has_ended
 
     stop = threading.Event()
@@ -182,7 +188,6 @@ class LastUse:
         Raises:
             SparkUnavailable: Java has ended.
         """
-        from lakehouse.spark.server import last_used
         from lakehouse.spark.session import java_has_ended
 
         if java_has_ended():

@@ -12,12 +12,14 @@ from cdc_lakehouse.cli.ask.queries import print_answer, show_status
 from cdc_lakehouse.cli.ask.status_records import find_status
 from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.terminal.console import show_error, show_grid
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Target
 from lakehouse.errors import LakehouseError, QueryRefused
 from lakehouse.interrupts import go_on
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
+from lakehouse.storage.views import load_views
 
 HISTORY = "_shell_history"
 PROMPT, GOES_ON = "lakehouse> ", "        -> "
@@ -109,8 +111,6 @@ def split_queries(text: str) -> tuple[list[str], str]:
 
 def _answer_statement(given: Asking, statement: str) -> bool:
     """Prints the answer to a query or command, or the error; returns whether it succeeded."""
-    from cdc_lakehouse.terminal.console import show_error
-
     try:
         if statement.startswith("\\"):
             _run_command(given, statement)
@@ -132,8 +132,6 @@ def _run_command(given: Asking, statement: str) -> None:
     Raises:
         QueryRefused: there is no such command.
     """
-    from cdc_lakehouse.terminal.console import show_grid
-
     word, _, name = statement.partition(" ")
     if word == "\\d" and name.strip():
         query = f"DESCRIBE TABLE {_quote_name(given.lake.target, name.strip())}"
@@ -152,8 +150,6 @@ def _run_command(given: Asking, statement: str) -> None:
 
 def list_tables(given: Asking) -> list[tuple[str, str]]:
     """Layer and name of every table and view; gold first, without the layers' internal tables."""
-    from lakehouse.storage.views import load_views
-
     tables = list[tuple[str, str]]()
     for layer in reversed(LAYERS):
         listed = set(given.lake.list_tables(layer))

@@ -7,15 +7,24 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 
+from bronze.contract import feed_name
+from bronze.files.unreadable import unreadable_files
+from bronze.loss.missing_input import missing_folders
 from cdc_lakehouse.cli.front import open_lake
 from cdc_lakehouse.cli.silence import join_by_table, lasting_warnings, without_yaml
+from cdc_lakehouse.terminal.console import warn
+from gold.source_check.verified import list_verified
 from gold.status import status_file
 from gold.status.column_hints import find_rebuild, list_log_columns
 from gold.status.figures import Figures, Record, count_waiting, render_record
+from gold.status.measure import find_unmeasured, measure_readable, read_gaps
+from gold.status.table_status import status_of
 from gold.status.trouble import PipelineStatus
-from gold.status.unread import describe_waiting
+from gold.status.unread import describe_waiting, read_unread, waiting_deletes
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.run.unread import list_unread
+from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.storage.lake import Lake
 
 NOT_YET = "no run has worked on this table yet; do: `lakehouse run`"
@@ -60,10 +69,6 @@ def read_status(target: Target, tables: list[Table], everything: list[Table]) ->
 
 def ask_status(lake: Lake, tables: list[Table], everything: list[Table]) -> PipelineStatus:
     """The status as Spark knows it now."""
-    from bronze.files.unreadable import unreadable_files
-    from gold.status.table_status import status_of
-    from gold.status.unread import read_unread, waiting_deletes
-
     warned = [lasting_warnings(lake.target, tables), unreadable_files(lake, tables)]
     warnings = join_by_table(tables, [*warned, waiting_deletes(lake, tables)])
     records = [of | {"warnings": warnings[of["table"]]} for of in status_of(lake, tables)]
@@ -76,12 +81,6 @@ def keep_status(lake: Lake, everything: list[Table], anew: Sequence[Table] = ())
     Measured are the tables of which the ledger has new entries, and those to be measured `anew`.
     What warns of input, and the gaps, are looked up for every table.
     """
-    from bronze.files.unreadable import unreadable_files
-    from cdc_lakehouse.terminal.console import warn
-    from gold.status.measure import find_unmeasured, measure_readable, read_gaps
-    from lakehouse.spark.failures import describe_failure
-    from lakehouse.spark.spark_failures import TABLE_FAILURES
-
     if lake.target.catalog:
         return
     try:
@@ -120,11 +119,6 @@ def _add_common(
     `unread_lines`; and the position up to which the table was found equal to its source,
     `verified_through`, at `verified_at`.
     """
-    from bronze.contract import feed_name
-    from bronze.loss.missing_input import missing_folders
-    from gold.source_check.verified import list_verified
-    from lakehouse.run.unread import list_unread
-
     tables, everything = of
     feeds = {t.table: {feed_name(t, source) for source in t.feeds} for t in tables}
     read = set[str]().union(*feeds.values())

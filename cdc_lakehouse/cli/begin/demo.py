@@ -11,16 +11,17 @@ from cdc_lakehouse.cli.ask.report import find_report_file, write_page
 from cdc_lakehouse.cli.ask.status_records import keep_status
 from cdc_lakehouse.cli.front import command, load_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen, same_lake
-from cdc_lakehouse.cli.work.rounds import Round
-from cdc_lakehouse.cli.work.run import fail_at_the_end, one_round
+from cdc_lakehouse.cli.work.rounds import Round, fail_at_the_end
+from cdc_lakehouse.cli.work.run import one_round
 from cdc_lakehouse.demo import questions as shop
 from cdc_lakehouse.demo.story import Story, story_lines
+from cdc_lakehouse.terminal.console import say
+from cdc_lakehouse.terminal.grid import Row
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS
 from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
-    from cdc_lakehouse.terminal.grid import Row
     from silver.audit.explain import Explained
 
 STEPS = 5
@@ -61,8 +62,6 @@ def demo(chosen: Chosen) -> None:
 @contextmanager
 def _time_step(number: int, done: str) -> Iterator[None]:
     """Prints a line with the step's seconds once it is done."""
-    from cdc_lakehouse.terminal.console import say
-
     began = time.monotonic()
     yield
     say(f"[{number}/{STEPS}] {done}  ({time.monotonic() - began:.1f} s)")

@@ -10,6 +10,7 @@ import typer
 from cdc_lakehouse.cli.begin.bundle import NewMode, WheelVolume, make_bundle
 from cdc_lakehouse.cli.front import command
 from cdc_lakehouse.cli.options import Chosen, same_lake
+from cdc_lakehouse.terminal.console import show_progress, wrap_line
 from lakehouse.config.loading import load_target
 from lakehouse.config.unpacking import find_nearest, table_schema
 from lakehouse.errors import ConfigurationError, LakeNotWritable
@@ -120,7 +121,6 @@ def _check_options(table: str | None, sample: Sequence[Path] | None, source: str
 def _from_files(chosen: Chosen, table: str | None, given: Sequence[Path]) -> None:
     from cdc_lakehouse.drafts.first_draft import LandingPlace, write_draft, write_drafts
     from cdc_lakehouse.drafts.sample import find_table_folder
-    from cdc_lakehouse.terminal.console import wrap_line
 
     landing = _find_landing(chosen)
 
@@ -202,7 +202,6 @@ def _from_database(
     from cdc_lakehouse.drafts import source_draft as drafts
     from cdc_lakehouse.drafts.first_draft import write_text
     from cdc_lakehouse.drafts.sample import to_identifier
-    from cdc_lakehouse.terminal.console import show_progress, wrap_line
     from gold.source_check.database import check_url
 
     given = check_url(source)

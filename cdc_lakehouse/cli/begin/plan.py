@@ -9,10 +9,12 @@ import typer
 from cdc_lakehouse.cli.front import command, load_whole_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.silence import without_yaml
+from cdc_lakehouse.terminal.console import show_records, wrap_line
 from gold.status.plan import WORST, Held, Planned, plan_changes
 from lakehouse.config.column_types import read_type
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.run import ledger
 from lakehouse.storage.delta_log import read_table_log
 from lakehouse.storage.lake import Lake
 from silver.contract import kept_name
@@ -38,8 +40,6 @@ def plan(chosen: Chosen, shown: ShownPlan = "table") -> None:
     Nothing is written. A table that has to be rebuilt is refused by `run` until it is; one whose
     columns only have new names is built anew by `run`.
     """
-    from cdc_lakehouse.terminal.console import show_records, wrap_line
-
     target, tables, everything = load_whole_conf(chosen)
     plans = plan_tables(target, tables)
     if shown == "markdown":
@@ -119,8 +119,6 @@ def _cluster_columns(lake: Lake, table: Table) -> list[str]:
 
 def _read_fingerprints(target: Target, tables: Sequence[Table]) -> Mapping[str, Mapping[str, str]]:
     """The fingerprint of every table, from its newest state in the ledger."""
-    from lakehouse.run import ledger
-
     if target.catalog:
         states = ledger.read_states(open_lake(target, tables))
     else:

@@ -8,6 +8,7 @@ import typer
 from cdc_lakehouse.cli.front import command, load_conf
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.silence import open_checks
+from cdc_lakehouse.terminal.console import warn
 from lakehouse.config.table import Table
 from lakehouse.config.unpacking import find_nearest, refuse_lines, table_schema
 from lakehouse.words import render_count
@@ -29,8 +30,6 @@ def validate(
     ] = False,
 ) -> None:
     """Check all YAML without starting Spark."""
-    from cdc_lakehouse.terminal.console import warn
-
     target, tables = load_conf(chosen)
     for table in tables:
         refuse_lines(f"table {table.table}", find_unknown_columns(target, table))

@@ -21,12 +21,22 @@ from cdc_lakehouse.cli.front import (
 from cdc_lakehouse.cli.key_text import parse_key
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import lock_tables
-from cdc_lakehouse.cli.work.rounds import Round, try_layer
-from cdc_lakehouse.cli.work.run import list_failures, raise_all, whole_groups
+from cdc_lakehouse.cli.work.rounds import Round, list_failures, raise_all, try_layer, whole_groups
+from cdc_lakehouse.terminal.console import (
+    fit_line,
+    show_grid,
+    show_progress,
+    wait_for_first,
+    wrap_line,
+)
+from cdc_lakehouse.terminal.grid import Row
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import find_nearest
 from lakehouse.errors import ConfigurationError
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.run.unread import UNREAD
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.landing import from_landing
 from lakehouse.words import render_count
@@ -35,8 +45,6 @@ from silver.contract import DEAD_LETTER_REASONS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from cdc_lakehouse.terminal.grid import Row
-    from lakehouse.run.ledger import Entry
     from silver.changelog.dead_letter_list import Wanted
 
 LONGEST_RAW = 120
@@ -109,7 +117,6 @@ def wanted_key(key: str | None, tables: list[Table]) -> dict[str, str | None] | 
 def _print_table(frame: "DataFrame | None", limit: int, resolved: bool, target: Target) -> None:
     """Prints the newest letters in a grid, and how many there are by table and reason."""
     from cdc_lakehouse.terminal.answers import row_texts
-    from cdc_lakehouse.terminal.console import fit_line, show_grid, show_progress, wait_for_first
     from silver.changelog.dead_letter_list import count_by_reason, select_newest
 
     with show_progress("looking for dead letters"):
@@ -129,7 +136,7 @@ def _print_table(frame: "DataFrame | None", limit: int, resolved: bool, target: 
     print(f"{render_count(total, 'dead letter')}{newest_only}")
 
 
-def _shorten_row(row: "Row", target: Target) -> "Row":
+def _shorten_row(row: Row, target: Target) -> Row:
     """The row with files named from the landing root on, and the raw record, its last cell, cut."""
     *others, raw = row
     cut = raw if raw is None or len(raw) <= LONGEST_RAW else raw[:LONGEST_RAW] + "…"
@@ -210,9 +217,6 @@ def acknowledge_letters(
 
     The ledger no longer counts acknowledged lines of feeds as unread.
     """
-    from cdc_lakehouse.terminal.console import show_progress
-    from lakehouse.run import ledger
-    from lakehouse.run.unread import UNREAD
     from silver.changelog import acknowledged
     from silver.changelog.dead_letter_list import count_by_reason, dead_letters
 
@@ -261,12 +265,11 @@ def replay(chosen: Chosen, reason: Reasons = None, key: KeyText = None) -> None:
 
 def replay_letters(
     lake: Lake, of: tuple[list[Table], list[Table]], wanted: "Wanted", run_id: str
-) -> "list[Entry]":
+) -> list[Entry]:
     """Replays, prints table by table how many letters are resolved and which stay, and publishes.
 
     `of` are the tables whose letters are tried, and all that are configured.
     """
-    from cdc_lakehouse.terminal.console import show_progress
     from silver.maintenance.replay import replay_all
 
     tables, everything = of
@@ -284,7 +287,6 @@ def replay_letters(
 
 def print_remaining(lake: Lake, tables: list[Table], wanted: "Wanted") -> None:
     """Prints each reason that is left, with its count and what is wrong with the first letter."""
-    from cdc_lakehouse.terminal.console import wrap_line
     from silver.changelog.dead_letter_list import count_with_message, dead_letters
 
     left = dead_letters(lake, tables, wanted)

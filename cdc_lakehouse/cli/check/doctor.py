@@ -13,6 +13,7 @@ from typing import NamedTuple
 from cdc_lakehouse.cli.ask.queries import ShownStatus
 from cdc_lakehouse.cli.front import command, load_conf
 from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.terminal.console import add_colours, show_progress, show_records, wrap_line
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import LakehouseError
@@ -39,8 +40,6 @@ def doctor(chosen: Chosen, shown: ShownStatus = "table") -> None:
 
     Nothing is changed, and no Spark starts. Exit code 1 when something is missing.
     """
-    from cdc_lakehouse.terminal.console import add_colours, show_progress, show_records, wrap_line
-
     with show_progress("looking"):
         findings = [*look_at_machine(), *look_at_project(chosen)]
     if shown == "json":

@@ -15,7 +15,7 @@ from cdc_lakehouse.cli.check.dead_letters import letters, replay_letters
 from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import lock_tables
-from cdc_lakehouse.cli.work.run import list_failures, raise_all
+from cdc_lakehouse.cli.work.rounds import list_failures, raise_all
 from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationError
 from lakehouse.storage.lake import Lake

@@ -9,6 +9,7 @@ from cdc_lakehouse.cli.ask.queries import ShownStatus
 from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_conf, open_lake
 from cdc_lakehouse.cli.key_text import parse_key
 from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.terminal.console import show_grid, show_progress, wrap_line
 from lakehouse.config.target import Target
 from lakehouse.storage.landing import from_landing
 
@@ -26,8 +27,6 @@ def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "tab
     applied, superseded (a newer one was known), duplicate, late (woven into the history), rejected
     (with the reason), waiting, delete_unknown (no row to delete). The last line is the row.
     """
-    from cdc_lakehouse.terminal.console import show_progress
-
     target, (one,) = load_conf(choose_one(chosen, table))
     sought = parse_key(key, one)
     check_lake(target)
@@ -51,8 +50,6 @@ def _render_json(line: "Explained") -> str:
 
 
 def _print_grid(lines: "list[Explained]", target: Target) -> None:
-    from cdc_lakehouse.terminal.console import show_grid, wrap_line
-
     *records, row = lines
     if not records and row.values is None:
         print("no record of this key has arrived, and there is no row")

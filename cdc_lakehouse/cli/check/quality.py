@@ -11,8 +11,11 @@ import typer
 from pydantic import Field
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
-from cdc_lakehouse.cli.front import check_lake, command, expectation_problems, load_conf, open_lake
+from cdc_lakehouse.cli.front import check_lake, command, load_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.terminal.console import show_progress, show_records
+from gold.quality import results as kept
+from gold.quality.results import RuleChanges, append_results, rule_text
 from lakehouse.config.loading import read_yaml, select_tables
 from lakehouse.config.strict import Strict
 from lakehouse.config.table import Expectation, Table
@@ -21,10 +24,10 @@ from lakehouse.config.unpacking import Check, refuse_lines, unpack_model
 from lakehouse.errors import ConfigurationError, ExpectationsFailed
 from lakehouse.remedies import install_extra
 from lakehouse.storage.lake import Lake
+from silver.expectations.problems import find_problems
 
 if TYPE_CHECKING:
     from gold.quality.docs import QualityRun
-    from gold.quality.results import RuleChanges
     from gold.quality.run import Result
 
 
@@ -79,8 +82,6 @@ def check_all(
     lake: Lake, tables: Sequence[Table], folder: str, checked: str, as_json: bool
 ) -> "list[Result]":
     """Checks every table with expectations, keeps and prints the results; returns them all."""
-    from cdc_lakehouse.terminal.console import show_progress, show_records
-    from gold.quality import results as kept
     from gold.quality.docs import QualityRun
 
     asked = [table for table in tables if table.expectations]
@@ -102,7 +103,6 @@ def check_all(
 
 def _check_table(lake: Lake, table: Table, folder: str, run: "QualityRun") -> "list[Result] | None":
     """The results of one table, kept; None before there is anything to check."""
-    from gold.quality.results import append_results
     from gold.quality.run import check_expectations, newest_batch
     from gold.views.catalog import read_view
 
@@ -145,7 +145,7 @@ def _list_unchecked(
             yield f"{table.table}: nothing there yet, not checked"
 
 
-def _describe_changes(changes: "Sequence[RuleChanges]") -> Iterator[str]:
+def _describe_changes(changes: Sequence[RuleChanges]) -> Iterator[str]:
     for change in changes:
         yield f"{change.table}: its rules are others than in the last run"
         yield from (f"  + {rule}" for rule in change.added)
@@ -167,19 +167,16 @@ def try_rules(target: Target, tables: list[Table], file: Path, as_json: bool) ->
     Raises:
         ConfigurationError: the file is wrong, or it is not clear which table is meant.
     """
-    from cdc_lakehouse.terminal.console import show_records
-
     rules = read_rules(file)
     chosen = select_tables(tables, [rules.table] if rules.table else [])
     if len(chosen) != 1:
         action = "name it with --table, or as `table:` in the file"
         problem = f"{len(chosen)} tables"
         raise ConfigurationError(str(file), "table", problem, "the one that is meant", action)
-    table = with_rules(chosen[0], rules, file, [expectation_problems])
+    table = with_rules(chosen[0], rules, file, [find_problems])
     check_lake(target)
     lake = open_lake(target, [table])
 
-    from gold.quality.results import rule_text
     from gold.views.catalog import read_view
     from silver.expectations.row_sql import try_expectation
 

@@ -9,7 +9,9 @@ import typer
 from cdc_lakehouse.cli.ask.queries import ShownStatus
 from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
-from cdc_lakehouse.cli.work.run import raise_all
+from cdc_lakehouse.cli.work.rounds import raise_all
+from cdc_lakehouse.terminal.console import add_colours, show_progress, wrap_line
+from gold.source_check.verified import read_verified, sweep_tables
 from lakehouse.config.table import Table
 from lakehouse.errors import LawsBroken, SourceDiffers, TableFailed
 from lakehouse.storage.lake import Lake
@@ -85,7 +87,6 @@ def verify(
         return
     from gold.source_check.database import with_secret, without_password
     from gold.source_check.verdict import SourceDatabase
-    from gold.source_check.verified import sweep_tables
 
     given = SourceDatabase(with_secret(lake.spark, source), source_table, at_rest)
     if len(tables) == 1:
@@ -127,7 +128,6 @@ def _check_laws(lake: Lake, table: Table, sample: int | None, as_json: bool) -> 
     Raises:
         LawsBroken: one of them is broken.
     """
-    from cdc_lakehouse.terminal.console import show_progress
     from gold.views import agreement
     from silver.audit import verify as stored
 
@@ -142,7 +142,6 @@ def _check_laws(lake: Lake, table: Table, sample: int | None, as_json: bool) -> 
 
 def render_laws(table: Table, laws: "Sequence[Law]", as_json: bool = False) -> "Iterator[str]":
     """A line for each law, and why a table of snapshot files lacks one of them."""
-    from cdc_lakehouse.terminal.console import add_colours
     from silver.audit.recomputed import SAME
 
     if as_json:
@@ -174,9 +173,7 @@ def check_source(
     Raises:
         SourceDiffers: some difference is real.
     """
-    from cdc_lakehouse.terminal.console import show_progress, wrap_line
     from gold.source_check.verdict import compare_with_source
-    from gold.source_check.verified import read_verified
 
     if equal is not None:
         prior = read_verified(lake.target, table.table)

@@ -15,21 +15,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from cdc_lakehouse.cli.work.rounds import has_news
+from cdc_lakehouse.terminal.console import log_line
 from cdc_lakehouse.terminal.verbosity import is_json
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer
 from lakehouse.durations import to_seconds
+from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import LULL_SECONDS, Memory
 
-if TYPE_CHECKING:
-    from lakehouse.run.ledger import Entry
-
-Sums: TypeAlias = "dict[tuple[Layer, str], Entry]"
-Do = Callable[[Layer, Sequence[Table]], "list[Entry]"]
-Tell = Callable[["Entry"], None]
+Sums: TypeAlias = dict[tuple[Layer, str], Entry]
+Do = Callable[[Layer, Sequence[Table]], list[Entry]]
+Tell = Callable[[Entry], None]
 
 AT_ONCE = 6
 GLANCE_SECONDS = 0.1
@@ -126,7 +125,7 @@ class Schedule:
         publishing = work.layer == "gold" and any(other.layer == "gold" for other in self.begun)
         return work not in self.begun and not publishing
 
-    def end_work(self, work: Work, entries: "Sequence[Entry]") -> None:
+    def end_work(self, work: Work, entries: Sequence[Entry]) -> None:
         """Plans what follows a piece of work, of which these are the entries."""
         failed = any(entry.status == "failed" for entry in entries)
         changed = [entry for entry in entries if any(entry.counts.values())]
@@ -156,7 +155,7 @@ class Schedule:
             for feed in [f for f in self.held if not set(work.tables).isdisjoint(f.tables)]:
                 self.due[feed] = self.held.pop(feed)
 
-    def _plan_merge(self, work: Work, entries: "Sequence[Entry]") -> None:
+    def _plan_merge(self, work: Work, entries: Sequence[Entry]) -> None:
         """Plans another look at pending changes after half the table's `max_staleness`.
 
         Without a `max_staleness` it is after `LULL_SECONDS` or more, one table after the other.
@@ -187,7 +186,7 @@ def work_until_stopped(
     do: Do,
     tell: Tell,
     stop: threading.Event,
-) -> "list[Entry]":
+) -> list[Entry]:
     """Work until `stop` is set, and then to the end of the tick.
 
     Returns an entry per table and layer: counts and times of all its work, the status of the last.
@@ -232,8 +231,6 @@ def back_off(failures: int, pause: float, longest: float) -> float:
 @contextmanager
 def stop_on_signal() -> Iterator[threading.Event]:
     """Yields an event that SIGINT or SIGTERM sets; a second signal ends the process."""
-    from cdc_lakehouse.terminal.console import log_line
-
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     previous = before[signal.SIGINT]
@@ -255,8 +252,8 @@ def stop_on_signal() -> Iterator[threading.Event]:
 
 
 def apply_pending(
-    tables: Sequence[Table], entries: "Sequence[Entry]", do: Do, tell: Tell, memory: Memory | None
-) -> "list[Entry]":
+    tables: Sequence[Table], entries: Sequence[Entry], do: Do, tell: Tell, memory: Memory | None
+) -> list[Entry]:
     """At the end of a run: applies pending changes of tables without `max_staleness`."""
     waits = {entry.table for entry in entries if entry.counts.get("pending", 0) > 0}
     left = [t for t in tables if t.table in waits and not to_seconds(t.max_staleness or 0)]
@@ -268,7 +265,7 @@ def apply_pending(
     return list(sums.values())
 
 
-def sum_and_tell(sums: Sums, entries: "Sequence[Entry]", tell: Tell) -> None:
+def sum_and_tell(sums: Sums, entries: Sequence[Entry], tell: Tell) -> None:
     """Adds counts and times of entries to the sums; passes entries with news to `tell`."""
     for entry in entries:
         merged, before = entry, sums.get((entry.layer, entry.table))

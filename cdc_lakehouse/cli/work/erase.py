@@ -9,20 +9,23 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from bronze.contract import feed_name
+from bronze.files.listing import on_disk
 from cdc_lakehouse.cli.ask.status_records import keep_status
 from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_whole_conf, open_lake
 from cdc_lakehouse.cli.key_text import parse_key
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import hold_all_layers
-from cdc_lakehouse.cli.work.rounds import Round, do_layer
-from cdc_lakehouse.cli.work.run import fail_at_the_end, whole_groups
+from cdc_lakehouse.cli.work.rounds import Round, do_layer, fail_at_the_end, whole_groups
+from cdc_lakehouse.terminal.console import make_line_printer, show_progress
 from lakehouse.config.table import Table
 from lakehouse.errors import EraseIncomplete
+from lakehouse.places.place import Place, to_place
+from lakehouse.run import ledger
 from lakehouse.storage.lake import Lake
 from lakehouse.words import render_count
 
 if TYPE_CHECKING:
-    from lakehouse.places.place import Place
     from silver.maintenance.erase import KeyTraces
     from silver.state.table_state import TableState
 
@@ -73,8 +76,6 @@ def erase(
     are asked first. The erasure stays incomplete, with exit code 1, until these files are gone. The
     command can be repeated at any time.
     """
-    from cdc_lakehouse.terminal.console import make_line_printer
-
     target, (one,), tables = load_whole_conf(choose_one(chosen, table))
     wanted = Erasure(one, parse_key(key, one), landing, make_line_printer(target), _ask_consent)
     check_lake(target)
@@ -100,7 +101,6 @@ def _ask_consent(files: Sequence[str]) -> bool:
 def preview_erasure(lake: Lake, wanted: Erasure, tables: Iterable[Table]) -> None:
     """Prints what bronze, silver and the landing folders hold of the key now."""
     from bronze.erasure import erase as bronze
-    from cdc_lakehouse.terminal.console import show_progress
     from silver.maintenance import erase
 
     with show_progress("looking for the key"):
@@ -134,8 +134,6 @@ def erase_key(lake: Lake, wanted: Erasure, tables: list[Table]) -> bool:
         TableFailed: records of the key wait for their transaction.
     """
     from bronze.erasure import erase as bronze
-    from cdc_lakehouse.terminal.console import show_progress
-    from lakehouse.run import ledger
     from silver.groups import group_repairs
     from silver.maintenance import erase, rebuild
     from silver.run import SilverTable
@@ -173,7 +171,6 @@ def erase_key(lake: Lake, wanted: Erasure, tables: list[Table]) -> bool:
 
 def _publish_gold(lake: Lake, wanted: Erasure, tables: list[Table]) -> None:
     """Publishes gold of the table and its group; older versions of published tables go."""
-    from cdc_lakehouse.terminal.console import show_progress
     from gold.job import publish
     from gold.published import published_names
 
@@ -187,7 +184,6 @@ def _publish_gold(lake: Lake, wanted: Erasure, tables: list[Table]) -> None:
 
 def _take_in(lake: Lake, wanted: Erasure, tables: list[Table], has_files: bool) -> None:
     """Ingests new files if there are any, and applies all that bronze has of the table's group."""
-    from cdc_lakehouse.terminal.console import show_progress
     from silver import job
 
     group = whole_groups([wanted.table], tables)
@@ -207,8 +203,6 @@ def verify_erasure(lake: Lake, wanted: Erasure, values: list[str]) -> bool:
     Raises:
         EraseIncomplete: naming where something is left.
     """
-    from cdc_lakehouse.terminal.console import show_progress
-    from lakehouse.places.place import to_place
     from lakehouse.storage.traces import find_traces
     from silver.maintenance import erase
 
@@ -239,15 +233,13 @@ def verify_erasure(lake: Lake, wanted: Erasure, values: list[str]) -> bool:
 
 def _find_dropped_files(
     lake: Lake, wanted: Erasure, values: list[str], read: Iterable[str] = ()
-) -> "list[Place]":
+) -> list[Place]:
     """The dropped files of the key that are there, sorted.
 
     Those that bronze `read`, those that this or an earlier erasure noted, and those that hold one
     of the key's own texts (`values`).
     """
     from bronze.erasure import erase as bronze
-    from bronze.files.listing import on_disk
-    from lakehouse.places.place import to_place
     from lakehouse.storage.traces import find_traces
 
     files = set(bronze.find_noted_files(lake, wanted.table, wanted.run_id))
@@ -273,8 +265,6 @@ def _print_hits(wanted: Erasure, hits: "KeyTraces", tables: Iterable[Table]) -> 
 
 def _list_topics(table: Table) -> set[tuple[str, str | None]]:
     """The feeds and topics whose records a table reads."""
-    from bronze.contract import feed_name
-
     return {(feed_name(table, source), source.topic) for source in table.feeds}
 
 
@@ -284,8 +274,6 @@ def _remove_records(lake: Lake, wanted: Erasure, hits: "KeyTraces", files: Seque
     `files` are the dropped files of the records.
     """
     from bronze.erasure import erase as bronze
-    from bronze.files.listing import on_disk
-    from lakehouse.places.place import to_place
     from lakehouse.storage.traces import build_pattern
     from lakehouse.storage.upkeep import forget_the_past
     from silver.maintenance import erase as silver
@@ -324,8 +312,6 @@ def _forget_past(lake: Lake, wanted: Erasure, name: str, with_log: bool = True) 
 
 def _record_erasure(lake: Lake, wanted: Erasure, record_count: int, state: "TableState") -> None:
     """Writes one ledger entry, without a value of the key; none where nothing has changed."""
-    from lakehouse.run import ledger
-
     if record_count or state.group is not None:
         now, counts = datetime.now(timezone.utc), {"erased": record_count} if record_count else {}
         entry = ledger.make_entry(wanted.run_id, "silver", wanted.table.table, now)

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 
 from bronze.feeds import feed_folder, list_feeds
 from cdc_lakehouse.cli.work.rounds import Round
+from cdc_lakehouse.terminal.console import say, warn
 from gold.status.status_file import is_outdated
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.places.settings import is_reached
+from lakehouse.run import gaps
+from lakehouse.run.ledger import Entry
 from lakehouse.storage.settled import (
     Inputs,
     Mark,
@@ -30,7 +33,6 @@ from lakehouse.storage.settled import (
 from lakehouse.words import render_count
 
 if TYPE_CHECKING:
-    from lakehouse.run.ledger import Entry
     from silver.state.table_state import TableState
 
 _GLOBS = frozenset("*?[]{}\\")
@@ -69,7 +71,6 @@ def answer_from_mark(target: Target, tables: Sequence[Table], inputs: Inputs, me
         return False
     if is_outdated(target):
         return False
-    from cdc_lakehouse.terminal.console import say, warn
 
     say(f"nothing new: {render_count(len(tables), 'table')}, all up to date")
     for each in mark.waiting:
@@ -87,7 +88,7 @@ def forget_mark(target: Target) -> None:
         remove_mark(target)
 
 
-def leave_mark(given: Round, seen: tuple[Inputs, Sequence["Entry"], list[tuple[str, str]]]) -> None:
+def leave_mark(given: Round, seen: tuple[Inputs, Sequence[Entry], list[tuple[str, str]]]) -> None:
     """Leaves the mark after a run of all tables and layers, unless anything is left to be done.
 
     `seen` is what the run depended on, as it was before the run, its entries and its warnings.
@@ -111,8 +112,6 @@ def _mark_holds(target: Target, mark: Mark, inputs: Inputs) -> bool:
 
 def _is_incomplete(given: Round) -> bool:
     """Whether records are missing at the source, or a transaction is not complete."""
-    from lakehouse.run import gaps
-
     if gaps.open_gaps(given.lake):
         return True
     states = given.memory.tables.values() if given.memory else ()

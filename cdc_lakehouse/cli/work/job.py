@@ -11,7 +11,8 @@ from cdc_lakehouse.cli.front import command, load_conf
 from cdc_lakehouse.cli.options import Chosen, reading_once
 from cdc_lakehouse.cli.work.maintain import maintain
 from cdc_lakehouse.cli.work.rebuild import rebuild
-from cdc_lakehouse.cli.work.run import raise_all, run
+from cdc_lakehouse.cli.work.rounds import raise_all
+from cdc_lakehouse.cli.work.run import run
 from lakehouse.config.loading import select_tables
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 

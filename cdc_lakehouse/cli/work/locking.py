@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from bronze.feeds import list_feeds
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer, Target
 from lakehouse.errors import ManyTablesFailed, TableFailed, TableLocked
@@ -27,8 +28,6 @@ def lock_tables(
 
 def _name_locks(tables: Sequence[Table], layers: Sequence[Layer]) -> dict[str, tuple[str, ...]]:
     """Names of locks, with the tables that need them."""
-    from bronze.feeds import list_feeds
-
     locks: dict[str, tuple[str, ...]] = {}
     if "bronze" in layers:
         locks |= {f"bronze.{feed.name}": tuple(feed.tables) for feed in list_feeds(tables)}

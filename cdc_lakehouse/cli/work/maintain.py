@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from bronze.files.cleaning import clean_files, held_files
 from cdc_lakehouse.cli.ask.status_records import keep_status
 from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import hold_all_layers
-from cdc_lakehouse.cli.work.rounds import has_news
-from cdc_lakehouse.cli.work.run import fail_at_the_end
+from cdc_lakehouse.cli.work.rounds import fail_at_the_end, has_news
+from cdc_lakehouse.terminal.console import make_line_printer, show_progress
 from cdc_lakehouse.terminal.verbosity import Level, current_level
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.storage.lake import Lake
+from lakehouse.storage.locks import hold_commit_lock
 from lakehouse.words import render_count
 
 if TYPE_CHECKING:
-    from lakehouse.run.ledger import Entry
     from lakehouse.storage.upkeep import FileFacts, Layout, Step
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done, and why.")]
@@ -54,8 +58,6 @@ def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
     late. VACUUM keeps what the last 7 days or a pinned view need. Each step has its reason.
     Landing files go only where the target's clean_landing says so.
     """
-    from cdc_lakehouse.terminal.console import make_line_printer
-
     target, tables, everything = load_whole_conf(chosen)
     check_lake(target)
     with hold_all_layers(target, tables, uuid.uuid4().hex):
@@ -73,16 +75,14 @@ def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
 def tend_tables(
     lake: Lake, tables: Sequence[Table], dry_run: bool,
     tell: Callable[[str], None], shared: bool = True,
-) -> "list[Entry]":  # fmt: skip
+) -> list[Entry]:  # fmt: skip
     """Carries out what is due; one ledger entry per table, and a failure stops no other.
 
     The entries count what was done. With `dry_run` nothing is done and none is recorded: they count
     what would be. `shared` also tends bronze, and the tables that all of silver shares.
     """
     from bronze.storage import list_feed_tables
-    from cdc_lakehouse.terminal.console import show_progress
     from gold.views.pins import find_pinned_versions
-    from lakehouse.run import ledger
     from lakehouse.storage.upkeep import NO_LAYOUT
     from silver.maintenance.upkeep import of_all
 
@@ -101,9 +101,8 @@ def tend_tables(
     return [*merged, *entries]
 
 
-def _merge_pending(work: Upkeep, tables: Sequence[Table]) -> "list[Entry]":
+def _merge_pending(work: Upkeep, tables: Sequence[Table]) -> list[Entry]:
     """Merges pending changes; returns the entries of their tables."""
-    from cdc_lakehouse.terminal.console import show_progress
     from silver.job import apply_all
     from silver.state.table_state import TableState, read_states
 
@@ -121,12 +120,8 @@ def _merge_pending(work: Upkeep, tables: Sequence[Table]) -> "list[Entry]":
 
 def _tend_safely(
     work: Upkeep, layer: Layer, table: str, tend_it: Callable[[], dict[str, int]]
-) -> "Entry":
+) -> Entry:
     """The entry of work that counts what it did, or of its failure."""
-    from lakehouse.run import ledger
-    from lakehouse.spark.failures import describe_failure
-    from lakehouse.spark.spark_failures import TABLE_FAILURES
-
     started, counts, message = datetime.now(timezone.utc), dict[str, int](), None
     try:
         counts = tend_it()
@@ -146,7 +141,6 @@ def _tend_table(work: Upkeep, table: Table) -> dict[str, int]:
 
 
 def _purge_tombstones(work: Upkeep, table: Table) -> dict[str, int]:
-    from cdc_lakehouse.terminal.console import show_progress
     from silver.maintenance import tombstones
 
     with show_progress(f"looking for tombstones of {table.table}"):
@@ -163,8 +157,6 @@ def _purge_tombstones(work: Upkeep, table: Table) -> dict[str, int]:
 
 def _tend_shared(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
     """Tends the files of tables to which other runs write; these runs wait meanwhile."""
-    from lakehouse.storage.locks import hold_commit_lock
-
     with hold_commit_lock(work.lake.target):
         return _tend_files(work, tables)
 
@@ -173,8 +165,6 @@ def tend_bronze(
     work: Upkeep, names: "Mapping[str, Layout]", tables: Sequence[Table]
 ) -> dict[str, int]:
     """Tends the files of bronze's tables, and cleans landing files that bronze has had for long."""
-    from bronze.files.cleaning import clean_files, held_files
-
     counts, clean = _tend_files(work, names), work.lake.target.clean_landing
     if clean is None:
         return counts
@@ -188,7 +178,6 @@ def tend_bronze(
 
 
 def _tend_files(work: Upkeep, tables: "Mapping[str, Layout]") -> dict[str, int]:
-    from cdc_lakehouse.terminal.console import show_progress
     from lakehouse.storage import upkeep
 
     counts: Counter[str] = Counter()

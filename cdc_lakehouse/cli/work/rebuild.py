@@ -6,13 +6,16 @@ from typing import Annotated
 
 import typer
 
+from cdc_lakehouse.cli.ask.status_records import keep_status
 from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_whole_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import hold_all_layers
-from cdc_lakehouse.cli.work.rounds import Round
-from cdc_lakehouse.cli.work.run import fail_at_the_end, whole_groups
+from cdc_lakehouse.cli.work.rounds import Round, fail_at_the_end, whole_groups
+from cdc_lakehouse.cli.work.run_lines import run_lines
+from cdc_lakehouse.terminal.console import get_width, make_line_printer, say, show_progress
 from lakehouse.config.table import Table
 from lakehouse.errors import ManyTablesFailed, TableFailed
+from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.storage.lake import Lake
 
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="The table to build anew.")]
@@ -28,8 +31,6 @@ def rebuild(chosen: Chosen, table: Name) -> None:
     one; in a catalog this holds for each view by itself. Killed at any point it goes on where it
     was when it is started again.
     """
-    from cdc_lakehouse.terminal.console import make_line_printer
-
     target, (one,), tables = load_whole_conf(choose_one(chosen, table))
     check_lake(target)
     with hold_all_layers(target, whole_groups([one], tables), uuid.uuid4().hex):
@@ -42,9 +43,6 @@ def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
 
     Returns the failures; a table that fails stays as it was.
     """
-    from cdc_lakehouse.terminal.console import say
-    from lakehouse.spark.failures import describe_failure
-    from lakehouse.spark.spark_failures import TABLE_FAILURES
     from silver.run import be_silent
     from silver.state.fingerprint import list_renames
     from silver.state.table_state import TableState, read_states
@@ -76,9 +74,6 @@ def rebuild_table(lake: Lake, table: Table, tell: Tell, configured: list[Table])
     Raises:
         TableFailed: the table cannot be built; the live one is as it was.
     """
-    from cdc_lakehouse.cli.ask.status_records import keep_status
-    from cdc_lakehouse.cli.work.run_lines import run_lines
-    from cdc_lakehouse.terminal.console import get_width, show_progress
     from gold.job import publish
     from gold.views.pins import pin_table
     from silver.maintenance import rebuild, swap

@@ -7,18 +7,20 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, NamedTuple
 
+from cdc_lakehouse.terminal.console import Progress, say
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer
+from lakehouse.errors import ManyTablesFailed, TableFailed
 from lakehouse.interrupts import stop_if_pressed
-from lakehouse.remedies import session_ended
+from lakehouse.remedies import is_unreachable, session_ended, with_remedy
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Memory
-from lakehouse.spark.failures import describe_failure
+from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.storage.lake import Lake
+from lakehouse.storage.writing import hold_table_lock
 
 if TYPE_CHECKING:
-    from cdc_lakehouse.terminal.console import Progress
-    from lakehouse.run.ledger import Entry
-
     Job = Callable[[Lake, list[Table], str, Progress], list[Entry]]
 
 MOST_TRIES = 4
@@ -46,8 +48,8 @@ class Round(NamedTuple):
 
 
 def do_layer(
-    given: Round, tables: Sequence[Table], layer: Layer, tell: "Progress", watched: bool = True
-) -> "list[Entry]":
+    given: Round, tables: Sequence[Table], layer: Layer, tell: Progress, watched: bool = True
+) -> list[Entry]:
     """Does the layer's job, writes its entries into the ledger, and returns them.
 
     Entries of idle tables are not written, unless the table failed before.
@@ -80,7 +82,7 @@ def do_layer(
     return entries
 
 
-def _list_written(entries: "Iterable[Entry]") -> list[str]:
+def _list_written(entries: Iterable[Entry]) -> list[str]:
     """The tables with news, and `*` if there are any: then the ledger was written too."""
     written = [entry.table for entry in entries if entry.status == "ok" and has_news(entry)]
     return [*written, EVERY] if written else []
@@ -94,11 +96,7 @@ def _join_small_files(
     Files of tables with `cluster_by` wait for `maintain`, as Delta would order them all anew.
     """
     from bronze.storage import list_feed_tables
-    from cdc_lakehouse.terminal.console import say
-    from lakehouse.run import ledger
-    from lakehouse.spark.spark_failures import TABLE_FAILURES
     from lakehouse.storage.upkeep import join_small_files
-    from lakehouse.storage.writing import hold_table_lock
     from silver.maintenance.upkeep import of_table
 
     mine = [table for table in tables if table.table in due]
@@ -116,8 +114,8 @@ def _join_small_files(
 
 
 def try_conflicts_again(
-    do: "Job", given: Round, tables: Sequence[Table], run: str, tell: "Progress"
-) -> "list[Entry]":
+    do: "Job", given: Round, tables: Sequence[Table], run: str, tell: Progress
+) -> list[Entry]:
     """The job's entries; tables whose Delta transactions collided are done again a few times.
 
     No other failure is tried again.
@@ -132,10 +130,8 @@ def try_conflicts_again(
     return list(done.values())
 
 
-def _write_entries(given: Round, layer: Layer, entries: "list[Entry]", memory: Memory) -> None:
+def _write_entries(given: Round, layer: Layer, entries: list[Entry], memory: Memory) -> None:
     """Writes entries into the ledger; bronze's wait for silver's where these will follow."""
-    from lakehouse.run import ledger
-
     waits = [entry for entry in entries if layer == "bronze" and entry.status == "ok"]
     if not (memory.defers and any(entry.counts.get("records", 0) > 0 for entry in waits)):
         waits = []
@@ -143,10 +139,8 @@ def _write_entries(given: Round, layer: Layer, entries: "list[Entry]", memory: M
     ledger.append_entries(given.lake, [e for e in entries if e not in waits])
 
 
-def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[Entry]":
+def to_keep(given: Round, entries: Sequence[Entry], memory: Memory) -> list[Entry]:
     """The entries for the ledger: those with news, and the first after a failure."""
-    from lakehouse.run import ledger
-
     if memory.failing is None and not all(map(has_news, entries)):
         memory.failing = ledger.find_failing(given.lake)
     failing = memory.failing
@@ -159,16 +153,14 @@ def to_keep(given: Round, entries: "Sequence[Entry]", memory: Memory) -> "list[E
 
 
 def try_layer(
-    given: Round, tables: Sequence[Table], layer: Layer, tell: "Progress", watched: bool = True
-) -> "list[Entry]":
+    given: Round, tables: Sequence[Table], layer: Layer, tell: Progress, watched: bool = True
+) -> list[Entry]:
     """Does a layer; what fails for all tables at once, such as the ledger, fails each of them.
 
     Raises:
         SparkUnavailable: the session is gone, so that nothing could be tried again.
     """
-    from lakehouse.run import ledger
     from lakehouse.spark.session import has_ended
-    from lakehouse.spark.spark_failures import TABLE_FAILURES
 
     stop_if_pressed()
     began = datetime.now(timezone.utc)
@@ -192,7 +184,6 @@ def write_entries_together(
     Entries that are left at the end are written then, unless the work was broken off. A continuous
     run also gets a session for little work.
     """
-    from lakehouse.run import ledger
     from lakehouse.spark.session import interpreting_session
 
     memory = memory or Memory()
@@ -204,7 +195,7 @@ def write_entries_together(
     ledger.append_with_waiting(lake, [], memory)
 
 
-def has_news(entry: "Entry") -> bool:
+def has_news(entry: Entry) -> bool:
     """Whether the work failed or counted anything."""
     return entry.status == "failed" or any(entry.counts.values())
 
@@ -223,3 +214,29 @@ def build_layer_job(layer: Layer, everything: list[Table] | None, memory: Memory
     from silver.job import apply
 
     return functools.partial(apply, memory=memory)
+
+
+def whole_groups(tables: Sequence[Table], everything: Sequence[Table]) -> list[Table]:
+    """The tables and the other members of their consistency groups: a group moves together."""
+    groups = {table.consistency_group for table in tables} - {None}
+    return [t for t in everything if t in tables or t.consistency_group in groups]
+
+
+def list_failures(entries: Sequence[Entry]) -> list[TableFailed]:
+    """A failure for every entry that failed, with its remedy where that is known."""
+    return [
+        TableFailed(f"{e.layer} {e.table}", with_remedy(e.message), is_unreachable(e.message))
+        for e in entries
+        if e.status == "failed"
+    ]
+
+
+def raise_all(failures: Sequence[TableFailed]) -> None:
+    """Raise ManyTablesFailed when there are any."""
+    if failures:
+        raise ManyTablesFailed(failures)
+
+
+def fail_at_the_end(entries: Sequence[Entry]) -> None:
+    """Raise ManyTablesFailed when any table failed in any layer."""
+    raise_all(list_failures(entries))

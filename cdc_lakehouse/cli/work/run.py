@@ -4,10 +4,11 @@ import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
+from bronze.feeds import group_tables
 from cdc_lakehouse.cli.front import (
     command,
     handle_interrupt,
@@ -23,23 +24,32 @@ from cdc_lakehouse.cli.silence import Warner, warn_of_open_checks
 from cdc_lakehouse.cli.work import continuous as ticks
 from cdc_lakehouse.cli.work import idle
 from cdc_lakehouse.cli.work.locking import lock_tables
-from cdc_lakehouse.cli.work.rounds import Round, has_news, try_layer, write_entries_together
+from cdc_lakehouse.cli.work.rebuild import rebuild_renamed
+from cdc_lakehouse.cli.work.rounds import (
+    Round,
+    has_news,
+    list_failures,
+    raise_all,
+    try_layer,
+    whole_groups,
+    write_entries_together,
+)
 from cdc_lakehouse.cli.work.run_lines import show_entries
 from cdc_lakehouse.cli.work.watcher import Watcher
+from cdc_lakehouse.terminal.console import say, say_aside, show_error, show_progress, warn
 from cdc_lakehouse.terminal.verbosity import Form, Level, current_level, set_form
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer, Target
-from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
-from lakehouse.remedies import check_writable, is_unreachable, with_remedy
+from lakehouse.errors import ConfigurationError, TableFailed
+from lakehouse.remedies import check_writable
+from lakehouse.run import ledger
+from lakehouse.run.ledger import Entry
+from lakehouse.run.lineage import Lineage
 from lakehouse.run.memory import Memory
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.landing import land_snapshot, rename_landed
+from lakehouse.storage.settled import Inputs
 from lakehouse.words import render_count
-
-if TYPE_CHECKING:
-    from lakehouse.run.ledger import Entry
-    from lakehouse.run.lineage import Lineage
-    from lakehouse.storage.settled import Inputs
 
 WATCH_SECONDS, RULE = 30.0, "dead_letter:rule:"
 
@@ -143,15 +153,13 @@ def run_layers(chosen: Chosen, asked: Asked) -> None:
 
 
 def _work_on_tables(
-    target: Target, tables: tuple[list[Table], list[Table]], asked: Asked, inputs: "Inputs | None"
+    target: Target, tables: tuple[list[Table], list[Table]], asked: Asked, inputs: Inputs | None
 ) -> list[TableFailed]:
     """Starts Spark and works on the first of `tables`; the second are all that are configured.
 
     With `inputs`, which the run depends on, its end leaves the mark of an idle lake.
     """
     from bronze.kafka.ingest import reads_kafka
-    from cdc_lakehouse.cli.work.rebuild import rebuild_renamed
-    from lakehouse.run.lineage import Lineage
 
     free, everything = tables
     open_ended, functions = asked.continuous or reads_kafka(free), list(asked.layers) != ["gold"]
@@ -176,22 +184,14 @@ def _work_on_tables(
     return failures + list_failures(entries)
 
 
-def whole_groups(tables: Sequence[Table], everything: Sequence[Table]) -> list[Table]:
-    """The tables and the other members of their consistency groups: a group moves together."""
-    groups = {table.consistency_group for table in tables} - {None}
-    return [t for t in everything if t in tables or t.consistency_group in groups]
-
-
 def one_round(
     given: Round, tables: list[Table], layers: Sequence[Layer], warner: Warner | None = None
-) -> "list[Entry]":
+) -> list[Entry]:
     """Every layer once over all tables, a line per table at the end; returns all entries.
 
     If Ctrl-C breaks it off, only tables with news have a line, as nothing is known of the others.
     `warner` prints the warnings about bronze's feeds and the tables' columns.
     """
-    from cdc_lakehouse.terminal.console import show_progress
-
     entries: list[Entry] = []
     shown: list[Entry] = []
     try:
@@ -208,12 +208,11 @@ def one_round(
     return entries
 
 
-def warn_of_dead_letters(lake: Lake, tables: list[Table], entries: "Sequence[Entry]") -> None:
+def warn_of_dead_letters(lake: Lake, tables: list[Table], entries: Sequence[Entry]) -> None:
     """A warning for each rule that rejects rows for the first time, and for too many dead letters.
 
     The exit code stays as it is.
     """
-    from cdc_lakehouse.terminal.console import warn
     from silver.changelog.dead_letters import count_too_many
 
     silver_entries = [entry for entry in entries if entry.layer == "silver"]
@@ -231,18 +230,14 @@ def warn_of_dead_letters(lake: Lake, tables: list[Table], entries: "Sequence[Ent
             )
 
 
-def _warn_of_lineage(lineage: "Lineage") -> None:
+def _warn_of_lineage(lineage: Lineage) -> None:
     """Warns, once each, of lineage events that could not be sent."""
-    from cdc_lakehouse.terminal.console import warn
-
     while lineage.problems:
         warn(lineage.problems.pop())
 
 
-def _first_rejections(lake: Lake, entries: "Sequence[Entry]") -> list[tuple[str, str]]:
+def _first_rejections(lake: Lake, entries: Sequence[Entry]) -> list[tuple[str, str]]:
     """Tables and rules that rejected rows in these entries and in none before."""
-    from lakehouse.run import ledger
-
     now = {(e.table, name): None for e in entries for name in e.counts if RULE in name}
     if not now:
         return []
@@ -254,21 +249,19 @@ def _first_rejections(lake: Lake, entries: "Sequence[Entry]") -> list[tuple[str,
 
 
 def _work_until_stopped(
-    given: Round, tables: list[Table], asked: Asked, listeners: "tuple[Watcher, Lineage]"
-) -> "list[Entry]":
+    given: Round, tables: list[Table], asked: Asked, listeners: tuple[Watcher, Lineage]
+) -> list[Entry]:
     """Works until SIGINT or SIGTERM, prints and returns the sums by table and layer.
 
     Raises:
         SparkUnavailable: the session is gone, so that nothing could be tried again.
     """
-    from bronze.feeds import group_tables
-    from cdc_lakehouse.terminal.console import say, show_error
     from silver.run import be_silent
 
     (watcher, lineage), layers = listeners, asked.layers
     shown_layer: Layer = "silver" if "silver" in layers else layers[0]
 
-    def tell(entry: "Entry") -> None:
+    def tell(entry: Entry) -> None:
         if entry.layer == shown_layer or current_level() is Level.VERBOSE:
             show_entries([entry])
         if entry.layer == shown_layer or entry.status == "failed":
@@ -279,7 +272,7 @@ def _work_until_stopped(
     watched: dict[tuple[Layer, str], float] = {}
     warner = Warner(given.lake.target, tables)
 
-    def do(layer: Layer, some: Sequence[Table]) -> "list[Entry]":
+    def do(layer: Layer, some: Sequence[Table]) -> list[Entry]:
         now, work = time.monotonic(), (layer, some[0].table)
         if watch := now - watched.get(work, -WATCH_SECONDS) >= WATCH_SECONDS:
             watched[work] = now
@@ -300,28 +293,11 @@ def _work_until_stopped(
     return entries
 
 
-def show_sum(entries: "Sequence[Entry]") -> None:
+def show_sum(entries: Sequence[Entry]) -> None:
     """Prints the sums of a run that went on."""
-    from cdc_lakehouse.terminal.console import say
-
     shown = [*filter(has_news, entries)]
     say("stopped; in all:" if shown else "stopped; nothing was new")
     show_entries(shown)
-
-
-def list_failures(entries: "Sequence[Entry]") -> list[TableFailed]:
-    """A failure for every entry that failed, with its remedy where that is known."""
-    return [
-        TableFailed(f"{e.layer} {e.table}", with_remedy(e.message), is_unreachable(e.message))
-        for e in entries
-        if e.status == "failed"
-    ]
-
-
-def raise_all(failures: Sequence[TableFailed]) -> None:
-    """Raise ManyTablesFailed when there are any."""
-    if failures:
-        raise ManyTablesFailed(failures)
 
 
 def _land_snapshot(chosen: Chosen, extract: Path | None, day: str | None) -> None:
@@ -330,7 +306,6 @@ def _land_snapshot(chosen: Chosen, extract: Path | None, day: str | None) -> Non
         missing = "--extract" if extract is None else "--effective-date"
         expected = "--extract and --effective-date together"
         raise ConfigurationError("command line", missing, "nothing", expected, "add it")
-    from cdc_lakehouse.terminal.console import say_aside
 
     target, tables = load_conf(chosen)
     landed = land_snapshot(target, tables, extract, day)
@@ -338,16 +313,9 @@ def _land_snapshot(chosen: Chosen, extract: Path | None, day: str | None) -> Non
 
 
 def _read_again(chosen: Chosen, files: Sequence[Path]) -> None:
-    from cdc_lakehouse.terminal.console import say_aside
-
     target, _ = load_conf(chosen)
     for file in files:
         say_aside(f"{file} is read again as {rename_landed(target, file).name}")
-
-
-def fail_at_the_end(entries: "Sequence[Entry]") -> None:
-    """Raise ManyTablesFailed when any table failed in any layer."""
-    raise_all(list_failures(entries))
 
 
 def _check_continuous(interval: str | None, metrics: str | None, continuous: bool) -> int:

@@ -3,13 +3,13 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from cdc_lakehouse.terminal.console import entry_line, fit_line, get_width, log_line, say, wrap_line
 from cdc_lakehouse.terminal.verbosity import Level, current_level, is_json
+from lakehouse.run.ledger import Entry
+from lakehouse.run.unread import is_of_feed, unread_of
 from lakehouse.words import render_count
-
-if TYPE_CHECKING:
-    from lakehouse.run.ledger import Entry
+from silver.contract import ACCOUNT_NOTES
 
 WORDS = {
     "I": "inserted",
@@ -41,15 +41,12 @@ ORDER = ("inserted", "updated", "deleted", "late", "dead letters")
 WIDEST_NAME = 32
 
 
-def show_entries(entries: "Sequence[Entry]") -> None:
+def show_entries(entries: Sequence[Entry]) -> None:
     """One line per table over all layers, then how columns changed and what no table reads.
 
     With --verbose one line per table and layer comes before. In a log of JSON lines there is one
     object per table and layer.
     """
-    from cdc_lakehouse.terminal.console import entry_line, fit_line, get_width, say, wrap_line
-    from lakehouse.run.unread import is_of_feed, unread_of
-
     for entry in entries:
         if is_json():
             print(_entry_to_json(entry), flush=True)
@@ -63,16 +60,14 @@ def show_entries(entries: "Sequence[Entry]") -> None:
         say("\n".join(wrap_line(sentence)))
 
 
-def _entry_to_json(entry: "Entry") -> str:
-    from cdc_lakehouse.terminal.console import log_line
-
+def _entry_to_json(entry: Entry) -> str:
     kind = "error" if entry.status == "failed" else "info"
     fields = entry.model_dump(mode="json", include={"run_id", "layer", "table", "status"})
     counts = {name: count for name, count in entry.counts.items() if count}
     return log_line(kind, entry.message, **fields, seconds=entry.duration_ms / 1000, counts=counts)
 
 
-def column_news(entries: "Iterable[Entry]") -> list[str]:
+def column_news(entries: Iterable[Entry]) -> list[str]:
     """A sentence for each table whose columns changed in these runs."""
     sentences = []
     for entry in entries:
@@ -84,7 +79,7 @@ def column_news(entries: "Iterable[Entry]") -> list[str]:
     return sentences
 
 
-def run_lines(entries: "Sequence[Entry]", width: int | None) -> list[str]:
+def run_lines(entries: Sequence[Entry], width: int | None) -> list[str]:
     """A line per table in the order of the entries: records, what became of them, seconds.
 
     Where a line is wider than `width`, it goes on below, under its records.
@@ -101,7 +96,7 @@ def run_lines(entries: "Sequence[Entry]", width: int | None) -> list[str]:
 
 
 def _build_table_lines(
-    table: str, entries: "Sequence[Entry]", room: int, width: int | None
+    table: str, entries: Sequence[Entry], room: int, width: int | None
 ) -> list[str]:
     seconds = f"{sum(entry.duration_ms for entry in entries) / 1000:.1f} s"
     parts = [*_list_parts(entries)] or ["nothing new"]
@@ -114,7 +109,7 @@ def _build_table_lines(
     return lines
 
 
-def _list_parts(entries: "Sequence[Entry]") -> "Iterator[str]":
+def _list_parts(entries: Sequence[Entry]) -> "Iterator[str]":
     """What became of a table: layers that failed, its records, and these by outcome."""
     failed = [entry.layer for entry in entries if entry.status == "failed"]
     if failed:
@@ -130,10 +125,8 @@ def _list_parts(entries: "Sequence[Entry]") -> "Iterator[str]":
         yield "published anew, in another form"
 
 
-def _count_outcomes(entries: "Iterable[Entry]") -> Mapping[str, int]:
+def _count_outcomes(entries: Iterable[Entry]) -> Mapping[str, int]:
     """Silver's records by outcome, in words for a person; counts of other things are left out."""
-    from silver.contract import ACCOUNT_NOTES
-
     outcomes: Counter[str] = Counter()
     left_out = {"records", *ACCOUNT_NOTES} - WORDS.keys()
     for entry in entries:

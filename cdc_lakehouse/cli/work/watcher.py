@@ -6,18 +6,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 from cdc_lakehouse.cli.ask.status_records import ask_status, keep_status, read_status
 from cdc_lakehouse.cli.work.rounds import Round
+from cdc_lakehouse.terminal.console import say, warn
+from gold.status.alarms import raise_alarms
 from gold.status.figures import Record
+from gold.status.metrics import CONTENT_TYPE, render_metrics
 from gold.status.status_file import read_known
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer
 from lakehouse.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from lakehouse.run.ledger import Entry
+from lakehouse.run.ledger import Entry
+from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 
 LOOK_SECONDS, SHARE = 30.0, 20.0
 """The least pause between two looks, and how many times as long as a look it is."""
@@ -39,7 +40,7 @@ class Watcher:
         self._failures: dict[tuple[Layer, str], str] = {}
         self._lock = threading.Lock()
 
-    def note_entries(self, entries: "Sequence[Entry]") -> None:
+    def note_entries(self, entries: Sequence[Entry]) -> None:
         """Records which tables fail."""
         for entry in entries:
             work = entry.layer, entry.table
@@ -62,11 +63,6 @@ class Watcher:
             pause = max(LOOK_SECONDS, SHARE * (time.monotonic() - began))
 
     def _write_status(self) -> None:
-        from cdc_lakehouse.terminal.console import warn
-        from gold.status.alarms import raise_alarms
-        from lakehouse.spark.failures import describe_failure
-        from lakehouse.spark.spark_failures import TABLE_FAILURES
-
         lake = self._given.lake
         try:
             keep_status(lake, self._all)
@@ -83,8 +79,6 @@ class Watcher:
 
     def render_metrics(self) -> str:
         """The metrics as of now."""
-        from gold.status.metrics import render_metrics
-
         return render_metrics(self._current_records(), version("cdc-lakehouse"))
 
     def _current_records(self) -> list[Record]:
@@ -120,7 +114,6 @@ class Watcher:
         if self._address is None:
             yield
             return
-        from cdc_lakehouse.terminal.console import say
 
         server = _start_listening(self._address, self)
         host, port = server.server_address[:2]
@@ -137,8 +130,6 @@ def _start_listening(address: str, watcher: Watcher) -> ThreadingHTTPServer:
     class MetricsHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             """Answers `GET /metrics`."""
-            from gold.status.metrics import CONTENT_TYPE
-
             if self.path.partition("?")[0] != PATH:
                 self.send_error(404, f"the metrics are at {PATH}")
                 return

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from bronze.job import ingest
-from cdc_lakehouse.cli.work.rounds import Round, do_layer
-from cdc_lakehouse.cli.work.run import list_failures
+from cdc_lakehouse.cli.work.rounds import Round, do_layer, list_failures
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer, Target
 from lakehouse.errors import ManyTablesFailed

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc_lakehouse.cli.work.rounds import Round
-from cdc_lakehouse.cli.work.run import list_failures, one_round
+from cdc_lakehouse.cli.work.rounds import Round, list_failures
+from cdc_lakehouse.cli.work.run import one_round
 from gold.views.catalog import open_catalog
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Target

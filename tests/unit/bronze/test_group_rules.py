@@ -5,7 +5,7 @@ import pytest
 from bronze.contract import TransactionFeed, transaction_feed
 from bronze.feeds import TRANSACTIONS, list_feeds
 from bronze.outcome import Outcome, build_entries
-from cdc_lakehouse.cli.work.run import whole_groups
+from cdc_lakehouse.cli.work.rounds import whole_groups
 from lakehouse.config.table import Table
 from lakehouse.config.table_rules import find_contradictions
 from tests.helpers.builders import ARRIVED_AT

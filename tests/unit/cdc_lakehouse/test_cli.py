@@ -11,7 +11,7 @@ from cdc_lakehouse.cli import layer_main
 from cdc_lakehouse.cli.ask.queries import to_utc
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import make_application, run_command_line
-from cdc_lakehouse.cli.work.run import fail_at_the_end
+from cdc_lakehouse.cli.work.rounds import fail_at_the_end
 from cdc_lakehouse.terminal.console import entry_line, show_grid
 from lakehouse.errors import ConfigurationError, ManyTablesFailed
 from lakehouse.run.ledger import Entry

@@ -11,7 +11,7 @@ import pytest
 
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
-from cdc_lakehouse.cli.work.run import fail_at_the_end
+from cdc_lakehouse.cli.work.rounds import fail_at_the_end
 from gold.source_check.database import check_url
 from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 from tests.unit.cdc_lakehouse.test_cli import entry
