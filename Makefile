@@ -81,7 +81,7 @@ docs: venv  # writes the generated reference, then the site into build/site
 	$(SITE)
 
 lock:  # resolve pyproject.toml anew
-	$(COMPILE) --extra local --extra quality --extra postgres --extra mysql --extra shell --extra openlineage --group dev --group docs -o requirements.lock
+	$(COMPILE) --extra local --extra quality --extra postgres --extra mysql --extra capture --extra shell --extra openlineage --group dev --group docs -o requirements.lock
 	$(COMPILE) --extra databricks -o requirements-databricks.lock
 	$(FOR_JOBS) $(OF_THE_RUNTIME) -o environments/lakehouse.txt
 	$(FOR_JOBS) --extra quality $(OF_THE_RUNTIME) -o environments/quality.txt

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 TASKS: Mapping[str, Sequence[str]] = {
     "Begin": ("demo", "init", "upgrade", "validate", "plan"),
-    "Work": ("run", "job", "rebuild", "rebootstrap", "maintain", "erase"),
+    "Work": ("capture", "run", "job", "rebuild", "rebootstrap", "maintain", "erase"),
     "Ask": ("sql", "shell", "status", "report", "serve", "export"),
     "Check": ("quality", "verify", "explain", "dead-letters", "doctor"),
 }
@@ -22,6 +22,12 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "upgrade": ("lakehouse upgrade --dry-run", "lakehouse upgrade --mode ticks"),
     "validate": ("lakehouse validate", "lakehouse validate --write-schema"),
     "plan": ("lakehouse plan", "lakehouse plan --table orders --format markdown"),
+    "capture": (
+        "lakehouse capture --check",
+        "lakehouse capture",
+        "lakehouse capture --once",
+        "lakehouse capture --snapshot",
+    ),
     "run": (
         "lakehouse run",
         "lakehouse run --again landing/shop/events.jsonl",

@@ -134,6 +134,13 @@ def same_lake(chosen: Chosen) -> str:
     )
 
 
+def options_of(chosen: Chosen) -> list[str]:
+    """The options by which a process of its own works on the same target."""
+    given = ["--conf", str(chosen.conf), "--target", chosen.target]
+    given += ["--root", chosen.root] if chosen.root is not None else []
+    return given + [part for setting in chosen.setting for part in ("--set", setting)]
+
+
 def with_common_options(
     function: Callable[Concatenate[Chosen, Given], None],
 ) -> Callable[..., None]:

@@ -84,12 +84,14 @@ class ConnectorDraft(NamedTuple):
     """What the tables and their connector have to agree on.
 
     `prefix` begins the names of topics, `brokers` are Kafka's bootstrap servers; without them the
-    records are dropped into one folder named after the prefix.
+    records are dropped into one folder named after the prefix: by `lakehouse capture` if they are
+    `captured`.
     """
 
     url: URL
     prefix: str
     brokers: str | None = None
+    captured: bool = False
 
 
 def read_tables(url: URL) -> tuple[URL, list[DatabaseTable]]:
@@ -140,7 +142,8 @@ def source_draft(name: str, table: DatabaseTable, connector: ConnectorDraft) -> 
     lines += [f"comment: {to_scalar(table.comment)}"] if table.comment else []
     lines += ["source:", "  format: debezium"]
     if connector.brokers is None:
-        lines += [f"  path: {to_scalar(connector.prefix)}  # check: folder below the landing root"]
+        note = "" if connector.captured else "  # check: folder below the landing root"
+        lines += [f"  path: {to_scalar(connector.prefix)}{note}"]
         lines += [f"  topic: {to_scalar(topic)}"]
     else:
         servers = to_scalar(connector.brokers)
@@ -196,6 +199,17 @@ def render_connector(tables: Sequence[DatabaseTable], connector: ConnectorDraft)
         }
     )
     return json.dumps({"name": connector.prefix, "config": specific | common}, indent=2) + "\n"
+
+
+def render_capture(source: str, tables: Sequence[DatabaseTable], name: str, all_of: bool) -> str:
+    """The text of conf/capture.yml: these tables, or `all_of` their schemas."""
+    schemas = dict.fromkeys(table.schema for table in tables)
+    patterns = [f"{s}.*" for s in schemas] if all_of else [f"{t.schema}.{t.name}" for t in tables]
+    return (
+        "# What `lakehouse capture` reads, and where from; a new table that matches comes too.\n"
+        f"name: {name}\nsource: {json.dumps(source)}\ntables: {json.dumps(patterns)}\n"
+        f"signals: {json.dumps(signal_table(tables))}\n"
+    )
 
 
 def signal_table(tables: Sequence[DatabaseTable]) -> str:

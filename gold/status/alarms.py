@@ -7,10 +7,11 @@ the target. A message is a JSON object with the key `text`, as Slack takes it.
 import json
 import os
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from http.client import HTTPException
 
+from gold.capture_status import read_capture
 from gold.status.trouble import Record, list_serious
 from lakehouse.config.target import Target
 from lakehouse.places.place import to_place, write_whole
@@ -18,6 +19,7 @@ from lakehouse.places.place import to_place, write_whole
 FILE = "_alarms.json"
 ENVIRONMENT = "env:"
 PATIENCE = 10.0
+CAPTURE = "capture"
 Alarms = Mapping[str, str]
 
 
@@ -32,7 +34,7 @@ def raise_alarms(target: Target, records: Sequence[Record]) -> list[str]:
     if url is None:
         return [f"alarms.webhook: the variable of {target.alarms.webhook} is not set"]
     failures, kept = list[str](), dict(previous)
-    for alarm, message in find_changes(previous, records):
+    for alarm, message in find_changes(previous, records, list(_list_capture(target))):
         try:
             _post_message(url, message)
         except (OSError, HTTPException, ValueError) as failure:
@@ -50,14 +52,26 @@ def raise_alarms(target: Target, records: Sequence[Record]) -> list[str]:
     return failures
 
 
-def find_changes(previous: Alarms, records: Sequence[Record]) -> list[tuple[str, str]]:
-    """The alarms that begin or end since `previous`, each `TABLE: WORD`, with the message."""
+def _list_capture(target: Target) -> Iterator[tuple[str, str]]:
+    """The alarms of the target's capture."""
+    status = read_capture(target)
+    for word, text in status.find_troubles() if status else ():
+        yield f"{CAPTURE}: {word}", f"{CAPTURE}: {word}: {text}"
+
+
+def find_changes(
+    previous: Alarms, records: Sequence[Record], more: Sequence[tuple[str, str]] = ()
+) -> list[tuple[str, str]]:
+    """The alarms that begin or end since `previous`, each `TABLE: WORD`, with the message.
+
+    `more` are those of the capture, which is no table.
+    """
     now = {
         f"{record['table']}: {each.word}": f"{record['table']}: {each.word}: {each.text}"
         for record in records
         for each in list_serious(record)
-    }
-    tables = {record["table"] for record in records}
+    } | dict(more)
+    tables = {CAPTURE, *(record["table"] for record in records)}
     begun = [(alarm, text) for alarm, text in now.items() if alarm not in previous]
     over = [alarm for alarm in previous if alarm not in now and alarm.partition(": ")[0] in tables]
     return [*begun, *((alarm, f"{alarm} is over") for alarm in over)]

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from gold.capture_status import CaptureStatus
+
 Record = Mapping[str, Any]
 Sample = tuple[Mapping[str, str], float]
 
@@ -77,7 +79,18 @@ FAMILIES = (
 )
 
 
-def render_metrics(records: Sequence[Record], version: str) -> str:
+CAPTURE = (
+    ("lag_seconds", "How long the oldest change that is not captured has waited.", "lag"),
+    ("lag_bytes", "The database's log behind what is captured.", "lag_bytes"),
+    ("kept_bytes", "What the database keeps of its log.", "kept_bytes"),
+    ("newest_file_timestamp_seconds", "When the newest file was written.", "newest_file"),
+    ("noted_timestamp_seconds", "When the capture was last at work.", "at"),
+)
+
+
+def render_metrics(
+    records: Sequence[Record], version: str, capture: CaptureStatus | None = None
+) -> str:
     """All families of the status records; a family without a value is left out."""
     build = "The version of the lakehouse."
     lines = [*_render_family("build_info", build, [({"version": version}, 1.0)])]
@@ -94,6 +107,10 @@ def render_metrics(records: Sequence[Record], version: str) -> str:
     through = [(r["table"], r["verified_through"]) for r in records if r["verified_through"]]
     positions = [({"table": table, "position": position}, 1.0) for table, position in through]
     lines += _render_family("verified_through", "Up to which position that was.", positions)
+    for name, text, key in CAPTURE if capture else ():
+        value = getattr(capture, key)
+        samples = [({"name": capture.name}, float(value))] if capture and value is not None else []
+        lines += _render_family(f"capture_{name}", text, samples)
     return "\n".join([*lines, ""])
 
 

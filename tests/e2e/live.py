@@ -52,11 +52,13 @@ def project(root: Path, tables: Iterable[Mapping[str, object]] = ()) -> Path:
     return conf
 
 
-def lakehouse(conf: Path, root: Path, *arguments: str, ready: str = "") -> Process:
+def lakehouse(
+    conf: Path, root: Path, *arguments: str, ready: str = "", log: str = "run.log"
+) -> Process:
     """One of lakehouse's commands."""
     command = [sys.executable, "-m", "lakehouse", *arguments, "--conf", conf, "--root", root]
     env = {"PYTHONPATH": str(ROOT)}
-    return parts.start(command, root / "run.log", ready, 300, env)
+    return parts.start(command, root / log, ready, 300, env)
 
 
 def run_on(conf: Path, root: Path) -> Process:

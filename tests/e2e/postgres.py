@@ -71,6 +71,11 @@ class Postgres(NamedTuple):
         with self.connect() as connection:
             return connection.execute(query.encode()).fetchall()
 
+    def restart(self) -> None:
+        """Stop as after a failure, and start again."""
+        self.stop()
+        _as_postgres(self.folder, "pg_ctl", "-D", "data", "-l", "server.log", "-w", "start")
+
     def stop(self) -> None:
         _as_postgres(self.folder, "pg_ctl", "-D", "data", "-m", "immediate", "-w", "stop")
 

@@ -22,6 +22,7 @@ from cdc_lakehouse.terminal.console import (
     wait_for_first,
     wrap_line,
 )
+from gold.capture_status import read_capture
 from gold.status.metrics import render_metrics
 from gold.status.trouble import PipelineStatus, Record, list_lines, name_state, worst_first
 from lakehouse.config.unpacking import find_nearest
@@ -110,7 +111,8 @@ def status(
     check_lake(target)
     pipeline = find_status(target, tables, everything)
     if shown == "prometheus":
-        print(render_metrics(pipeline.records, version("cdc-lakehouse")), end="")
+        shown_metrics = pipeline.records, version("cdc-lakehouse"), read_capture(target)
+        print(render_metrics(*shown_metrics), end="")
     else:
         show_status(pipeline, shown == "json", wide)
 

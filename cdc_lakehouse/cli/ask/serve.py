@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdc_lakehouse.cli.front import check_lake, command, load_conf
-from cdc_lakehouse.cli.options import Chosen, seconds_of
+from cdc_lakehouse.cli.options import Chosen, options_of, seconds_of
 from cdc_lakehouse.terminal.console import show_progress
 from lakehouse.config.target import Target
 from lakehouse.durations import render_duration
@@ -98,10 +98,8 @@ def _start_process(target: Target, chosen: Chosen, options: list[str]) -> Server
     Raises:
         SparkUnavailable: it ended instead; the message has the last of its log.
     """
-    given = ["--conf", str(chosen.conf), "--target", chosen.target]
-    given += ["--root", chosen.root] if chosen.root is not None else []
-    given += [part for setting in chosen.setting for part in ("--set", setting)]
-    command = [sys.executable, "-m", "lakehouse", "serve", "--foreground", *options, *given]
+    serving = ("lakehouse", "serve", "--foreground", *options)
+    command = [sys.executable, "-m", *serving, *options_of(chosen)]
     log = Path(target.lake, "_logs", "serve.log")
     log.parent.mkdir(parents=True, exist_ok=True)
     with show_progress("starting a server"), log.open("wb") as output:

@@ -13,6 +13,7 @@ from bronze.loss.missing_input import missing_folders
 from cdc_lakehouse.cli.front import open_lake
 from cdc_lakehouse.cli.silence import join_by_table, lasting_warnings, without_yaml
 from cdc_lakehouse.terminal.console import warn
+from gold.capture_status import list_capture_lines
 from gold.source_check.verified import list_verified
 from gold.status import status_file
 from gold.status.column_hints import find_rebuild, list_log_columns
@@ -134,4 +135,5 @@ def _add_common(
             "unread_lines": sum(each.lines for each in unread_here),
         }
         shown.append(record | verified[table] | more)
-    return PipelineStatus(shown, unread, without_yaml(target, everything))
+    notes = [*list_capture_lines(target), *without_yaml(target, everything)]
+    return PipelineStatus(shown, unread, notes)

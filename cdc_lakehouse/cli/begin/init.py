@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -18,7 +18,7 @@ from lakehouse.words import render_count
 
 if TYPE_CHECKING:
     from cdc_lakehouse.drafts.first_draft import Draft
-    from cdc_lakehouse.drafts.source_draft import DatabaseTable
+    from cdc_lakehouse.drafts.source_draft import ConnectorDraft, DatabaseTable
 
 Name = Annotated[
     str | None,
@@ -44,6 +44,9 @@ Prefix = Annotated[
 Brokers = Annotated[
     str | None, typer.Option("--kafka", metavar="HOST:PORT", help="With --source: the brokers.")
 ]
+CaptureOption = Annotated[
+    bool, typer.Option("--capture", help="With --source: conf/capture.yml; no Kafka is needed.")
+]
 
 Bundle = Annotated[
     bool, typer.Option("--bundle", help="A whole project of your own, for Databricks as well.")
@@ -61,6 +64,7 @@ def init(
     source: Source = None,
     prefix: Prefix = None,
     brokers: Brokers = None,
+    capture: CaptureOption = False,
     bundle: Bundle = False,
     catalog: Catalog = "lakehouse",
     mode: NewMode = None,
@@ -72,13 +76,15 @@ def init(
     FOLDER, or here, with a Databricks bundle, workflows and a test. With --from: a table per
     topic of the files, and per kind of plain rows; daily extracts are recognised. With --source: a
     table per table of a PostgreSQL, MySQL or MariaDB database, and conf/connector.json for
-    Debezium. Files that are there are left alone.
+    Debezium, or with --capture conf/capture.yml for `lakehouse capture`. Files that are there are
+    left alone.
     """
     if bundle:
         folder = Path(table or chosen.conf.parent)
         with _report_unwritable(folder):
             return make_bundle(folder, catalog, mode, wheel_volume)
     _check_options(table, sample, source)
+    _check_capture(capture, source, brokers)
     with _report_unwritable(chosen.conf):
         if not is_project(chosen.conf):
             for file in make_project(chosen.conf):
@@ -88,7 +94,7 @@ def init(
         if sample:
             _from_files(chosen, table, sample)
         elif source is not None:
-            _from_database(chosen, table, source, prefix, brokers)
+            _from_database(chosen, table, source, DraftOptions(prefix, brokers, capture))
         else:
             more = same_lake(chosen)
             print(f"next: lakehouse init --from FILE{more}, or lakehouse init --source URL{more}")
@@ -116,6 +122,21 @@ def _check_options(table: str | None, sample: Sequence[Path] | None, source: str
     if table is not None and not sample and source is None:
         expected, action = "--from FILE or --source URL", "say what the table is drafted from"
         raise ConfigurationError("command line", "TABLE", table, expected, action)
+
+
+def _check_capture(capture: bool, source: str | None, brokers: str | None) -> None:
+    if capture and (source is None or brokers is not None):
+        problem = "--capture without --source" if source is None else "--capture and --kafka"
+        action = "add --source URL" if source is None else "leave one out"
+        raise ConfigurationError("command line", "--capture", problem, "--source alone", action)
+
+
+class DraftOptions(NamedTuple):
+    """The options of a connector: its topics' prefix, Kafka's brokers, or a capture without."""
+
+    prefix: str | None
+    brokers: str | None
+    capture: bool
 
 
 def _from_files(chosen: Chosen, table: str | None, given: Sequence[Path]) -> None:
@@ -196,9 +217,7 @@ def _list_moves(draft: "Draft", landing: Path) -> list[str]:
     return steps
 
 
-def _from_database(
-    chosen: Chosen, table: str | None, source: str, prefix: str | None, brokers: str | None
-) -> None:
+def _from_database(chosen: Chosen, table: str | None, source: str, options: DraftOptions) -> None:
     from cdc_lakehouse.drafts import source_draft as drafts
     from cdc_lakehouse.drafts.first_draft import write_text
     from cdc_lakehouse.drafts.sample import to_identifier
@@ -207,27 +226,66 @@ def _from_database(
     given = check_url(source)
     with show_progress("reading the catalog of the database"):
         url, listed = drafts.read_tables(given)
-    prefix = prefix or to_identifier(url.database or "source")
-    connector = drafts.ConnectorDraft(url, prefix, brokers)
+    prefix = options.prefix or to_identifier(url.database or "source")
+    connector = drafts.ConnectorDraft(url, prefix, options.brokers, options.capture)
     wanted = _select_table(table, drafts.name_tables(listed))
     texts = {name: drafts.source_draft(name, of, connector) for name, of in wanted.items()}
     files = chosen.conf / "tables"
     _print_drafts([write_text(files / f"{name}.yml", text) for name, text in texts.items()])
     for note in drafts.describe_partitioned(wanted):
         print(note)
-    file, of_source = chosen.conf / "connector.json", list(wanted.values())
-    if not file.exists():
-        file.write_text(drafts.render_connector(of_source, connector), encoding="utf-8")
-        print(f"wrote {_shorten_path(file)}, for Debezium in Kafka Connect")
-        print("the worker needs: config.providers=env, and the variable DATABASE_PASSWORD")
-    for line in drafts.list_preparations(of_source, url):
-        print("\n".join(wrap_line(f"the database needs: {line}")))
-    if brokers is None:
-        print(f"the tables read files in {_shorten_path(_find_landing(chosen) / prefix)};")
-        print("    to read them from Kafka, draft them with --kafka HOST:PORT")
-    more = same_lake(chosen)
+    of_source, more = list(wanted.values()), same_lake(chosen)
+    if options.capture:
+        _write_capture(chosen, drafts.render_capture(source, of_source, prefix, table is None))
+        print(f"next: lakehouse capture{more}, and beside it lakehouse run --continuous{more};")
+        print(f"    or both in one: lakehouse run --continuous --capture{more}")
+        return
+    _write_connector(chosen, of_source, connector)
     print(f"next: start the connector, then lakehouse validate{more},", end=" ")
     print(f"lakehouse run --continuous{more}")
+
+
+def _write_capture(chosen: Chosen, text: str) -> None:
+    """Writes conf/capture.yml, and says what the database still lacks."""
+    import yaml
+
+    from cdc_lakehouse.capture.session import open_database
+    from cdc_lakehouse.capture.settings import CaptureSettings
+    from cdc_lakehouse.terminal.console import wrap_line
+    from lakehouse.config.unpacking import unpack_model
+
+    file = chosen.conf / "capture.yml"
+    settings = unpack_model(CaptureSettings, yaml.safe_load(text), str(file))
+    if file.exists():
+        print(f"{_shorten_path(file)} is there already and was left alone")
+    else:
+        file.touch(mode=0o600)
+        file.write_text(text, encoding="utf-8")
+        print(f"wrote {_shorten_path(file)}")
+        if settings.url.password and not str(settings.url.password).startswith("env:"):
+            print("    it holds the password: write env:NAME in its place, and set that variable")
+    for lack in open_database(settings).find_lacks():
+        print("\n".join(wrap_line(f"the database lacks: {lack.problem}; do: {lack.do}")))
+
+
+def _write_connector(
+    chosen: Chosen, tables: "list[DatabaseTable]", connector: "ConnectorDraft"
+) -> None:
+    """Writes conf/connector.json, and says what the database needs."""
+    from cdc_lakehouse.drafts import source_draft as drafts
+    from cdc_lakehouse.terminal.console import wrap_line
+
+    file = chosen.conf / "connector.json"
+    if not file.exists():
+        file.write_text(drafts.render_connector(tables, connector), encoding="utf-8")
+        print(f"wrote {_shorten_path(file)}, for Debezium in Kafka Connect")
+        print("the worker needs: config.providers=env, and the variable DATABASE_PASSWORD")
+    for line in drafts.list_preparations(tables, connector.url):
+        print("\n".join(wrap_line(f"the database needs: {line}")))
+    if connector.brokers is None:
+        folder = _shorten_path(_find_landing(chosen) / connector.prefix)
+        print(f"the tables read files in {folder};")
+        print("    to read them from Kafka, draft them with --kafka HOST:PORT")
 
 
 def _select_table(

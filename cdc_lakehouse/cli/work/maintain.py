@@ -18,7 +18,7 @@ from cdc_lakehouse.cli.work.rounds import fail_at_the_end, has_news
 from cdc_lakehouse.terminal.console import make_line_printer, show_progress
 from cdc_lakehouse.terminal.verbosity import Level, current_level
 from lakehouse.config.table import Table
-from lakehouse.config.target import Layer
+from lakehouse.config.target import CleanLanding, Layer
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
@@ -29,6 +29,7 @@ from lakehouse.words import render_count
 if TYPE_CHECKING:
     from lakehouse.storage.upkeep import FileFacts, Layout, Step
 
+Landing = Annotated[bool, typer.Option("--landing", help="Remove landing files that bronze has.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done, and why.")]
 COUNTED = {
     "settle": "table_settings",
@@ -49,16 +50,18 @@ class Upkeep(NamedTuple):
 
 
 @command("maintain")
-def maintain(chosen: Chosen, dry_run: DryRun = False) -> None:
+def maintain(chosen: Chosen, dry_run: DryRun = False, landing: Landing = False) -> None:
     """Merge pending changes; compact, cluster, purge tombstones and VACUUM where thresholds say so.
 
     A table is compacted when it has more than 50 deletion vectors, or one in a fifth of its files,
     or more than 20 small files.
     Tombstones go when they are older than tombstone_retention, and older than any change has come
     late. VACUUM keeps what the last 7 days or a pinned view need. Each step has its reason.
-    Landing files go only where the target's clean_landing says so.
+    Landing files go with --landing, or where the target's clean_landing says so.
     """
     target, tables, everything = load_whole_conf(chosen)
+    if landing and target.clean_landing is None:
+        target = target.model_copy(update={"clean_landing": CleanLanding(after=0)})
     check_lake(target)
     with hold_all_layers(target, tables, uuid.uuid4().hex):
         lake = open_lake(target, tables)

@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -58,6 +59,9 @@ Interval = Annotated[
     str | None, typer.Option(help="Pause between rounds of --continuous; 5s if not given.")
 ]
 Merge = Annotated[bool, typer.Option("--merge", help="Merge everything that waits, whatever pays.")]
+Captures = Annotated[
+    bool, typer.Option("--capture", help="With --continuous: `lakehouse capture` beside it.")
+]
 Metrics = Annotated[
     str | None,
     typer.Option(metavar="PORT", help="Metrics of --continuous by HTTP; HOST:PORT elsewhere."),
@@ -84,6 +88,7 @@ def run(
     layer: Annotated[Layer | None, typer.Option(help="Only this layer.")] = None,
     continuous: Continuous = False,
     interval: Interval = None,
+    capture: Captures = False,
     merge: Merge = False,
     run_id: RunId = None,
     extract: Extract = None,
@@ -104,7 +109,10 @@ def run(
     if extract is not None or effective_date is not None:
         _land_snapshot(chosen, extract, effective_date)
     layers = [layer] if layer else list(LAYERS)
-    run_layers(chosen, Asked(layers, pause, continuous, run_id, merge, metrics=metrics))
+    from cdc_lakehouse.capture.process import capture_beside
+
+    with capture_beside(chosen, continuous) if capture else nullcontext():
+        run_layers(chosen, Asked(layers, pause, continuous, run_id, merge, metrics=metrics))
 
 
 class Asked(NamedTuple):

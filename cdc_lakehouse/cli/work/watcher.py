@@ -10,6 +10,7 @@ from importlib.metadata import version
 from cdc_lakehouse.cli.ask.status_records import ask_status, keep_status, read_status
 from cdc_lakehouse.cli.work.rounds import Round
 from cdc_lakehouse.terminal.console import say, warn
+from gold.capture_status import read_capture
 from gold.status.alarms import raise_alarms
 from gold.status.figures import Record
 from gold.status.metrics import CONTENT_TYPE, render_metrics
@@ -79,7 +80,8 @@ class Watcher:
 
     def render_metrics(self) -> str:
         """The metrics as of now."""
-        return render_metrics(self._current_records(), version("cdc-lakehouse"))
+        captured = read_capture(self._given.lake.target)
+        return render_metrics(self._current_records(), version("cdc-lakehouse"), captured)
 
     def _current_records(self) -> list[Record]:
         """The status as of now, with failures that have come since it was written."""

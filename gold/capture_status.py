@@ -1,0 +1,105 @@
+"""How a capture does: a file in the target's folder of notes, which the capture writes itself."""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import msgspec
+
+from lakehouse.config.target import Target
+from lakehouse.durations import render_duration
+from lakehouse.places.place import to_place, write_whole
+from lakehouse.places.settings import is_reached
+
+FILE = "_capture.json"
+SILENT_SECONDS = 60.0
+"""A capture that runs writes more often."""
+_MB = 1 << 20
+
+
+class CaptureStatus(msgspec.Struct, frozen=True):
+    """What a capture knew of itself when it last wrote.
+
+    Attributes:
+        name: the capture's name.
+        state: `snapshot`, `streaming`, `stopped` or `failed`.
+        at: when that was, in seconds since 1970.
+        max_lag: the seconds of lag above which there is an alarm.
+        max_kept: the bytes of the database's log above which there is an alarm.
+        lag_seconds: how long the oldest change that is not written has waited.
+        lag_bytes: the log behind what was written.
+        kept_bytes: what the database keeps of its log.
+        newest_file: when the newest file was written, in seconds since 1970.
+        message: why it failed.
+    """
+
+    name: str
+    state: str
+    at: float
+    max_lag: float
+    max_kept: int
+    lag_seconds: float | None = None
+    lag_bytes: int | None = None
+    kept_bytes: int | None = None
+    newest_file: float | None = None
+    message: str | None = None
+
+    @property
+    def lag(self) -> float | None:
+        """Seconds of lag as of now: they grow while nobody captures."""
+        if self.state == "streaming" and time.time() - self.at < SILENT_SECONDS:
+            return self.lag_seconds
+        return None if self.state == "snapshot" else time.time() - self.at + (self.lag_seconds or 0)
+
+    def describe(self) -> str:
+        """A line about it."""
+        parts = [f"capture {self.name}: {self.state}"]
+        if self.lag is not None:
+            parts.append(f"{render_duration(round(self.lag))} behind")
+        if self.kept_bytes is not None:
+            parts.append(f"the database keeps {self.kept_bytes / _MB:,.1f} MB of its log")
+        if self.newest_file is not None:
+            ago = render_duration(round(time.time() - self.newest_file))
+            parts.append(f"newest file {ago} ago")
+        return ", ".join(parts)
+
+    def find_troubles(self) -> Iterator[tuple[str, str]]:
+        """What is wrong: a word, and a sentence."""
+        again = "`lakehouse capture`"
+        if self.state == "failed":
+            yield "FAILED", f"{' '.join((self.message or 'no reason given').split())}"
+        if self.lag is not None and self.lag > self.max_lag:
+            behind = render_duration(round(self.lag))
+            limit = render_duration(self.max_lag)
+            yield "LATE", f"{behind} behind, max_lag is {limit}; do: see that {again} runs"
+        if (self.kept_bytes or 0) > self.max_kept:
+            problem = f"the database keeps {(self.kept_bytes or 0) / _MB:,.0f} MB of its log"
+            yield "LOG", f"{problem}, more than max_wal; do: {again}, or {again} --drop"
+
+
+def write_capture(target: Target, status: CaptureStatus) -> None:
+    """Writes the file, where this process reaches the target's folder.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if is_reached(target, target.checkpoints):
+        write_whole(to_place(target, target.checkpoints, FILE), msgspec.json.encode(status))
+
+
+def read_capture(target: Target) -> CaptureStatus | None:
+    """What the capture has written; None where there is none."""
+    with suppress(OSError, msgspec.MsgspecError):
+        if is_reached(target, target.checkpoints):
+            text = to_place(target, target.checkpoints, FILE).read_bytes()
+            return msgspec.json.decode(text, type=CaptureStatus)
+    return None
+
+
+def list_capture_lines(target: Target) -> list[str]:
+    """What `status` and the report say of the capture."""
+    status = read_capture(target)
+    if status is None:
+        return []
+    troubles = [f"capture: {word}: {text}" for word, text in status.find_troubles()]
+    return [*troubles, status.describe()]

@@ -1,0 +1,285 @@
+"""`lakehouse capture` with real databases: what is in gold equals the database, whatever is killed.
+
+Nothing of Kafka and no Java program of the tests is needed: the jars come as a user gets them.
+"""
+
+import gzip
+import json
+import random
+import shutil
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from cdc_lakehouse.capture.files import is_in_snapshot
+from lakehouse.config.loading import load_tables
+from lakehouse.config.target import Target
+from tests.e2e import compared, mariadb, parts, postgres, workload, workload_mariadb
+from tests.e2e.live import Killed, ends, lakehouse, project
+from tests.e2e.parts import Process, wait_for
+from tests.e2e.postgres import Postgres
+from tests.e2e.test_mariadb import check as equals_mariadb
+from tests.e2e.writers import write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WRITERS = 4
+needs_postgres = pytest.mark.skipif(
+    parts.postgres_programs() is None,
+    reason=f"PostgreSQL IS NOT INSTALLED, so capture was NOT tried: run {parts.INSTALL}",
+)
+needs_mariadb = pytest.mark.skipif(
+    not parts.MARIADB.is_file(),
+    reason=f"MariaDB IS NOT INSTALLED, so capture was NOT tried: run {parts.INSTALL}",
+)
+
+
+@pytest.fixture
+def shop() -> Iterator[Postgres]:
+    """A shop that nobody has published yet."""
+    server = postgres.start("capture")
+    server.execute("DROP PUBLICATION shop")
+    workload.seed(server)
+    yield server
+    server.stop()
+
+
+def prepared(url: str, root: Path) -> Path:
+    """What `init --capture` makes of the database; one table is left to change its types."""
+    conf = project(root)
+    ends(conf, root, "init", "--source", url, "--capture")
+    file = conf / "tables" / "accounts.yml"
+    file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text()) | {"columns": {"id": "int"}}))
+    return conf
+
+
+def capture_on(conf: Path, root: Path, ready: str = "capturing") -> Process:
+    """A capture that goes on, past its start, with a log of its own."""
+    log = f"capture-{time.monotonic_ns()}.log"
+    return lakehouse(conf, root, "capture", ready=ready, log=log)
+
+
+def captured(root: Path) -> list[dict[str, Any]]:
+    """All records that were written, in order."""
+    files = sorted((root / "landing").glob("*/*.jsonl.gz"))
+    return [json.loads(line) for file in files for line in gzip.open(file, "rt")]
+
+
+def rows_of(root: Path, table: str) -> list[dict[str, Any]]:
+    """What a reader has who applies the records of a table with the key `id` in their order."""
+    rows: dict[int, dict[str, Any]] = {}
+    for record in captured(root):
+        if not record["topic"].endswith(f".{table}") or record["value"] is None:
+            continue
+        value = record["value"]["payload"]
+        if value["op"] == "d":
+            rows.pop(value["before"]["id"], None)
+        elif value["op"] == "t":
+            rows.clear()
+        else:
+            rows[value["after"]["id"]] = value["after"]
+    return [rows[key] for key in sorted(rows)]
+
+
+def gold_equals(spark: "SparkSession", server: Postgres, conf: Path, root: Path) -> None:
+    """Gold equals the database row by row, and nothing was refused."""
+    target = Target(root=str(root))
+    names = [table.table for table in load_tables(conf)]
+    assert len(names) >= 10
+    for name in names:
+        want = compared.source_rows(server, name)
+        assert compared.gold_rows(spark, target, server, name) == want, name
+        assert not (root / "lake" / "silver" / f"{name}_dead_letters").exists(), name
+
+
+def has_more_files(landing: Path, before: int) -> bool:
+    return len(list(landing.glob("*.gz"))) > before
+
+
+def kill_in_snapshot(capture: Killed, root: Path, kills: int) -> None:
+    """Kill a capture so often while it takes its first snapshot."""
+    landing, offsets = root / "landing" / "shop", root / "capture" / "shop" / "offsets.kept"
+    for _ in range(kills):
+        before = len(list(landing.glob("*.gz")))
+        more = partial(has_more_files, landing, before)
+        wait_for(more, 120, "rows of the snapshot")
+        capture.process.kill()
+        assert is_in_snapshot(offsets)
+        capture.again()
+
+
+@needs_postgres
+def test_gold_equals_the_database_whatever_is_killed(
+    shop: Postgres, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    live_through_kills(shop, tmp_path, 1_000, (1, 1), 10_000)
+    gold_equals(request.getfixturevalue("spark"), shop, tmp_path / "conf", tmp_path)
+
+
+@needs_postgres
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_gold_equals_a_larger_database_whatever_is_killed(
+    shop: Postgres, tmp_path: Path, seed: int, request: pytest.FixtureRequest
+) -> None:
+    random.seed(seed)
+    live_through_kills(shop, tmp_path, 100_000 if seed == 0 else 10_000, (2, 3), 100_000)
+    gold_equals(request.getfixturevalue("spark"), shop, tmp_path / "conf", tmp_path)
+
+
+def live_through_kills(
+    shop: Postgres, root: Path, changes: int, kills: tuple[int, int], rows: int
+) -> None:
+    """Write while capture, and run, are killed; then let both catch up.
+
+    `kills` are those of capture within its first snapshot, and of capture and run afterwards.
+    """
+    shop.execute(
+        "INSERT INTO shop.customers(email, name) SELECT g || '@y', 'n' || g"
+        f" FROM generate_series(1, {rows}) g"
+    )
+    conf = prepared(shop.url, root)
+    (conf / "capture.yml").write_text((conf / "capture.yml").read_text() + "file_records: 256\n")
+    capture = Killed(lambda: capture_on(conf, root))
+    writers = write(shop, workload.STEPS, changes, WRITERS, pause=0.01)
+    kill_in_snapshot(capture, root, kills[0])
+    run = Killed(lambda: lakehouse(conf, root, "run"))
+    for _ in range(kills[1]):
+        wait_for(lambda: "streaming" in capture.process.said(), 120, "streaming")
+        time.sleep(random.uniform(0, 4))
+        capture.again()
+        run.again()
+    workload.change_shape(shop)
+    writers.join()
+    shop.execute("TRUNCATE shop.staging", "INSERT INTO shop.staging VALUES (1, 'after')")
+    run.process.kill()
+    assert capture.process.stop() == 0, capture.process.said()[-3000:]
+    ends(conf, root, "capture", "--once")
+    ends(conf, root, "run")
+
+
+@needs_postgres
+@pytest.mark.slow
+def test_a_torn_file_of_offsets_a_new_table_and_a_restarted_server(
+    shop: Postgres, tmp_path: Path
+) -> None:
+    conf = prepared(shop.url, tmp_path)
+    ends(conf, tmp_path, "capture", "--once")
+    (tmp_path / "capture" / "shop" / "offsets").write_bytes(b"")
+    shop.execute("INSERT INTO shop.staging VALUES (101, 'while nobody captured')")
+    shop.execute("CREATE TABLE shop.late (id int PRIMARY KEY, n int)")
+    shop.execute("INSERT INTO shop.late SELECT g, g FROM generate_series(1, 500) g")
+    capture = capture_on(conf, tmp_path, "streaming")
+    assert "the file offsets was torn" in capture.said()
+    wait_for(lambda: len(rows_of(tmp_path, "late")) == 500, 60, "the rows of a new table")
+    shop.restart()
+    shop.execute("INSERT INTO shop.late VALUES (501, 501)", "DELETE FROM shop.late WHERE id = 1")
+    wait_for(lambda: rows_of(tmp_path, "late")[-1]["id"] == 501, 90, "a change after the restart")
+    began = time.monotonic()
+    assert capture.stop() == 0, capture.said()[-3000:]
+    assert time.monotonic() - began < 15
+    wanted = shop.rows("SELECT id, n FROM shop.late ORDER BY id")
+    assert [(row["id"], row["n"]) for row in rows_of(tmp_path, "late")] == wanted
+    assert rows_of(tmp_path, "staging")[-1]["payload"] == "while nobody captured"
+    assert not [r for r in captured(tmp_path) if "dbz_signal" in r["topic"]]
+    status = json.loads((tmp_path / "lake/_checkpoints/_capture.json").read_text())
+    assert (status["state"], status["name"]) == ("stopped", "shop")
+
+
+@needs_postgres
+@pytest.mark.slow
+def test_what_would_lose_changes_is_refused(shop: Postgres, tmp_path: Path) -> None:
+    conf = prepared(shop.url, tmp_path)
+    ends(conf, tmp_path, "capture", "--once")
+    first = capture_on(conf, tmp_path, "streaming")
+    second = ends(conf, tmp_path, "capture", codes=(1,))
+    assert "captures with" in second.said()
+    first.stop()
+    shop.execute("SELECT pg_drop_replication_slot('shop')")
+    gone = ends(conf, tmp_path, "capture", "--once", codes=(1,))
+    assert "the slot shop is gone" in gone.said() and "--snapshot" in gone.said()
+    shop.execute("INSERT INTO shop.staging VALUES (77, 'unseen')")
+    shop.execute("SELECT pg_create_logical_replication_slot('shop', 'pgoutput')")
+    anew = ends(conf, tmp_path, "capture", "--once", codes=(1,))
+    assert "is ahead of this capture" in anew.said()
+    ends(conf, tmp_path, "capture", "--once", "--snapshot")
+    assert "unseen" in [row["payload"] for row in rows_of(tmp_path, "staging")]
+    shutil.copytree(tmp_path / "capture", tmp_path / "elsewhere")
+    shutil.rmtree(tmp_path / "capture")
+    lost = ends(conf, tmp_path, "capture", "--once", codes=(1,))
+    assert "but not the state in" in lost.said()
+    shutil.copytree(tmp_path / "elsewhere", tmp_path / "capture", dirs_exist_ok=True)
+    ends(conf, tmp_path, "capture", "--drop", "--yes")
+    assert shop.rows("SELECT slot_name FROM pg_replication_slots") == []
+    assert shop.rows("SELECT pubname FROM pg_publication") == []
+
+
+@needs_postgres
+def test_every_lack_of_the_database_is_said_with_what_mends_it(
+    shop: Postgres, tmp_path: Path
+) -> None:
+    shop.execute(
+        "CREATE ROLE reader LOGIN",
+        "CREATE TABLE shop.bare (n int)",
+        "CREATE UNLOGGED TABLE shop.quick (id int PRIMARY KEY)",
+        "DROP TABLE shop.dbz_signal",
+    )
+    conf = prepared(shop.url, tmp_path)
+    file = conf / "capture.yml"
+    settings = yaml.safe_load(file.read_text()) | {"tables": ["shop.*", "shop.ordres"]}
+    settings["source"] = shop.url.replace("postgres@", "reader@")
+    file.write_text(yaml.safe_dump(settings))
+    said = ends(conf, tmp_path, "capture", "--check", codes=(2,)).said()
+    for expected in (
+        'ALTER ROLE "reader" REPLICATION;',
+        'GRANT SELECT ON "shop"."orders" TO "reader";',
+        "ALTER TABLE shop.bare REPLICA IDENTITY FULL;",
+        'ALTER TABLE "shop"."quick" SET LOGGED;',
+        "no table matches shop.ordres",
+        "did you mean shop.orders?",
+        "CREATE PUBLICATION shop FOR TABLE",
+        'CREATE TABLE "shop"."dbz_signal"',
+    ):
+        assert expected in said, expected
+    with shop.connect() as connection:
+        for lack in said.splitlines():
+            statement = lack.partition("do:       ")[2]
+            if statement.startswith(("ALTER ROLE", "GRANT", "ALTER TABLE", "CREATE TABLE")):
+                connection.execute(statement.partition(" or ")[0].partition(" (on")[0].encode())
+    settings["tables"] = ["shop.*"]
+    file.write_text(yaml.safe_dump(settings))
+    said = ends(conf, tmp_path, "capture", "--check", codes=(2,)).said()
+    shop.execute(said.rpartition("as a superuser: ")[2].splitlines()[0])
+    assert "the database is ready" in ends(conf, tmp_path, "capture", "--check").said()
+    ends(conf, tmp_path, "capture", "--once")
+    assert len(rows_of(tmp_path, "staging")) == 10
+
+
+@needs_mariadb
+@pytest.mark.slow
+def test_gold_equals_mariadb_whatever_is_killed(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    server = mariadb.start("capture-mariadb")
+    request.addfinalizer(server.stop)
+    workload_mariadb.seed(server)
+    conf = prepared(server.url, tmp_path)
+    capture = Killed(lambda: capture_on(conf, tmp_path, "streaming"))
+    writers = write(server, workload_mariadb.STEPS, 1_000, WRITERS, pause=0.01)
+    for _ in range(2):
+        time.sleep(random.uniform(0, 3))
+        capture.again()
+    workload_mariadb.change_shape(server)
+    history = tmp_path / "capture" / "shop" / "schema-history"
+    writers.join()
+    capture.process.kill()
+    history.write_bytes(history.read_bytes()[:-20])
+    ends(conf, tmp_path, "capture", "--once")
+    ends(conf, tmp_path, "run")
+    equals_mariadb(request.getfixturevalue("spark"), server, conf, tmp_path)

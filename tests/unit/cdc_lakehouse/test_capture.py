@@ -1,0 +1,159 @@
+"""What capture does without a database: its settings, its files, its state, what status shows."""
+
+import gzip
+import json
+import multiprocessing
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cdc_lakehouse.capture.files import (
+    CaptureRefused,
+    LandingFiles,
+    Position,
+    State,
+    is_in_snapshot,
+    read_places,
+)
+from cdc_lakehouse.capture.settings import load_capture, to_bytes
+from gold.capture_status import CaptureStatus, list_capture_lines, write_capture
+from gold.status.alarms import find_changes
+from gold.status.metrics import render_metrics
+from lakehouse.config.target import Target
+from lakehouse.errors import ManyConfigurationErrors
+
+GIVEN = {
+    "name": "shop",
+    "source": "postgresql://me@db/shop",
+    "tables": ["public.*", "sales.orders"],
+    "except": ["public.audit_*"],
+    "signals": "public.dbz_signal",
+}
+
+
+def written(conf: Path, **more: object) -> Path:
+    conf.mkdir(exist_ok=True)
+    (conf / "capture.yml").write_text(yaml.safe_dump(GIVEN | more))
+    return conf
+
+
+def test_patterns_choose_tables_and_never_the_signals(tmp_path: Path) -> None:
+    settings, places = load_capture(written(tmp_path / "conf"), Target(root=str(tmp_path)), None)
+    chosen = ["public.orders", "public.audit_log", "public.dbz_signal", "sales.orders", "sales.x"]
+    assert [name for name in chosen if settings.matches(name)] == ["public.orders", "sales.orders"]
+    assert places.landing == f"{tmp_path}/landing/shop"
+    assert places.state == tmp_path / "capture" / "shop"
+
+
+def test_with_a_root_everything_lies_below_it(tmp_path: Path) -> None:
+    conf = written(tmp_path / "conf", landing="/elsewhere", state="/elsewhere/too")
+    _, places = load_capture(conf, Target(root=str(tmp_path)), str(tmp_path))
+    assert places.landing == f"{tmp_path}/landing/shop"
+    assert places.state.is_relative_to(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("name", "Shop", "small letters, digits and _"),
+        ("source", "postgresql://me:secret@db", "a URL with a database"),
+        ("signals", "dbz_signal", "write public.dbz_signal"),
+        ("debezium", {"slot.name": "mine"}, "debezium.slot.name"),
+        ("debezium", {"key.converter": "x"}, "debezium.key.converter"),
+        ("max_wal", "much", "a size such as"),
+        ("tabels", [], "did you mean tables?"),
+    ],
+)
+def test_a_wrong_key_is_an_error_that_names_it(
+    tmp_path: Path, key: str, value: object, said: str
+) -> None:
+    with pytest.raises(ManyConfigurationErrors) as refused:
+        load_capture(written(tmp_path, **{key: value}), Target(root=str(tmp_path)), None)
+    assert said in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_properties_that_are_not_captures_own_pass(tmp_path: Path) -> None:
+    passed = {"value.converter.schemas.enable": False, "snapshot.fetch.size": 10}
+    settings, _ = load_capture(written(tmp_path, debezium=passed), Target(root="x"), None)
+    assert settings.debezium == passed
+    assert to_bytes("10 GB") == 10 << 30
+
+
+def test_offsets_go_on_over_restarts_and_over_a_lost_state(tmp_path: Path) -> None:
+    target = Target(root=str(tmp_path))
+    first = LandingFiles(target, str(tmp_path / "a"), None)
+    began = first.next
+    first.write([("t", '{"id":1}', "null", "{}"), ("t", "null", '{"op":"c"}', '{"h":1}')])
+    (file,) = (tmp_path / "a").iterdir()
+    lines = gzip.decompress(file.read_bytes()).splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [record["offset"] for record in records] == [began, began + 1]
+    assert records[1]["headers"] == {"h": 1}
+    assert LandingFiles(target, str(tmp_path / "a"), 3).next == began + 2
+    file.unlink()
+    assert LandingFiles(target, str(tmp_path / "a"), None).next > began + 1
+
+
+def test_a_large_batch_becomes_several_files(tmp_path: Path) -> None:
+    files = LandingFiles(Target(root=str(tmp_path)), str(tmp_path / "a"), 0)
+    files.write([("t", "null", json.dumps("x" * (12 << 20)), "{}")] * 4)
+    assert (files.written, files.next) == (2, 4)
+
+
+def test_torn_files_of_the_engine_are_replaced_by_their_copies(tmp_path: Path) -> None:
+    state = State(tmp_path)
+    state.offsets.write_bytes(b"whole")
+    state.history.write_bytes(b'{"ddl":"a"}\n{"ddl":"b"}\n')
+    state.keep()
+    state.offsets.write_bytes(b"")
+    state.history.write_bytes(b'{"ddl":"a"}\n{"ddl":"b"}\n{"dd')
+    assert state.mend(lambda file: file.read_bytes() == b"whole") == ["offsets", "schema-history"]
+    assert state.offsets.read_bytes() == b"whole"
+    assert state.history.read_bytes().endswith(b'"b"}\n')
+
+
+def test_a_snapshot_is_complete_when_the_offsets_say_so(tmp_path: Path) -> None:
+    offsets = tmp_path / "offsets"
+    assert is_in_snapshot(offsets)
+    inside = b'\xac\xed{"server":"shop"}{"lsn":5,"snapshot":"INITIAL","snapshot_completed":false'
+    offsets.write_bytes(inside + b',"ts_usec":7}x')
+    assert is_in_snapshot(offsets)
+    nested = b'{"lsn":6,"incremental_snapshot_collections":"[{\\"id\\":\\"a\\"}]","ts_usec":8}x'
+    offsets.write_bytes(b"\xac\xed" + nested)
+    assert not is_in_snapshot(offsets)
+    assert read_places(offsets)[0]["lsn"] == 6
+
+
+def hold(folder: Path) -> None:
+    with State(folder).held():
+        pass
+
+
+def test_a_second_capture_with_the_same_state_is_refused(tmp_path: Path) -> None:
+    with State(tmp_path).held():
+        other = multiprocessing.get_context("spawn").Process(target=hold, args=(tmp_path,))
+        other.start()
+        other.join()
+        assert other.exitcode == 1
+        with pytest.raises(CaptureRefused, match="captures with"), State(tmp_path).held():
+            pass
+    with State(tmp_path).held():
+        State(tmp_path).write(Position(next=7))
+    assert State(tmp_path).read() == Position(next=7)
+
+
+def test_a_late_capture_is_said_measured_and_an_alarm(tmp_path: Path) -> None:
+    target = Target(root=str(tmp_path))
+    assert list_capture_lines(target) == []
+    status = CaptureStatus("shop", "stopped", 0.0, 600, 1 << 20, 1.0, 5, 2 << 20, 7.0)
+    write_capture(target, status)
+    late, kept, line = list_capture_lines(target)
+    assert late.startswith("capture: LATE: ") and "max_lag is 10 min" in late
+    assert kept.startswith("capture: LOG: the database keeps 2 MB")
+    assert line.startswith("capture shop: stopped")
+    assert 'lakehouse_capture_kept_bytes{name="shop"} 2097152.0' in render_metrics([], "1", status)
+    begun = find_changes({}, [], [("capture: LATE", late)])
+    assert begun == [("capture: LATE", late)]
+    assert find_changes({"capture: LATE": late}, []) == [("capture: LATE", "capture: LATE is over")]
