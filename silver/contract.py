@@ -135,7 +135,9 @@ DEAD_LETTER_REASONS: Mapping[str, Reason] = {
 """Every reason of a dead letter."""
 
 CHANGE_COLUMNS = (
-    LayerColumn("_operation", "string", "upsert, delete, truncate, filtered or none; null on a dead letter"),
+    LayerColumn(
+        "_operation", "string", "upsert, delete, truncate, filtered or none; null on a dead letter"
+    ),
     LayerColumn(
         "_sequence",
         "string",

@@ -244,7 +244,14 @@ class BigQuerySource(Source, TimeOptions, FlatFileOptions, KafkaOptions):
 
 
 class RowsSource(
-    Source, ConditionOptions, DeltaOptions, TimeOptions, FlatFileOptions, ConnectorOptions, AvroOptions, KafkaOptions
+    Source,
+    ConditionOptions,
+    DeltaOptions,
+    TimeOptions,
+    FlatFileOptions,
+    ConnectorOptions,
+    AvroOptions,
+    KafkaOptions,
 ):
     """Flat rows of changes."""
 

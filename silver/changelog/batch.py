@@ -172,6 +172,14 @@ class Batch:
         return not self.recomputes and self._has_seen_partial
 
     @property
+    def needs_no_fold(self) -> bool:
+        """Whether each change is known to be the row that a table without rows has of its key."""
+        if not self.summary.distinct or self.of_whole_keys or self.partial or self.late:
+            return False
+        first = self.summary.first_order
+        return self.cutoff is None or (first is not None and first >= self.cutoff)
+
+    @property
     def size(self) -> int:
         """How many changes there are; of a batch of whole keys at least so many."""
         return self.content.changes

@@ -7,6 +7,7 @@ what they hold without a query, and without sums over all rows.
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -32,8 +33,10 @@ COUNTS = (
 """The counts of `Facts` that a summary has, too."""
 
 _OFFSET_DIGITS = 20
+_MOST_RUNS = 200
 _Ordered = TypeVar("_Ordered", str, int, bytes, tuple[str, str])
 _Bounds = dict[str, tuple[Any, Any]]
+_Runs = list[tuple[Any, Any]]
 
 
 class Rows(NamedTuple):
@@ -82,6 +85,9 @@ class Facts:
         oldest: the lowest sequence of one that is no dead letter.
         rows: those with a sequence, by full snapshot (None for all others) and domain.
         keys: the least and the greatest value of some keys of the changes.
+        runs: the ends of the runs in which each of these keys rises from change to change; None
+            where these are too many.
+        deletes: how many of the changes are deletes.
         source_log: what they show of the source's log, as texts in JSON.
         judged_later: whether SQL may reject or change them after their task.
     """
@@ -99,6 +105,8 @@ class Facts:
     oldest: str | None = None
     rows: dict[tuple[str | None, str], Rows] = field(default_factory=dict)
     keys: _Bounds = field(default_factory=dict)
+    runs: dict[str, _Runs | None] = field(default_factory=dict)
+    deletes: int = 0
     source_log: list[str] = field(default_factory=list)
     judged_later: bool = False
 
@@ -121,6 +129,7 @@ class Facts:
         self.truncates += operations.get(TRUNCATE, 0)
         self.without_change += operations.get(NONE, 0)
         self.filtered += operations.get(FILTERED, 0)
+        self.deletes += operations.get(DELETE, 0)
         self.changes += operations.get(UPSERT, 0) + operations.get(DELETE, 0)
         self.oldest = find_lowest(self.oldest, pc.min(batch.column("_sequence")).as_py())
         self._count_absent(batch, kept)
@@ -128,17 +137,29 @@ class Facts:
         for key in keys:
             ends = pc.min_max(changes.column(key)).as_py()
             self._add_bounds({key: (ends["min"], ends["max"])})
+            if changes.num_rows:
+                self._add_runs(key, _find_runs(changes.column(key)))
+
+    @property
+    def distinct(self) -> bool:
+        """Whether each change is an upsert of all columns, of a key that no other change has."""
+        if self.incomplete or self.deletes or self.key_changes or not self.changes:
+            return False
+        return any(runs is not None and _are_apart(runs) for runs in self.runs.values())
 
     def joined(self, other: "Facts") -> "Facts":
         """The facts of both together."""
         both = replace(self, rejected={**self.rejected}, rows={**self.rows}, keys={**self.keys})
-        for name in ("mismatched", *COUNTS):
+        both.runs = {**self.runs}
+        for name in ("mismatched", "deletes", *COUNTS):
             setattr(both, name, getattr(self, name) + getattr(other, name))
         for reason, count in other.rejected.items():
             both.rejected[reason] = both.rejected.get(reason, 0) + count
         for of, rows in other.rows.items():
             both.rows[of] = both.rows[of].joined(rows) if of in both.rows else rows
         both._add_bounds(other.keys)
+        for key, runs in other.runs.items():
+            both._add_runs(key, runs)
         both.partial = self.partial | other.partial
         both.oldest = find_lowest(self.oldest, other.oldest)
         both.source_log = [*self.source_log, *other.source_log]
@@ -149,6 +170,16 @@ class Facts:
         for key, ends in bounds.items():
             values = [end for end in (*self.keys.get(key, ()), *ends) if end is not None]
             self.keys[key] = (min(values, default=None), max(values, default=None))
+
+    def _add_runs(self, key: str, added: _Runs | None) -> None:
+        """Adds the runs of later changes; the first of them may go on with the last one."""
+        runs = self.runs.get(key, [])
+        if runs is None or added is None or len(runs) + len(added) > _MOST_RUNS:
+            self.runs[key] = None
+        elif runs and added and runs[-1][1] < added[0][0]:
+            self.runs[key] = [*runs[:-1], (runs[-1][0], added[0][1]), *added[1:]]
+        else:
+            self.runs[key] = [*runs, *added]
 
     def _count_absent(self, batch: pa.RecordBatch, kept: frozenset[str] | None) -> None:
         absent = batch.column("_absent")
@@ -196,6 +227,22 @@ def read_facts(pickled: Iterable[bytes]) -> Facts:
 def find_lowest(*values: _Ordered | None) -> _Ordered | None:
     """The lowest of those that are known."""
     return min((value for value in values if value is not None), default=None)
+
+
+def _find_runs(values: pa.Array) -> _Runs | None:
+    """The ends of the runs in which values rise; None where these are too many."""
+    rises = pc.less(values[:-1], values[1:])
+    if values.null_count or len(rises) - rises.true_count >= _MOST_RUNS:
+        return None
+    falls = pc.indices_nonzero(pc.invert(rises)).to_pylist()
+    begins, ends = [0, *(at + 1 for at in falls)], [*falls, len(values) - 1]
+    return [(values[a].as_py(), values[b].as_py()) for a, b in zip(begins, ends, strict=True)]
+
+
+def _are_apart(runs: _Runs) -> bool:
+    """Whether no value is in two of the runs."""
+    ordered = sorted(runs)
+    return all(one[1] < other[0] for one, other in pairwise(ordered))
 
 
 def _add_counts(counts: dict[str, int], values: pa.Array) -> None:

@@ -8,7 +8,7 @@ whatever its severity, and `quality` gives the verdict.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from pyspark.errors import AnalysisException
@@ -154,6 +154,8 @@ def _found_sql(name: str, table: Table) -> str:
     return f"coalesce(substring(CAST({quote(name)} AS STRING), 1, {_LONGEST_FOUND}), 'null')"
 
 
-def _names_sql(warned: Iterable[str]) -> str:
+def _names_sql(warned: Sequence[str]) -> str:
+    if not warned:
+        return "CAST(NULL AS array<string>)"
     broken = f"array_compact(array({', '.join([*warned, 'CAST(NULL AS STRING)'])}))"
     return f"nullif({broken}, CAST(array() AS array<string>))"

@@ -31,6 +31,9 @@ def write_current(batch: Batch) -> Counts:
     values = layout.list_value_columns(kept.schema, table.keys)
     if not (batch.recomputes or batch.size or (batch.cutoff_is_new and not empty)):
         return Counts({})
+    if empty and batch.needs_no_fold:
+        layout.load_rows(kept, _as_stored(batch, values), anew=False, of=table)
+        return Counts({"inserted": batch.size}, rows=batch.size)
     if batch.recomputes or empty:
         rows = observe(first_rows(batch, values, counted.choose_file_count(batch)))
         layout.load_rows(kept, rows.rows, batch.recomputes, table)
@@ -113,6 +116,17 @@ def facts_sql(target: str, on: str) -> str:
     stored = [c.name for c in CURRENT_COLUMNS if c.name != "_batch"]
     matched = f"WHEN MATCHED THEN {render_update(stored)}"
     return f"MERGE INTO {target} t USING {{rows}} s ON {on} {matched}"
+
+
+def _as_stored(batch: Batch, values: list[str]) -> DataFrame:
+    """Changes, each of which is the row of its key, as the fold would give them."""
+    keys = batch.table.config.keys
+    given = {"_order": F.col("_order"), "_deleted": F.lit(False), "_digest": F.col("_digest")}
+    nulls = {name: F.lit(None).cast(type) for name, type in CURRENT_FACTS if name not in given}
+    rows = batch.changes.select(
+        *map(column, (*keys, *values)), *[one.alias(n) for n, one in (given | nulls).items()]
+    )
+    return rows.withColumn("_batch", batch.number_beside(keys[0]))
 
 
 def _to_table_rows(rows: DataFrame, batch: Batch, values: list[str]) -> DataFrame:

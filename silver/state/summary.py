@@ -10,7 +10,15 @@ from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
 from lakehouse.storage.names import quote
-from silver.decode.facts import COUNTED, COUNTS, FACTS, Facts, count_batches, find_lowest, read_facts
+from silver.decode.facts import (
+    COUNTED,
+    COUNTS,
+    FACTS,
+    Facts,
+    count_batches,
+    find_lowest,
+    read_facts,
+)
 from silver.state import key_ranges
 from silver.state.epochs import (
     SnapshotProgress,
@@ -22,7 +30,6 @@ from silver.state.epochs import (
 from silver.state.key_ranges import KeyBounds
 
 
-
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a part of the log holds.
 
@@ -32,7 +39,8 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     `oldest` is the lowest sequence of a change. No order key of a change is below `first_order` or
     above `last_order`. `keys` are the bounds of the changes' keys, where they are known: in this
     process only, as the ledger may not hold values of the source. `came` is when the write of the
-    part began, in µs since 1970, where that is known.
+    part began, in µs since 1970, where that is known. `distinct` says that each change is known to
+    be an upsert of all columns, of a key that no other change of the part has.
     """
 
     records: int = 0
@@ -50,6 +58,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     first_order: bytes | None = None
     last_order: bytes | None = None
     keys: KeyBounds | None = None
+    distinct: bool = False
 
     def replace(self, **changes: object) -> "Summary":
         """The summary with other values of some attributes."""
@@ -71,6 +80,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
             first_order=first,
             last_order=last,
             keys=self._keys_with(later),
+            distinct=later.distinct if not self.changes else self.distinct and not later.changes,
         )
 
     def _orders_with(self, later: "Summary") -> tuple[bytes | None, bytes | None]:
@@ -172,4 +182,5 @@ def _describe_facts(facts: Facts) -> Summary:
         partial=sorted(facts.partial),
         oldest=facts.oldest,
         keys=facts.keys,
+        distinct=facts.distinct,
     )

@@ -2,13 +2,17 @@
 
 import os
 from itertools import count
+from typing import Any
 
 import pytest
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
 
 from lakehouse.storage.lake import Lake
+from silver.changelog.batch import Batch
+from silver.fold import spark as folding
 from silver.fold.order_key import make_order
-from silver.merge import counted
+from silver.fold.spark import Counts
+from silver.merge import counted, current
 from silver.state.table_state import TableState
 from silver.table_run import TableResult as Pass
 from tests.helpers import core
@@ -64,6 +68,44 @@ def test_a_first_load_of_many_rows_is_written_in_several_files(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("silver.merge.counted._LARGE_BATCH", 100)
-    runs(lake, [[Event("upsert", key, key, WHOLE) for key in range(1, 201)]])
+    runs(lake, [[Event("upsert", key, key, WHOLE) for key in range(300, 0, -1)]])
     detail = lake.spark.sql(f"DESCRIBE DETAIL {lake.name('silver', 't')}").collect()[0]
     assert lake.target.kind != "local" or detail["numFiles"] == 2 * (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize(
+    ("events", "folds"),
+    [
+        ([Event("upsert", key, key, WHOLE) for key in range(1, 5)], False),
+        ([Event("upsert", 9 - key, key, WHOLE) for key in range(1, 5)], False),
+        ([Event("upsert", key, key, WHOLE) for key in (1, 2, 2, 3)], True),
+        ([Event("upsert", key, key, WHOLE) for key in (2, 3, 1)], False),
+        ([Event("upsert", 1, 1, WHOLE), Event("delete", 2, 2)], True),
+        ([Event("upsert", 1, 1, WHOLE), Event("upsert", 2, 2, (("a", "a"),))], True),
+    ],
+)
+def test_a_first_load_of_rising_keys_is_written_as_the_fold_would_write_it(
+    lake: Lake,
+    monkeypatch: pytest.MonkeyPatch,
+    events: list[Event],
+    folds: bool,
+) -> None:
+    seen, folded = list[Batch](), list[Batch]()
+
+    def watch(batch: Batch, *given: Any) -> DataFrame:
+        folded.append(batch)
+        return first_rows(batch, *given)
+
+    def write(batch: Batch) -> Counts:
+        seen.append(batch)
+        return write_current(batch)
+
+    first_rows, write_current = current.first_rows, current.write_current
+    monkeypatch.setattr(current, "first_rows", watch)
+    monkeypatch.setattr("silver.table_run.write_current", write)
+    (loaded,) = runs(lake, [events])
+    assert bool(folded) is folds
+    kept = lake.spark.table(lake.name("silver", "t"))
+    again = folding.count(first_rows(seen[0], ["a", "b"]))
+    assert again.rows.select(kept.columns).orderBy("id").collect() == kept.orderBy("id").collect()
+    assert again.counts.outcomes.items() <= loaded.counts.items()

@@ -119,3 +119,28 @@ def test_a_query_of_the_log_counts_as_the_tasks_do() -> None:
 
 def test_nothing_is_known_of_no_records() -> None:
     assert facts([]) == Facts(keys=dict.fromkeys(KEYS, (None, None)))
+
+
+@pytest.mark.parametrize(
+    ("parts", "distinct"),
+    [
+        ([[streamed(1), streamed(2)], [streamed(5), streamed(7)]], True),
+        ([[streamed(5), streamed(7)], [streamed(1), streamed(2)]], True),
+        ([[streamed(1), streamed(5)], [streamed(3)]], False),
+        ([[streamed(1), streamed(1)]], False),
+        ([[streamed(1)], [streamed(1)]], False),
+        ([[streamed(2), streamed(1)]], True),
+        ([[streamed(5), streamed(6), streamed(1), streamed(2), streamed(7)]], False),
+        ([[streamed(5), streamed(6), streamed(1), streamed(2)], [streamed(3)]], True),
+        ([[streamed(at) for at in range(300, 0, -1)]], False),
+        ([[streamed(1), streamed(2, "delete")]], False),
+        ([[streamed(1), streamed(2, _absent=["a"])]], False),
+        ([[streamed(2), dead(3, "no_key"), streamed(4, "none"), streamed(5)]], True),
+        ([[streamed(4, "none")]], False),
+    ],
+)
+def test_keys_that_rise_in_runs_that_do_not_meet_are_distinct(
+    parts: list[list[Row]], distinct: bool
+) -> None:
+    assert facts(*parts).distinct is distinct
+    assert reduce(Facts.joined, map(facts, parts)).distinct is distinct
