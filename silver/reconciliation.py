@@ -5,10 +5,10 @@ shows; `superseded` lost against a newer change; `duplicate` is a record that th
 shows to have come before; `late` came after a newer change of its key had been applied, and was
 inserted into the history or gave a row the columns that no newer change carries. The fold counts
 these (`silver.fold.arrow`). `truncate`, `without_change`, `filtered` and `dead_letter:<reason>` are
-counted in the change log. A table with a history applies every change; in one without, a run applies only the
-newest change of a key and the others are superseded. Records that an earlier run has counted as
-`pending` (see `silver.freshness`) are not counted as records again, but subtracted from `pending`.
-A dead letter is counted by the run that finds it, even if the other records stay pending.
+counted in the change log. A table with a history applies every change; in one without, a run
+applies only the newest change of a key and the others are superseded. Records that an earlier run
+has counted as `pending` (see `silver.freshness`) are not counted as records again, but subtracted
+from `pending`. A dead letter is counted by the run that finds it, even if the other records stay pending.
 """
 
 from collections.abc import Mapping

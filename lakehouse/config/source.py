@@ -183,8 +183,8 @@ class SnapshotOptions(Strict):
 if TYPE_CHECKING:
 
     class _EveryOption(
-        SnapshotOptions, ConditionOptions, DeltaOptions, DebeziumOptions, YdbOptions, TimeOptions, FlatFileOptions,
-        ConnectorOptions, AvroOptions, KafkaOptions,
+    SnapshotOptions, ConditionOptions, DeltaOptions, DebeziumOptions, YdbOptions, TimeOptions,
+    FlatFileOptions, ConnectorOptions, AvroOptions, KafkaOptions,
     ):  # fmt: skip
         """What code may read of a source of any format."""
 else:
@@ -270,8 +270,8 @@ AnySource: TypeAlias = Annotated[
 ]
 
 GROUPS: tuple[type[Strict], ...] = (
-    KafkaOptions, ConditionOptions, DeltaOptions, FlatFileOptions, SnapshotOptions, DebeziumOptions, AvroOptions,
-    YdbOptions, ConnectorOptions, TimeOptions,
+    KafkaOptions, ConditionOptions, DeltaOptions, FlatFileOptions, SnapshotOptions, DebeziumOptions,
+    AvroOptions, YdbOptions, ConnectorOptions, TimeOptions,
 )  # fmt: skip
 _DEFAULTS: dict[str, Any] = {
     name: field.get_default(call_default_factory=True)
