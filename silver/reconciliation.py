@@ -8,7 +8,8 @@ these (`silver.fold.arrow`). `truncate`, `without_change`, `filtered` and `dead_
 counted in the change log. A table with a history applies every change; in one without, a run
 applies only the newest change of a key and the others are superseded. Records that an earlier run
 has counted as `pending` (see `silver.freshness`) are not counted as records again, but subtracted
-from `pending`. A dead letter is counted by the run that finds it, even if the other records stay pending.
+from `pending`. A dead letter is counted by the run that finds it, even if the other records stay
+pending.
 """
 
 from collections.abc import Mapping

@@ -183,8 +183,8 @@ class SnapshotOptions(Strict):
 if TYPE_CHECKING:
 
     class _EveryOption(
-    SnapshotOptions, ConditionOptions, DeltaOptions, DebeziumOptions, YdbOptions, TimeOptions,
-    FlatFileOptions, ConnectorOptions, AvroOptions, KafkaOptions,
+        SnapshotOptions, ConditionOptions, DeltaOptions, DebeziumOptions, YdbOptions, TimeOptions,
+        FlatFileOptions, ConnectorOptions, AvroOptions, KafkaOptions,
     ):  # fmt: skip
         """What code may read of a source of any format."""
 else:
