@@ -7,6 +7,7 @@ from bronze.feed_state import DamagedNotes, FeedState, Note, forget_state, read_
 from bronze.feeds import Feed, list_feeds
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.places.place import write_whole
 
 SOURCE = {"format": "ydb", "path": "p"}
 FEED: Feed = list_feeds([Table.model_validate({"table": "t", "keys": ["id"], "source": SOURCE})])[0]
@@ -82,5 +83,5 @@ def test_notes_tell_together_whether_a_change_may_have_a_number(
     for batch, one in enumerate(notes, 1):
         state.add_note(Note(batch, unnumbered=one))
     assert read_state(target, FEED).taken.unnumbered is unnumbered
-    (state.folder / "000000000009.json").write_text('{"batch":9}')  # as 0.3 wrote it
+    write_whole(state.folder / "000000000009.json", b'{"batch":9}')  # as 0.3 wrote it
     assert not read_state(target, FEED).taken.unnumbered

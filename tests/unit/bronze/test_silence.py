@@ -184,7 +184,7 @@ def test_a_name_in_where_that_no_column_has_is_told(tmp_path: Path) -> None:
     config = {"table": "orders", "keys": ["id"], "sequence_by": "id", "source": source}
     told = warnings_of(Target(root=str(tmp_path)), [Table.model_validate(config)])["orders"]
     said = "source.where names opp, which no record has had; did you mean op?"
-    assert [text for text in told if "where" in text] == [said]
+    assert [text for text in told if "source.where" in text] == [said]
 
 
 def test_a_declared_column_that_never_came_is_named(tmp_path: Path) -> None:
