@@ -209,5 +209,6 @@ def test_bronze_is_not_searched_where_no_change_has_a_number(
 
     monkeypatch.setattr("bronze.loss.holes._read_orders", refuse)
     for file in ("1.jsonl", "2.jsonl"):
-        land(lake.target, file, {"op": "c", "after": {"id": 1}, "source": {"lsn": 5}})
+        record = {"op": "c", "after": {"id": 1}, "source": {"lsn": 5}}
+        land(lake.target, file, {"topic": "s.t", "offset": 7, "key": {"id": 1}, "value": record})
         assert run(lake, table("debezium")).status == "ok"
