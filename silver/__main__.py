@@ -1,12 +1,10 @@
 """`python -m silver`, and the console script of the same name: run the silver layer."""
 
+from functools import partial
+
 from cdc_lakehouse.cli import layer_main
 
-
-def main() -> None:
-    """Run it with the process's own arguments."""
-    layer_main("silver")
-
+main = partial(layer_main, "silver")
 
 if __name__ == "__main__":
     main()

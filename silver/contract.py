@@ -295,10 +295,8 @@ HISTORY_COLUMNS = (
     LayerColumn("_batch", "bigint", "batch of the change log that wrote the row"),
 )
 
-
-def sequence_text(order: str) -> str:
-    """SQL of the sequence that an order key stands for, in the text form that people read."""
-    return order_key.sequence_text_sql(order)
+sequence_text = order_key.sequence_text_sql
+"""SQL of the sequence that an order key stands for, in the text form that people read."""
 
 
 PENDING = "_pending"

@@ -27,11 +27,6 @@ _KEYLESS_LIVE = (
 )
 
 
-def read_status(lake: Lake, tables: list[Table]) -> list[Record]:
-    """`status_of` for a lake that Spark reads."""
-    return status_of(lake, tables)
-
-
 def status_of(lake: Lake, tables: list[Table]) -> list[Record]:
     """One record per table: the columns of `gold.pipeline_status` (`pipeline.STATUS`).
 

@@ -265,7 +265,7 @@ def _read_ends(group_run: GroupRun, members: Sequence[Member]) -> Ends:
 def _find_pending(member: Member, group: GroupState) -> DataFrame:
     """Log rows of a member that no run has applied: new ones, and those that have waited.
 
-    Of a member that is new in the group the whole log. Before a group's first run nothing waited.
+    A new member of the group: its whole log. Before a group's first run nothing waited.
     """
     rows, before = member.log, member.before.group
     if before is None and group.number:

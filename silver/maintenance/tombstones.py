@@ -67,7 +67,7 @@ class Tombstones(NamedTuple):
 def survey_tombstones(lake: Lake, config: Table) -> Tombstones | None:
     """What could be purged; None for a table that keeps no tombstones, or does not exist yet."""
     table = SilverTable(lake, config)
-    if not late_changes.keeps_tombstones(config) or not table.kept.exists:
+    if not (late_changes.keeps_tombstones(config) and table.kept.exists and table.log.exists):
         return None
     watermark, observed = observed_times(table)
     if watermark is None:

@@ -57,7 +57,7 @@ def can_show(batch: Batch) -> bool:
 
 
 def _may_tie(batch: Batch) -> bool:
-    """Whether a repeated change may be shown in place of one that won a tie.
+    """Whether the view may show a change that loses a tie against an applied one.
 
     Sources with an order of their own rarely give one key two changes with one sequence. For others
     all pending sequences must be above those of the table; the view handles ties among them.

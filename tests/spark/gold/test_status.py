@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from cdc_lakehouse.cli.ask import status_records
 from gold.job import publish
 from gold.status.pipeline import STATUS_COLUMNS
-from gold.status.table_status import read_status
+from gold.status.table_status import status_of
 from gold.views import catalog
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
@@ -27,7 +27,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Targe
 
 @pytest.fixture(scope="module")
 def records(spark: SparkSession, lake: Target) -> dict[str, dict[str, Any]]:
-    return {record["table"]: record for record in read_status(Lake(spark, lake), TABLES)}
+    return {record["table"]: record for record in status_of(Lake(spark, lake), TABLES)}
 
 
 def asked(record: dict[str, Any]) -> datetime:
@@ -60,7 +60,7 @@ def test_a_row_that_came_after_a_delete_moves_the_watermark(
         event = {"op": op, "source": source, "before": None, "after": None, **sides}
         land(target, "shop", f"{number}.jsonl", [json.dumps(event)])
         run(Lake(spark, target), [watched := table("t", max_staleness=promise)])
-    (record,) = read_status(Lake(spark, target), [watched])
+    (record,) = status_of(Lake(spark, target), [watched])
     shown = 0 if promise else 3
     assert record["watermark"] == f"2023-11-14T22:13:2{shown}Z", record
 
@@ -195,7 +195,7 @@ def test_a_record_is_json(records: dict[str, dict[str, Any]]) -> None:
 
 def test_an_empty_lake_has_a_status(spark: SparkSession, target: Target) -> None:
     publish(Lake(spark, target), TABLES, "r", quiet)
-    found = read_status(Lake(spark, target), TABLES)
+    found = status_of(Lake(spark, target), TABLES)
     assert [(r["table"], r["rows"], r["stale"], r["accounted"]) for r in found] == [
         (t.table, 0, False, True) for t in TABLES
     ]
