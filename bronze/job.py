@@ -20,9 +20,9 @@ from bronze.views import publish_own_views
 from lakehouse.config.table import Table
 from lakehouse.run.ledger import Entry
 from lakehouse.run.memory import Arrived, Memory
+from lakehouse.run.newest import newest_batches
 from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.storage.lake import Lake
-from lakehouse.storage.newest import newest_batches
 from lakehouse.words import count_off
 
 # Set when a feed with `once: true` has been read: later files are ignored.

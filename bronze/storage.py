@@ -15,10 +15,10 @@ from bronze.feeds import Feed, list_feeds
 from bronze.loss.holes import IS_NUMBERED, Orders, collect_orders
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.run.newest import newest_batch
 from lakehouse.storage import writing
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import render_properties
-from lakehouse.storage.newest import newest_batch
 
 PROPERTIES = {"delta.dataSkippingStatsColumns": "_batch,_topic,_partition,_offset,_arrival"}
 Records: TypeAlias = Mapping[str | None, int]

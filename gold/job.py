@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 
 from gold import published
 from gold.status import stale, table_status
-from gold.views import empty, extract_views, groups, merged, selects
+from gold.views import empty, extract_views, merged, pins, selects
 from gold.views.catalog import columns_of, open_catalog
 from gold.views.selects import mask_columns
 from lakehouse.config.table import Table
@@ -14,15 +14,18 @@ from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.storage.lake import Lake
+from lakehouse.storage.past import look_back, renew
 from lakehouse.storage.views import View, publish_views
 from lakehouse.words import count_off
 from silver.contract import PENDING, kept_name
 
-__all__ = ["open_catalog", "publish"]
+__all__ = ["open_catalog", "publish", "renew_pins"]
 
 Progress = Callable[[str], None]
+PINS_LOST = "pins_lost"
+"""Counts the tables of a group whose shown version cannot be read: they are shown as they are."""
 Kind = Callable[[Table, str, list[str]], View]
-Versions = Mapping[str, int]
+Versions = Mapping[str, int | None]
 
 
 def publish(
@@ -39,16 +42,18 @@ def publish(
     `gold.pipeline_status` has a row for each of `configured`; `tables` may be some of them.
     """
     entries, shown = [], [*table_status.build_status_views(lake, configured or tables)]
-    sets, broken = groups.find_versions(lake, tables), set[str]()
+    sets, broken = pins.find_shown(lake, tables), set[str]()
     marks = published.read_marks(lake, tables)
     for at, table in enumerate(tables, 1):
         progress(count_off(f"gold {table.table}", at, len(tables)))
         started, message, views = datetime.now(timezone.utc), None, list[View]()
         counts, mark = dict[str, int](), marks.get(table.table)
+        of_group = sets.get(table.consistency_group or "", pins.NOTHING_SHOWN)
         try:
-            views = table_views(lake, table, sets.get(table.consistency_group or "", {}))
+            views = table_views(lake, table, of_group.versions)
             if mark is not None:
                 counts = published.publish_tables(lake, table, views, mark)
+            counts |= {PINS_LOST: 1} if of_group.lost else {}
         except TABLE_FAILURES as failure:
             message = describe_failure(failure)
             broken.add(table.consistency_group or "")
@@ -57,6 +62,36 @@ def publish(
         entries.append(entry.with_counts(counts, mark.batch if mark and counts else None))
     publish_views(lake, "gold", _drop_broken_groups(shown, tables, broken))
     return entries
+
+
+def renew_pins(lake: Lake, tables: Sequence[Table]) -> list[str]:
+    """Before a write: pins what groups show to versions so young that Delta will read them.
+
+    A version that nobody has replaced for days would be refused as soon as somebody does. So it
+    gets a successor with the same rows; meanwhile the view shows the newest version, whichever that
+    is. Returns why it failed for a table.
+    """
+    grouped = [table for table in tables if table.consistency_group is not None]
+    sets, failed = pins.find_shown(lake, grouped) if grouped else {}, []
+    for table in grouped:
+        kept, shown = kept_name(table), sets.get(str(table.consistency_group), pins.NOTHING_SHOWN)
+        try:
+            if kept in shown.versions and lake.exists("silver", kept):
+                _renew_pin(lake, table, shown.versions[kept])
+        except TABLE_FAILURES as failure:
+            failed.append(f"{table.table}: gold may not be readable meanwhile: {failure}")
+    return failed
+
+
+def _renew_pin(lake: Lake, table: Table, version: int) -> None:
+    kept = kept_name(table)
+    source = lake.name("silver", kept)
+    if not look_back(lake.spark, source, version).is_renewable:
+        return
+    publish_views(lake, "gold", table_views(lake, table, {kept: None}))
+    renew(lake.spark, source)
+    young = {kept: pins.newest_version(lake.spark, source)}
+    publish_views(lake, "gold", table_views(lake, table, young))
 
 
 def _drop_broken_groups(shown: list[View], tables: list[Table], broken: set[str]) -> list[View]:
@@ -68,7 +103,8 @@ def _drop_broken_groups(shown: list[View], tables: list[Table], broken: set[str]
 def table_views(lake: Lake, table: Table, versions: Versions | None = None) -> list[View]:
     """The views of one table; before silver has it, views without rows if all columns are declared.
 
-    Those of a consistency group are pinned to the `versions` of its last complete transaction.
+    Those of a consistency group are pinned to the `versions` of its last complete transaction; with
+    None for a version they show the newest one.
     """
     file_views = extract_views.build_snapshot_views(lake, table)
     kept = kept_name(table)
@@ -86,13 +122,16 @@ def table_views(lake: Lake, table: Table, versions: Versions | None = None) -> l
     if table.consistency_group is None:
         return [*_build_ungrouped_views(lake, table, kept, kinds), *file_views]
     if versions is None:
-        versions = groups.find_versions(lake, [table]).get(table.consistency_group, {})
+        sets = pins.find_shown(lake, [table])
+        versions = sets.get(table.consistency_group, pins.NOTHING_SHOWN).versions
     if kept not in versions:
         return file_views
-    pinned = f"{source} VERSION AS OF {versions[kept]}"
-    there = columns_of(lake, kept, versions[kept])
+    version = versions[kept]
+    pinned = source if version is None else f"{source} VERSION AS OF {version}"
+    there = columns_of(lake, kept, version)
     views = _build_views(lake.target, table, pinned, there, kinds)
-    views = [view._replace(pinned=(kept, versions[kept])) for view in views]
+    if version is not None:
+        views = [view._replace(pinned=(kept, version)) for view in views]
     return [*_without_stale(lake, table, views, source), *file_views]
 
 

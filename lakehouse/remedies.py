@@ -13,7 +13,7 @@ from lakehouse.errors import LakeNotWritable, SparkUnavailable
 from lakehouse.places.place import to_place
 from lakehouse.places.settings import is_object_url
 
-LEAST_FREE = 64 << 20
+LEAST_FREE = 128 << 20
 
 NO_BROKER_ANSWERS = "no Kafka broker can be reached"
 NO_BROKER = (
@@ -28,6 +28,10 @@ REMEDIES: Sequence[tuple[tuple[str, ...], str]] = (
     (
         ("No space left on device", "Disk quota exceeded"),
         "the disk is full: free some space and run again; nothing is lost and nothing is doubled",
+    ),
+    (
+        ("the file lies in no folder YYYY-MM-DD",),
+        "put it into the folder of its day, such as 2026-11-01, below the table's; nothing is lost",
     ),
     (
         ("The other files are in; replace or remove these",),
@@ -47,6 +51,11 @@ REMEDIES: Sequence[tuple[tuple[str, ...], str]] = (
         "a file of the lake is damaged or gone: put it back from a copy and run again; a silver "
         "table can be made anew from bronze with `lakehouse rebuild TABLE`, a bronze table from "
         "its source when its folder is removed, and then `lakehouse rebuild TABLE`",
+    ),
+    (
+        ("BEYOND_DELETED_FILE_RETENTION_DURATION",),
+        "Delta reads a replaced version for 7 days: ask a later time, or gold.T_as_of of a table "
+        "with `stored_as_scd_type: 2`, which keeps its past in rows",
     ),
     (
         ("DELTA_TRUNCATED_TRANSACTION_LOG", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_STATE_RECOVER"),
@@ -132,7 +141,9 @@ def check_writable(target: Target) -> None:
         raise LakeNotWritable(str(lake), reason, action) from refused
     if shutil.disk_usage(lake).free < LEAST_FREE:
         raise LakeNotWritable(
-            str(lake), "less than 64 MiB free", "free some space and run again; nothing is lost"
+            str(lake),
+            "less than 128 MiB free",
+            "free some space and run again; nothing is lost",
         )
 
 

@@ -1,8 +1,10 @@
 """What the code of silver works with: the run, and one table with its Delta tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 
 from pyspark.sql import SparkSession
 
@@ -31,6 +33,35 @@ class Run:
     progress: Progress
     memory: Memory = field(default_factory=Memory)
     noted: dict[str, TableState] = field(default_factory=dict)
+
+
+class AtWork:
+    """Tells which of several tables are worked on at the moment, and how many are done."""
+
+    def __init__(self, progress: Progress, count: int) -> None:
+        """Nothing is begun of so many tables."""
+        self._progress, self._count = progress, count
+        self._names: list[str] = []
+        self._done, self._lock = 0, Lock()
+
+    @contextmanager
+    def working_on(self, table: str) -> Iterator[None]:
+        """Within, the table is at work."""
+        with self._lock:
+            self._names.append(table)
+            self._tell()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._names.remove(table)
+                self._done += 1
+                self._tell()
+
+    def _tell(self) -> None:
+        if self._names:
+            done = f", {self._done:,} of {self._count:,} done" if self._count > 1 else ""
+            self._progress(f"silver {', '.join(self._names)}{done}")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """The table runs of one run of silver: many tables at once, recorded together in the ledger."""
 
-import itertools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
@@ -13,14 +12,13 @@ from lakehouse.run.memory import Arrived
 from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.spark.local_settings import SMALL
 from lakehouse.storage.lake import Lake
-from lakehouse.words import count_off
 from silver import freshness
 from silver.changelog import bronze_rows, log
 from silver.changelog.batch import Batch
 from silver.changelog.extend import WaitsForForm, extend_log
 from silver.groups.group_repairs import ShownProgress
 from silver.groups.group_runs import Upstream, advance_groups
-from silver.run import Progress, Run, SilverTable
+from silver.run import AtWork, Progress, Run, SilverTable
 from silver.snapshot_source.snapshot_run import apply_snapshot_files
 from silver.state import fingerprint
 from silver.state.table_state import TableState, WaitingTransaction, read_states
@@ -47,10 +45,10 @@ def run_tables(
     states = _record_fingerprints(run, lake, tables, states, feeds)
     run.memory.worked_on = sum(_has_work(t, states[t.table], logged, feeds) for t in tables)
 
-    alone, begun = [t for t in tables if t.consistency_group is None], itertools.count(1)
+    alone = [table for table in tables if table.consistency_group is None]
+    at_work = AtWork(run.progress, len(alone))
 
     def work(config: Table) -> TableOutcome:
-        run.progress(count_off(f"silver {config.table}", next(begun), len(alone)))
         table, began = SilverTable(lake, config), datetime.now(timezone.utc)
         state, message = states[config.table], None
         try:
@@ -65,8 +63,12 @@ def run_tables(
             result = TableResult(run.noted.get(config.table, state), {})
         return _build_outcome(run, table.name, began, result, message)
 
+    def work_in_sight(config: Table) -> TableOutcome:
+        with at_work.working_on(config.table):
+            return work(config)
+
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        outcomes = list(pool.map(work, alone))
+        outcomes = list(pool.map(work_in_sight, alone))
     moved = advance_groups(run, lake, tables, states, Upstream(logged, feeds), held)
     outcomes += [_build_outcome(run, name, *done) for name, done in moved.items()]
     _record_outcomes(run, lake, outcomes, states)

@@ -201,12 +201,18 @@ def open_lake(
     from bronze.kafka.ingest import list_jars, list_packages
     from lakehouse.spark.session import check_server_python, get_spark
 
-    with show_progress("starting Spark") as tell:
+    with show_progress(describe_start(target, asks)) as tell:
         needed = list_packages(tables), list_jars(tables)
         spark = get_spark(target, *needed, open_ended, progress=tell)
         if sends_functions and target.kind not in ("local", "cluster"):
             check_server_python(spark)
         return Lake(spark, target)
+
+
+def describe_start(target: Target, asks: bool) -> str:
+    """What is said while Spark starts, with what keeps one ready for a command that asks."""
+    serves = asks and target.kind == "local"
+    return "starting Spark" + ("; `lakehouse serve` keeps one ready" if serves else "")
 
 
 def _run_application(application: typer.Typer, given: Sequence[str], name: str) -> None:

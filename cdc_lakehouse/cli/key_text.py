@@ -7,6 +7,15 @@ from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationError
 
 KEY = "--key"
+_FORMS = (
+    (
+        re.compile(r"(?i)\s*(tiny|small|big)?int|decimal|float|double"),
+        re.compile(r"(?i)\s*[+-]?([\d.]|nan|inf)"),
+    ),
+    (re.compile(r"(?i)\s*(date|timestamp)"), re.compile(r"\s*[+-]?\d")),
+    (re.compile(r"(?i)\s*boolean"), re.compile(r"(?i)\s*(t|f|y|n|0|1)")),
+)
+"""Declared types, and how their values begin; Spark has the last word."""
 _LIKE_JSON = re.compile(r'\s*([{\["]|\w+\s*[=:]|$)')
 
 
@@ -17,7 +26,8 @@ def parse_key(text: str, table: Table) -> dict[str, str | None]:
 
     Raises:
         ConfigurationError: it is not a JSON object, its columns are not the table's keys, a value
-            is nested, or null where the key cannot be, or the table has no key.
+            is nested, not of its declared type, or null where the key cannot be, or the table has
+            no key.
     """
     if not table.keys:
         expected = "a table with keys"
@@ -29,7 +39,13 @@ def parse_key(text: str, table: Table) -> dict[str, str | None]:
         is_null = value is None and name not in table.nullable_keys
         if is_null or isinstance(value, (dict, list)):
             raise _to_error(text, f"a text, number or boolean for {name}", _show_key(table))
-    return {name: _to_text(given[name]) for name in table.keys}
+    key = {name: _to_text(given[name]) for name in table.keys}
+    for name, value in key.items():
+        kind = table.columns[name].type if name in table.columns else ""
+        form = next((form for words, form in _FORMS if words.match(kind)), None)
+        if value is not None and form is not None and not form.match(value):
+            raise _to_error(value, f"a value of type {kind} for {name}", "correct it")
+    return key
 
 
 def _parse_object(text: str, table: Table) -> dict[str, object]:

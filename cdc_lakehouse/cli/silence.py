@@ -10,11 +10,13 @@ from gold.status.column_hints import column_hints, planned_rebuilds
 from lakehouse.config.loading import find_yaml
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.errors import TableFailed
 from lakehouse.places.place import to_place
 from lakehouse.storage.delta_log import read_table_log
 from lakehouse.storage.names import list_tables_in
 
-CHECK, DECIDING = "# check", ("keys:", "sequence_by:", "apply_as_deletes:")
+CHECK, DECIDING = "# check", ("keys:", "sequence_by:", "apply_as_deletes:", "mode:")
+"""The mark of a guess, and the keys of which a guess keeps a table from being run."""
 
 
 def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
@@ -73,15 +75,39 @@ def open_checks(conf: Path, tables: Sequence[Table]) -> dict[str, list[str]]:
     return open_lines
 
 
-def warn_of_open_checks(conf: Path, tables: Sequence[Table]) -> None:
-    """Warns of each table of which a line with `# check` decides what its rows are."""
+def split_unconfirmed(conf: Path, tables: Sequence[Table]) -> tuple[list[Table], list[TableFailed]]:
+    """The tables whose rows no guess decides, and why the others are refused."""
+    refused: dict[str, TableFailed] = {}
     for table, lines in open_checks(conf, tables).items():
         keys = [line.partition(":")[0] for line in lines if line.startswith(DECIDING)]
         if keys:
-            warn(
-                f"{table}: {' and '.join(keys)} in its YAML was only guessed; "
-                "do: look at the line, and remove '# check'"
+            guessed = (
+                f"{' and '.join(keys)} in its YAML {'is' if len(keys) == 1 else 'are'} guessed"
             )
+            file = find_yaml(conf / "tables", table)
+            action = f"look at {file}, then lakehouse validate --accept {table}"
+            refused[table] = TableFailed(table, f"{guessed} and not confirmed\n    do: {action}")
+    groups = {t.consistency_group: t.table for t in tables if t.table in refused}
+    groups.pop(None, None)
+    for each in tables:
+        if each.consistency_group in groups and each.table not in refused:
+            because = f"{groups[each.consistency_group]}, of the same group, is not confirmed"
+            refused[each.table] = TableFailed(each.table, because)
+    return [table for table in tables if table.table not in refused], [*refused.values()]
+
+
+def accept_checks(conf: Path, table: Table) -> list[str]:
+    """Removes the marks from the table's YAML, and returns its lines as they are now."""
+    file = find_yaml(conf / "tables", table.table)
+    accepted = []
+    lines = file.read_text(encoding="utf-8").splitlines()
+    for at, line in enumerate(lines):
+        if CHECK in line:
+            lines[at] = line.replace(f"{CHECK}: ", "# ").replace(CHECK, "").rstrip()
+            accepted.append(lines[at].strip())
+    if accepted:
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return accepted
 
 
 class Warner:

@@ -116,6 +116,7 @@ def _render_draft(table: str, sample: Sample, place: LandingPlace) -> str:
     sign, notes = sample.deletes, {name: f": {note}" for name, note in sample.notes.items()}
     order = "  # check" + notes.get("sequence_by", ": orders a key's changes")
     is_left_out = sign is not None and sign.is_operation and not sign.column.startswith("_")
+    csv = ", ".join(f"{name}: {text}" for name, text in sample.csv.items())
     needs_order = sample.format == "rows" and not sample.sequence_by
     lines = {
         f"table: {table}\nsource:\n  format: {sample.format}": True,
@@ -123,6 +124,7 @@ def _render_draft(table: str, sample: Sample, place: LandingPlace) -> str:
         f"  topic: {to_scalar(sample.topic or '')}": sample.topic,
         f"  mode: full  # check: {MODE_NOTE}": sample.format == "snapshot",
         f"  file_format: {sample.file_format}": sample.file_format != "json",
+        f"  csv: {{{csv}}}  # check": sample.csv,
         f"keys: [{', '.join(map(to_scalar, sample.keys))}]{_render_doubt(sample)}": True,
         f"sequence_by: {to_scalar(sample.sequence_by or '')}{order}": sample.sequence_by,
         "# sequence_by:  # check: name the column that orders a key's changes": needs_order,

@@ -13,6 +13,7 @@ from cdc_lakehouse.drafts.sample_files import (
     Sample,
     SampleFile,
     csv_types,
+    find_number_options,
     find_thousands,
     sample_error,
     type_of_times,
@@ -62,8 +63,11 @@ def sample_rows(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
     which are deletes, and each file has each key once.
     """
     rows = [row for part in parts for row in part.records]
-    types = csv_types(rows) if parts[0].format == "csv" else parts[0].types
-    merged = SampleFile(parts[0].format, rows, types)
+    types, csv = parts[0].types, {name: text for part in parts for name, text in part.csv.items()}
+    if parts[0].format == "csv":
+        numbers = find_number_options(rows)
+        types, csv = csv_types(rows, numbers), csv | numbers
+    merged = SampleFile(parts[0].format, rows, types, csv)
     kinds = {**infer_types(rows), **types}
     columns = {name: kind for name, kind in kinds.items() if not name.startswith("_")}
     if not columns:
@@ -71,11 +75,15 @@ def sample_rows(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
     if any("_CHANGE_TYPE" in row for row in rows):
         return _sample_bigquery(merged, columns)
     keys = find_keys(parts[0].records, columns)
-    notes = _note_thousands(rows, columns) if merged.format == "csv" else {}
+    notes = (
+        _note_thousands(rows, columns)
+        if merged.format == "csv" and not csv.get("thousands")
+        else {}
+    )
     if is_snapshot(parts, keys, columns, files):
-        return Sample("snapshot", merged.format, None, keys, columns, {}, notes=notes)
+        return Sample("snapshot", merged.format, None, keys, columns, {}, notes=notes, csv=csv)
     sample = _sample_changes(merged, columns)
-    return sample._replace(notes={**sample.notes, **notes})
+    return sample._replace(notes={**sample.notes, **notes}, csv=csv)
 
 
 def _note_thousands(rows: Sequence[Object], columns: Mapping[str, str]) -> dict[str, str]:

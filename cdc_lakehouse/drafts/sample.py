@@ -189,8 +189,20 @@ def _sample_part(part: _Part) -> Sample:
     return sample._replace(files=part.files)
 
 
+def _is_dynamodb(record: Object) -> bool:
+    """Whether a record has DynamoDB's typed values, such as `{"N": "7"}`, around its columns."""
+    item = record.get("Item")
+    values = item.values() if isinstance(item, dict) and len(record) == 1 else ()
+    is_export = bool(values) and all(isinstance(v, dict) and len(v) == 1 for v in values)
+    return is_export or isinstance(record.get("dynamodb"), dict)
+
+
 def _sample_json(part: _Part) -> Sample:
     """What the JSON records of one table show."""
+    if any(map(_is_dynamodb, part.records)):
+        problem, expected = "records of DynamoDB (its stream, or an export)", _ROWS
+        action = "write an item as one row of plain values, with an order: docs/guides/rows.md"
+        raise sample_error(part.files[0], problem, expected, action)
     changes = [change for record in part.records if (change := _read_change(record))]
     if any("op" in each and ("after" in each or "before" in each) for each in changes):
         return _sample_debezium(part.records, part.topic)

@@ -1,5 +1,6 @@
 """The first records of files: JSON lines or an array, CSV, Parquet; and what a sample has."""
 
+import codecs
 import csv
 import gzip
 import itertools
@@ -11,7 +12,7 @@ from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TextIO, TypeAlias, TypeVar, cast
+from typing import Any, BinaryIO, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
 from cdc_lakehouse.drafts.delete_signs import DeleteSign
 from lakehouse.config.csv_options import SEPARATORS
@@ -27,18 +28,27 @@ MOST_DIGITS = 4
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 _FRACTION = re.compile(r"-?(0|[1-9]\d{0,12})(\.\d+)?")
 _THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(\.\d{3})+")
+_COMMA = re.compile(r"-?([1-9]\d{0,2}(\.\d{3})+|0|[1-9]\d{0,12})(,\d+)?")
 _BEGINS_AS_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+MOST_BYTES = 1 << 20
+_WINDOWS = re.compile(rb"[\x80-\x9f]")
+_POINTS: Mapping[str, str] = MappingProxyType({})
 
 Object: TypeAlias = dict[str, Any]
 _Read = TypeVar("_Read")
 
 
 class SampleFile(NamedTuple):
-    """The records of a file, and the types of its columns: named (Parquet) or seen (CSV)."""
+    """The records of a file, and the types of its columns: named (Parquet) or seen (CSV).
+
+    `csv` are the options of `source.csv` that the file needs.
+    """
 
     format: FileFormat
     records: Sequence[Object]
     types: Mapping[str, str] = MappingProxyType({})
+    csv: Mapping[str, str] = MappingProxyType({})
 
 
 class Sample(NamedTuple):
@@ -46,7 +56,7 @@ class Sample(NamedTuple):
 
     `looks` says of guessed columns what their values seem to encode, and the type to declare;
     `notes` what a person has to check of a key of the YAML, or of a column (`columns.NAME`);
-    `files` are the files that it was read from.
+    `csv` are the options of `source.csv`; `files` are the files that it was read from.
     """
 
     format: Format
@@ -59,6 +69,7 @@ class Sample(NamedTuple):
     deletes: DeleteSign | None = None
     looks: Mapping[str, tuple[str, str]] = MappingProxyType({})
     notes: Mapping[str, str] = MappingProxyType({})
+    csv: Mapping[str, str] = MappingProxyType({})
     files: Sequence[Path] = ()
 
 
@@ -71,8 +82,10 @@ def open_sample(file: Path) -> SampleFile:
     if ".parquet" in file.suffixes:
         sample = _read_parquet(file)
     elif ".csv" in file.suffixes:
-        rows = _read_records(file, _csv_rows)
-        sample = SampleFile("csv", rows, csv_types(rows))
+        encoding = _find_encoding(file)
+        rows = _read_records(file, _csv_rows, encoding)
+        written = {} if encoding.startswith("utf") else {"encoding": encoding}
+        sample = SampleFile("csv", rows, csv_types(rows), written)
     else:
         sample = SampleFile("json", _read_records(file, _parse_objects))
     if not sample.records:
@@ -106,10 +119,30 @@ def sample_error(
     return ConfigurationError("command line", f"--from {file}", problem, expected, action)
 
 
-def _read_records(file: Path, records: Callable[[TextIO], Iterator[_Read]]) -> list[_Read]:
-    opened = gzip.open if file.suffix == ".gz" else open
+def _find_encoding(file: Path) -> str:
+    """UTF-8, or UTF-16 by its mark; else what text in one byte a character most probably is."""
     try:
-        with cast(TextIO, opened(file, "rt", encoding="utf-8-sig", newline="\n")) as text:
+        with cast(BinaryIO, _opener(file)(file, "rb")) as opened:
+            head = opened.read(MOST_BYTES)
+    except (OSError, EOFError, zlib.error):
+        return "utf-8-sig"  # whoever reads the records says what is wrong
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    with suppress(UnicodeDecodeError):
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+        return "utf-8-sig"
+    return "windows-1252" if _WINDOWS.search(head) else "ISO-8859-1"
+
+
+def _opener(file: Path) -> Callable[..., object]:
+    return gzip.open if file.suffix == ".gz" else open
+
+
+def _read_records(
+    file: Path, records: Callable[[TextIO], Iterator[_Read]], encoding: str = "utf-8-sig"
+) -> list[_Read]:
+    try:
+        with cast(TextIO, _opener(file)(file, "rt", encoding=encoding, newline="\n")) as text:
             return list(itertools.islice(records(text), MOST_RECORDS))
     except (EOFError, zlib.error) as failure:
         action = "wait until it is written, or name another file"
@@ -117,10 +150,7 @@ def _read_records(file: Path, records: Callable[[TextIO], Iterator[_Read]]) -> l
     except OSError as failure:
         raise sample_error(file, failure.strerror or str(failure), "a file") from failure
     except UnicodeDecodeError as failure:
-        problem, expected, action = "bytes that are no UTF-8", f"{KINDS}, in UTF-8", OTHER_FILE
-        if ".csv" in file.suffixes:
-            action = "make a copy in UTF-8 for the draft, and add source.csv.encoding to the YAML"
-        raise sample_error(file, problem, expected, action) from failure
+        raise sample_error(file, "bytes that are no UTF-8", f"{KINDS}, in UTF-8") from failure
 
 
 def _parse_objects(text: TextIO) -> Iterator[Object]:
@@ -148,14 +178,46 @@ def _csv_rows(text: TextIO) -> Iterator[Object]:
         yield {name: field or None for name, field in row.items() if name}
 
 
-def csv_types(rows: Sequence[Object]) -> dict[str, str]:
-    """The type of each column of CSV rows by the texts of its values; empty columns have none."""
-    texts_by_column: dict[str, list[str]] = {}
+def csv_types(rows: Sequence[Object], numbers: Mapping[str, str] = _POINTS) -> dict[str, str]:
+    """The type of each column of CSV rows by the texts of its values; empty columns have none.
+
+    `numbers` are the options of `source.csv` that say how numbers are written.
+    """
+    read = _read_comma if numbers else list[str]
+    return {name: text_type(read(texts)) for name, texts in _list_texts(rows).items()}
+
+
+def find_number_options(rows: Sequence[Object]) -> dict[str, str]:
+    """The options of `source.csv` for numbers with a decimal comma; none where some have a point.
+
+    Dots are taken for those between thousands where they can be nothing else.
+    """
+    columns = [texts for texts in _list_texts(rows).values() if all(map(_COMMA.fullmatch, texts))]
+    points = [t for t in _list_texts(rows).values() if t not in columns and _is_fraction(t)]
+    if points or not any("," in text for texts in columns for text in texts):
+        return {}
+    dotted = any("." in text for texts in columns for text in texts)
+    return {"decimal_comma": "true"} | ({"thousands": '"."'} if dotted else {})
+
+
+def _is_fraction(texts: Sequence[str]) -> bool:
+    return all(map(_FRACTION.fullmatch, texts)) and any("." in text for text in texts)
+
+
+def _read_comma(texts: Sequence[str]) -> list[str]:
+    """Texts that are all numbers with a decimal comma, with a point instead; others as they are."""
+    if not all(map(_COMMA.fullmatch, texts)):
+        return list(texts)
+    return [text.replace(".", "").replace(",", ".") for text in texts]
+
+
+def _list_texts(rows: Sequence[Object]) -> dict[str, list[str]]:
+    texts: dict[str, list[str]] = {}
     for row in rows:
         for name, text in row.items():
             if isinstance(text, str):
-                texts_by_column.setdefault(name, []).append(text)
-    return {name: text_type(texts) for name, texts in texts_by_column.items()}
+                texts.setdefault(name, []).append(text)
+    return texts
 
 
 def text_type(texts: Sequence[str]) -> str:

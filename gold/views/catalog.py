@@ -15,6 +15,7 @@ from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage import names
 from lakehouse.storage.delta_log import read_table_log
 from lakehouse.storage.lake import Lake
+from lakehouse.storage.past import at_time_sql
 from lakehouse.storage.views import (
     View,
     as_of_name,
@@ -92,13 +93,12 @@ def _build_definitions(
         if view.as_of and is_asked(as_of_name(view)):
             place = f"{layer}.{names.quote(as_of_name(view))}"
             definitions[f"{place}()"] = function_sql(place, view)
-    moment = f" TIMESTAMP AS OF {names.literal(as_of)}" if as_of else ""
-    for table in {*names.list_tables_in(lake_place(lake.target, lake.target.lake, layer))} - {
-        *views
-    }:
+    held = {*names.list_tables_in(lake_place(lake.target, lake.target.lake, layer))}
+    for table in held - {*views}:
         if is_asked(table):
-            place = f"{layer}.{names.quote(table)}"
-            select = f"SELECT * FROM {lake.name(layer, table)}{moment}"
+            place, source = f"{layer}.{names.quote(table)}", lake.name(layer, table)
+            moment = f" {at_time_sql(lake.spark, source, as_of)}" if as_of else ""
+            select = f"SELECT * FROM {source}{moment}"
             grows = "" if as_of else " WITH SCHEMA EVOLUTION"
             definitions[place] = f"CREATE OR REPLACE VIEW {place}{grows} AS {select}"
     return definitions
@@ -193,12 +193,13 @@ def _view_as_of(lake: Lake, view: View, as_of: str | None) -> View:
     if view.as_of is not None:
         moment = f"TIMESTAMP {names.literal(as_of + ' UTC')}"
         return view._replace(query=at_time(view, moment))
-    moment = f"TIMESTAMP AS OF {names.literal(as_of)}"
-    if view.pinned is not None:
-        version = version_at(lake, view.pinned[0], as_of)
-        moment = moment if version is None else f"VERSION AS OF {version}"
+    version = version_at(lake, view.pinned[0], as_of) if view.pinned else None
+
+    def name_version(match: re.Match[str]) -> str:
+        return f"{match[1]} {at_time_sql(lake.spark, match[1], as_of, version)}"
+
     query = view.applied or view.query
-    query = re.sub(r"(delta\.`[^`]+`)( VERSION AS OF \d+)?", rf"\1 {moment}", query)
+    query = re.sub(r"(delta\.`[^`]+`)( VERSION AS OF \d+)?", name_version, query)
     return view._replace(query=query)
 
 

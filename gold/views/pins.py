@@ -1,31 +1,60 @@
 """Views that are pinned to a version of silver's tables, and pinning them.
 
-A pinned view shows one version whatever is written meanwhile, as long as the files of that version
-are kept.
+A pinned view shows one version whatever is written meanwhile, as long as Delta reads that version
+(`lakehouse.storage.past`): so what a group shows moves on with commits that change no row.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
+from gold.views import groups
 from lakehouse.config.table import Table
+from lakehouse.spark.failures import TABLE_FAILURES
 from lakehouse.storage import names
+from lakehouse.storage.delta_log import read_table_log
 from lakehouse.storage.lake import Lake
+from lakehouse.storage.past import Past, look_back, renew
 from lakehouse.storage.views import View, load_views, publish_views
 from silver.contract import PENDING
 
 _SOURCE = r"((?:`[^`]+`|[\w]+)(?:\.(?:`[^`]+`|[\w]+))+)"
-_PINNED = re.compile(_SOURCE + r"\s+(?:FOR\s+)?VERSION\s+AS\s+OF\s+(\d+)", re.IGNORECASE)
 
 
-def find_pinned_versions(lake: Lake) -> dict[str, set[int]]:
-    """The versions that gold's views are pinned to, by the SQL name of the table under them."""
-    versions: dict[str, set[int]] = {}
-    for view in read_views(lake).values():
-        for source, version in _PINNED.findall(view.query):
-            versions.setdefault(source, set()).add(int(version))
-    return versions
+class Shown(NamedTuple):
+    """What gold shows of a consistency group: the version of each silver table.
+
+    `lost` are the tables whose version in the last complete set cannot be read any more. All tables
+    of such a group are shown as they are now.
+    """
+
+    versions: Mapping[str, int]
+    lost: frozenset[str] = frozenset()
+
+
+NOTHING_SHOWN = Shown({})
+
+
+def find_shown(lake: Lake, tables: Sequence[Table]) -> dict[str, Shown]:
+    """What gold is to show of each consistency group, by its name."""
+    sets = groups.find_versions(lake, tables)
+    return {name: _read_today(lake, versions) for name, versions in sets.items()}
+
+
+def _read_today(lake: Lake, versions: Mapping[str, int]) -> Shown:
+    pasts: dict[str, Past] = {}
+    for kept, version in versions.items():
+        log = read_table_log(lake.target, "silver", kept)
+        is_newest = log is not None and log.version == version
+        if not is_newest and lake.exists("silver", kept):
+            with suppress(*TABLE_FAILURES):  # a table that cannot be read fails alone, in its view
+                pasts[kept] = look_back(lake.spark, lake.name("silver", kept), version)
+    lost = frozenset(kept for kept, past in pasts.items() if not past.readable)
+    today = {kept: past.newest if lost else past.version for kept, past in pasts.items()}
+    return Shown({**versions, **today}, lost)
 
 
 def pin_views(lake: Lake, sources: Iterable[str]) -> None:
@@ -42,8 +71,11 @@ def pin_table(lake: Lake, table: Table) -> None:
     """Pins what gold shows of a table, so that its silver tables can be replaced one by one."""
     kept = ("", "_history", "_changes", PENDING)
     candidates = [f"{table.table}{suffix}" for suffix in kept]
-    there = [name for name in candidates if lake.exists("silver", name)]
-    pin_views(lake, [lake.name("silver", name) for name in there])
+    sources = [lake.name("silver", name) for name in candidates if lake.exists("silver", name)]
+    for source in sources if table.consistency_group is None else ():
+        if look_back(lake.spark, source, newest_version(lake.spark, source)).is_renewable:
+            renew(lake.spark, source)
+    pin_views(lake, sources)
 
 
 def newest_version(spark: SparkSession, table: str) -> int:

@@ -1,4 +1,4 @@
-"""The options of a source's CSV files, named as in Spark."""
+"""The options of a source's CSV files, named as in Spark, and how their numbers are written."""
 
 import codecs
 from typing import Annotated, Literal
@@ -31,7 +31,9 @@ OneOrNone = Annotated[str, Field(max_length=1)]
 
 
 class Csv(Strict):
-    """Options of Spark's CSV reader. What is not given is found out from each file.
+    """Options of Spark's CSV reader, and how numbers are written.
+
+    What is not given of Spark's options is found out from each file.
 
     Without `header` the fields of a row are the table's `columns` in their order.
     """
@@ -83,9 +85,23 @@ class Csv(Strict):
         default=None, description="Most characters of a field; -1 for any number."
     )
 
+    decimal_comma: bool = Field(
+        default=False,
+        description="Whether declared numbers have a comma before their decimals: `1234,50`.",
+    )
+    thousands: Literal[".", ",", " ", "'"] | None = Field(
+        default=None,
+        description="What may stand between the thousands of declared numbers: `.` for `1.234,50`.",
+    )
+
+    @property
+    def point(self) -> str:
+        """What stands before the decimals of numbers."""
+        return "," if self.decimal_comma else "."
+
     def given_options(self) -> dict[str, str]:
-        """The options that are set, as texts for Spark."""
-        options = self.model_dump(exclude_none=True)
+        """The options of Spark that are set, as texts."""
+        options = self.model_dump(exclude_none=True, exclude={"decimal_comma", "thousands"})
         return {
             name: str(v).lower() if isinstance(v, bool) else str(v) for name, v in options.items()
         }

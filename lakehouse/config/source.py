@@ -329,6 +329,10 @@ def _check_csv(key: str, feed: Source, declares_columns: bool) -> Iterator[Probl
     if "csv" in feed.model_fields_set and feed.file_format != "csv":
         actual = f"csv with file_format {feed.file_format}"
         yield Problem(f"{key}.csv", actual, "csv only with file_format csv", REMOVE)
+    if feed.csv.thousands == feed.csv.point:
+        actual = f"thousands: '{feed.csv.thousands}' with decimal_comma: {feed.csv.decimal_comma}"
+        expected, action = "another character than before the decimals", "correct one of them"
+        yield Problem(f"{key}.csv.thousands", actual.lower(), expected, action)
     if not feed.csv.header and not declares_columns:
         actual, expected = "header: false without columns", "columns in the order of a row's fields"
         yield Problem(f"{key}.csv.header", actual, expected, "declare all columns of the files")

@@ -10,6 +10,7 @@ from lakehouse.config.formats import Format
 from lakehouse.config.source import REMOVE, find_source_problems
 from lakehouse.config.table import Table
 from lakehouse.errors import Problem
+from lakehouse.sql_text import find_sql_fault
 
 MOST_BIGQUERY_KEYS, MOST_BIGQUERY_COLUMNS = 16, 2_000
 _BIGQUERY_LIMITS = {"keys": MOST_BIGQUERY_KEYS, "columns": MOST_BIGQUERY_COLUMNS}
@@ -55,6 +56,7 @@ def find_contradictions(table: Table) -> Iterator[Problem]:
         yield from _check_change_data_feed(table)
     yield from _check_names(table)
     yield from _check_renamed(table)
+    yield from _check_sql(table)
     for column in table.columns:
         yield from _check_column(table, column)
 
@@ -90,6 +92,9 @@ def _check_together(table: Table) -> Iterator[Problem]:
     if len({feed.where for feed in table.feeds}) > 1:
         expected = "the same where in all sources"
         yield Problem("sources", "several values of where", expected, "declare it in all of them")
+    if len({(feed.csv.point, feed.csv.thousands) for feed in table.feeds}) > 1:
+        actual, expected = "numbers written in two ways", "one decimal_comma and thousands for all"
+        yield Problem("sources", actual, expected, "make it a table of its own")
     modes = {f"feed_mode {f.feed_mode or 'undeclared'}" for f in table.feeds if f.format == "ydb"}
     if len(modes) > 1:
         actual, expected = " and ".join(sorted(modes)), "the same feed_mode in all sources"
@@ -302,6 +307,18 @@ def _options_with_names(table: Table) -> Iterator[tuple[str, object]]:
     for index, rule in enumerate(table.expectations):
         named = {key: said for key, said in rule.arguments.items() if key.startswith("column")}
         yield from ((f"expectations[{index}].{key}", said) for key, said in named.items())
+
+
+def _check_sql(table: Table) -> Iterator[Problem]:
+    """Problems of conditions and orders in SQL, as far as they show without Spark."""
+    texts = [(f"sources[{at}].where", feed.where) for at, feed in enumerate(table.feeds)]
+    if table.source:
+        texts = [("source.where", table.source.where)]
+    texts += [each for each in _texts_with_names(table) if each[0].rpartition(".")[2] in _SQL]
+    for key, text in texts:
+        fault = None if text is None or text in table.columns else find_sql_fault(text)
+        if fault is not None:
+            yield Problem(key, f"{text!r}: {fault}", "an expression in SQL", "correct it")
 
 
 def _check_column(table: Table, column: str) -> Iterator[Problem]:

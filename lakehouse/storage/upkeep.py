@@ -5,9 +5,7 @@ Plans are pure functions of Delta's metadata of a table; Spark is only used to r
 """
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -40,7 +38,7 @@ MUCH_NEW = 0.2
 """A table is clustered again if this share of it was written since the last time."""
 STATISTICS = "delta.dataSkippingStatsColumns"
 RETAINED_HOURS = 168
-"""Hours that replaced files are kept, for queries that still read them."""
+"""Hours for which Delta keeps replaced files and reads old versions, unless set otherwise."""
 COMMITS = 1000
 _MEANWHILE = {
     "delta.deletedFileRetentionDuration": "interval 0 seconds",
@@ -66,7 +64,7 @@ NO_LAYOUT = Layout()
 
 
 class FileFacts(NamedTuple):
-    """A table's current files; `commits` are the times of the newest `COMMITS` by version.
+    """A table's current files.
 
     `layout` is the table's current setting; `unordered` are the bytes written since the files were
     last clustered like this, None if they never were.
@@ -75,7 +73,6 @@ class FileFacts(NamedTuple):
     files: int
     size: int
     vectors: int
-    commits: dict[int, datetime]
     layout: Layout = NO_LAYOUT
     unordered: int | None = None
 
@@ -98,11 +95,10 @@ def read_facts(spark: SparkSession, table: str) -> FileFacts:
     history = spark.sql(f"DESCRIBE HISTORY {table} LIMIT {COMMITS}").collect()
     entries = [row.asDict() for row in history]
     vectors = min(deletion_vectors(entries), detail["numFiles"])
-    commits = {row["version"]: row["timestamp"] for row in history}
     clustered = _unquote_names(detail.asDict().get("clusteringColumns") or ())
     layout = Layout(clustered, statistics=detail["properties"].get(STATISTICS))
     sizes = (detail["numFiles"], detail["sizeInBytes"], vectors)
-    return FileFacts(*sizes, commits, layout, count_unordered(entries, clustered))
+    return FileFacts(*sizes, layout, count_unordered(entries, clustered))
 
 
 def count_unordered(history: Iterable[Mapping[str, Any]], clustered: Sequence[str]) -> int | None:
@@ -234,37 +230,19 @@ def _much_hidden(facts: FileFacts) -> str | None:
     return None
 
 
-def hours_kept(facts: FileFacts, pinned: Iterable[int], now: datetime) -> int | None:
-    """How many hours replaced files must be kept so that every pinned version can be read.
-
-    A version needs the files replaced since the commit after it; None if the time of that commit is
-    unknown.
-    """
-    hours = RETAINED_HOURS
-    for version in pinned:
-        if version >= max(facts.commits, default=version):
-            continue
-        after = facts.commits.get(version + 1)
-        if after is None:
-            return None
-        age = now - (after if after.tzinfo else after.replace(tzinfo=timezone.utc))
-        hours = max(hours, math.ceil(age.total_seconds() / 3600) + 24)
-    return hours
-
-
-def count_unused_files(spark: SparkSession, table: str, hours: int) -> int:
+def count_unused_files(spark: SparkSession, table: str) -> int:
     """How many files VACUUM would delete; Delta lists at most 1,000."""
-    listed = spark.sql(f"VACUUM {table} RETAIN {hours} HOURS DRY RUN").collect()
+    listed = spark.sql(f"VACUUM {table} DRY RUN").collect()
     return sum(row["path"].endswith((".parquet", ".bin")) for row in listed)
 
 
-def plan_vacuum(table: str, files: int, hours: int) -> Step | None:
+def plan_vacuum(table: str, files: int) -> Step | None:
     """The VACUUM that is due, if any file is unused."""
     if not files:
         return None
     many = "1000 or more" if files >= COMMITS else str(files)
-    reason = f"{many} files that no version of the last {hours} hours needs"
-    return Step("vacuum", f"VACUUM {table} RETAIN {hours} HOURS", reason)
+    reason = f"{many} files that no version of the table's retention (7 days unless set) needs"
+    return Step("vacuum", f"VACUUM {table}", reason)
 
 
 def join_small_files(spark: SparkSession, table: str) -> None:

@@ -18,8 +18,8 @@ class View(NamedTuple):
     """A view of gold: its name, its columns with their comments, and the SELECT behind it.
 
     `as_of` is the SELECT for a time at the source, with {at} for the time; None for a view without
-    a history. `pinned` is the silver table and Delta version of a view of a consistency group,
-    which VACUUM must keep. A view that merges pending changes on read (`gold.views.merged`) has
+    a history. `pinned` is the silver table and Delta version of a view of a consistency group.
+    A view that merges pending changes on read (`gold.views.merged`) has
     `waiting`, the name of silver's view of them, as {waiting} in its query: it is inserted when the
     view is read, and without pending changes `applied` is the SELECT. In silver's view of pending
     changes `since` is when the oldest came to the change log (µs since 1970), and `of_keys` a

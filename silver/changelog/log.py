@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
+from lakehouse.run.newest import newest_batch, newest_batches
 from lakehouse.spark.local_rows import as_text
 from lakehouse.storage import writing
 from lakehouse.storage.lake import Lake
-from lakehouse.storage.newest import newest_batch, newest_batches
 from silver.contract import LOG_COLUMNS
 from silver.run import SilverTable
 from silver.state.summary import ObservedRows

@@ -14,8 +14,19 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.errors import SchemaChangeRefused
 from silver.decode.columns import Shape
-from silver.state.drift import ColumnDrift, declares_type, find_drifts, normal_type
-from silver.state.fingerprint import SOURCE_COLUMNS, load_source_columns
+from silver.state.drift import (
+    ColumnDrift,
+    KnownColumns,
+    declares_type,
+    find_drifts,
+    normal_type,
+)
+from silver.state.fingerprint import (
+    SOURCE_COLUMNS,
+    SOURCE_SINCE,
+    load_source_columns,
+    load_source_since,
+)
 from silver.state.table_state import SchemaChange, TableState
 from silver.storage import layout
 
@@ -35,13 +46,16 @@ def find_changes(
         state: the table's state.
 
     Returns:
-        The changes, and the entry for the table's fingerprint where the source's columns are new.
+        The changes, and entries for the table's fingerprint where the source's columns are new.
     """
     declared = {n: normal_type(c.type) for n, c in table.columns.items() if declares_type(table, n)}
     before = load_source_columns(state.built)
-    drifts, after = find_drifts(shapes, before, declared | dict(held), table)
-    changed = bool(after) and after != before
-    return drifts, {SOURCE_COLUMNS: json.dumps(dict(after))} if changed else {}
+    columns = KnownColumns(before, load_source_since(state.built))
+    drifts, after = find_drifts(shapes, columns, declared | dict(held), table)
+    if not after.fields or after == columns:
+        return drifts, {}
+    since = {} if after.since is None else {SOURCE_SINCE: str(after.since)}
+    return drifts, {SOURCE_COLUMNS: json.dumps(dict(after.fields))} | since
 
 
 def refuse_changes(table: Table, drifts: Iterable[ColumnDrift]) -> None:

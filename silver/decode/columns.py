@@ -120,11 +120,17 @@ class Shape:
         complete: whether a column that is not there is gone at the source; else a record may
             leave columns out.
         first_position: the position of the first record that shows the shape.
+        times: the least and the greatest commit time of these records, in microseconds since 1970.
     """
 
     fields: Mapping[str, str | None] = field(default_factory=dict)
     complete: bool = True
     first_position: str = ""
+    times: tuple[int, int] | None = None
+
+    def is_before(self, time: int | None) -> bool:
+        """Whether all records that show the shape are known to be older than a commit time."""
+        return time is not None and self.times is not None and self.times[1] < time
 
 
 class Discovery(Protocol):

@@ -1,10 +1,12 @@
 """How a source's columns changed, by the shapes of its records, and what the policy does.
 
 A shape is compared with the columns that the source had before it and with the types that the table
-holds. Types of one kind widen; others are incompatible. A declared column keeps its declared type.
+holds. Types of one kind widen; others are incompatible. A declared column keeps its declared type,
+and is never new.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from lakehouse.config.columns import LearnedColumn
@@ -21,6 +23,16 @@ _ACTIONS = {
     "fail": "failed",
     "dead_letter": "dead_letter",
 }
+
+
+class KnownColumns(NamedTuple):
+    """The columns of a source, None when they are not known, and since when it has them.
+
+    `since` is the least commit time of a record that showed them, in microseconds since 1970.
+    """
+
+    fields: Fields | None
+    since: int | None = None
 
 
 class ColumnDrift(NamedTuple):
@@ -41,29 +53,40 @@ class ColumnDrift(NamedTuple):
 
 
 def find_drifts(
-    shapes: Iterable[Shape], before: Fields | None, stored: Fields, table: Table
-) -> tuple[list[ColumnDrift], Fields]:
+    shapes: Iterable[Shape], before: KnownColumns, stored: Fields, table: Table
+) -> tuple[list[ColumnDrift], KnownColumns]:
     """The changes that shapes in order of arrival show, and the source's columns after them.
+
+    Records that are older than the source's columns come late: what they lack is not gone, and what
+    they have beyond these columns is not new, unless the table never had it.
 
     Args:
         shapes: what the records announce.
-        before: the source's columns so far; None when they are not known: then the first shape
-            changes nothing.
+        before: the source's columns so far; when they are not known the first shape changes
+            nothing.
         stored: columns of the table and their types.
         table: the table with its declared columns, which learned ones are not.
     """
     drifts: list[ColumnDrift] = []
     types = dict(stored)
-    source = None if before is None else dict(before)
+    source, since = before.fields, before.since
     for shape in shapes:
         shown = {name: t for name, t in shape.fields.items() if _is_relevant(table, name)}
         fields = {name: type and normal_type(type) for name, type in shown.items()}
         if source is None:
             types, source = fields | types, {}
+        elif shape.is_before(since):
+            never_held = {n: type for n, type in fields.items() if n in source or n not in types}
+            late = replace(shape, complete=False)
+            drifts += _compare_shape(never_held, late, source, types, table)
+            continue
         else:
             drifts += _compare_shape(fields, shape, source, types, table)
-        source = _update_source(source, fields, shape)
-    return drifts, source or {}
+        after = _update_source(source, fields, shape)
+        if shape.times is not None and after.keys() != source.keys():
+            since = max(shape.times[0], since or 0)
+        source = after
+    return drifts, KnownColumns(source or {}, since)
 
 
 def _update_source(source: Fields, fields: Fields, shape: Shape) -> dict[str, str | None]:
@@ -98,7 +121,7 @@ def _compare_shape(
     drifts, position = [], shape.first_position or None
     for name, type in fields.items():
         kind, to = _classify_change(name, type, source, types)
-        if kind is None:
+        if kind is None or (kind == "add_column" and declares_type(table, name)):
             continue
         action = _choose_action(table, kind, name)
         drifts.append(ColumnDrift(kind, name, types.get(name), to, action, position))

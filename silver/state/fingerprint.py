@@ -18,6 +18,7 @@ from silver.decode.types import parse_type, wider_type
 from silver.state.drift import declares_type
 
 SOURCE_COLUMNS, MEMBER_TYPES, RENAMED = "source columns", "members read", "renamed columns"
+SOURCE_SINCE = "source columns since"
 
 Fingerprint = Mapping[str, str]
 
@@ -68,6 +69,12 @@ def load_source_columns(built: Fingerprint) -> Mapping[str, str | None] | None:
     text = built.get(SOURCE_COLUMNS)
     columns: Mapping[str, str | None] | None = json.loads(text) if text else None
     return columns
+
+
+def load_source_since(built: Fingerprint) -> int | None:
+    """A commit time (µs since 1970) from which on the source has its newest columns, if known."""
+    text = built.get(SOURCE_SINCE)
+    return int(text) if text else None
 
 
 def load_member_types(built: Fingerprint) -> Mapping[str, str]:

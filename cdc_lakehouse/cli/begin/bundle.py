@@ -36,8 +36,12 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would ch
 PACKAGE = "cdc-lakehouse"
 
 
-def make_bundle(folder: Path, catalog: str, mode: Mode | None, wheel_volume: str | None) -> None:
+def make_bundle(
+    folder: Path, catalog: str | None, mode: Mode | None, wheel_volume: str | None
+) -> None:
     """Writes a project; files that are there are left alone, and so is a whole project.
+
+    Its catalogs have its name, unless another is given: a project has a catalog for itself.
 
     Raises:
         ConfigurationError: the folder's name, the catalog or the volume cannot be used.
@@ -46,7 +50,7 @@ def make_bundle(folder: Path, catalog: str, mode: Mode | None, wheel_volume: str
         print(f"there is a project already: {folder}; lakehouse upgrade --dry-run compares it")
         return
     name = re.sub(r"\W+", "_", folder.absolute().name).strip("_")
-    volume = _check_volume(wheel_volume)
+    volume, catalog = _check_volume(wheel_volume), catalog or name
     answers = ProjectAnswers(name, version(PACKAGE), catalog, mode or MODES[0], volume)
     for option, text in (("FOLDER", name), ("--catalog", catalog)):
         if not re.fullmatch(IDENTIFIER, text):
@@ -62,6 +66,7 @@ def make_bundle(folder: Path, catalog: str, mode: Mode | None, wheel_volume: str
     print(f"made {render_count(len(wanted) - len(there), 'file')} in {folder}")
     for path in there:
         print(f"{folder / path} is there already and was left alone")
+    print(f"catalogs: {catalog}_dev and {catalog}_prod, for this project alone")
     print("next: read README.md; lakehouse validate; pytest tests")
 
 

@@ -52,7 +52,11 @@ Bundle = Annotated[
     bool, typer.Option("--bundle", help="A whole project of your own, for Databricks as well.")
 ]
 Catalog = Annotated[
-    str, typer.Option(metavar="NAME", help="With --bundle: catalogs NAME_dev and NAME_prod.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="With --bundle: catalogs NAME_dev and NAME_prod; default: the project's name.",
+    ),
 ]
 
 
@@ -66,7 +70,7 @@ def init(
     brokers: Brokers = None,
     capture: CaptureOption = False,
     bundle: Bundle = False,
-    catalog: Catalog = "lakehouse",
+    catalog: Catalog = None,
     mode: NewMode = None,
     wheel_volume: WheelVolume = None,
 ) -> None:
@@ -109,6 +113,8 @@ def _report_unwritable(conf: Path) -> Iterator[None]:
     """
     try:
         yield
+    except BrokenPipeError:  # whoever reads the output has gone
+        raise
     except OSError as refused:
         place = _shorten_path(Path(refused.filename or conf))
         reason = refused.strerror or str(refused)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cdc_lakehouse.cli.ask.queries import ShownStatus
+from cdc_lakehouse.cli.begin.validate import list_unset_variables
 from cdc_lakehouse.cli.front import command, load_conf
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.terminal.console import add_colours, show_progress, show_records, wrap_line
@@ -86,6 +87,8 @@ def look_at_project(chosen: Chosen) -> Iterator[Finding]:
     yield Finding("configuration", "ok", f"{len(tables)} tables, target {target.name}")
     if target.kind in ("local", "cluster"):
         yield from _look_at_lake(target)
+    for sentence in list_unset_variables(target, tables):
+        yield Finding("variable", "FAILED", sentence, "set it where lakehouse runs")
     yield from _look_at_brokers(tables)
 
 

@@ -39,6 +39,8 @@ LONGEST_PAUSE: dict[Layer, float] = {"bronze": 15.0, "silver": 300.0, "gold": 30
 NEXT_LAYER = dict(itertools.pairwise(LAYERS))
 STDERR = 2
 STOPPING = "stopping: what has begun is finished first; another signal breaks it off"
+GRACE_SECONDS, LAST_SECONDS = 10.0, 4.0
+"""After SIGTERM: when work that is not finished is broken off, and then the process ended."""
 
 
 class Work(NamedTuple):
@@ -230,8 +232,19 @@ def back_off(failures: int, pause: float, longest: float) -> float:
 
 @contextmanager
 def stop_on_signal() -> Iterator[threading.Event]:
-    """Yields an event that SIGINT or SIGTERM sets; a second signal ends the process."""
-    stop = threading.Event()
+    """Yields an event that SIGINT or SIGTERM sets; a second signal ends the process.
+
+    A supervisor sends SIGTERM once, and kills what does not end: so that signal breaks work off
+    that takes longer than `GRACE_SECONDS`, as Ctrl-C does, and at last ends the process.
+    """
+    stop, ended = threading.Event(), threading.Event()
+
+    def break_off() -> None:
+        for seconds, number in ((GRACE_SECONDS, signal.SIGINT), (LAST_SECONDS, signal.SIGTERM)):
+            if ended.wait(seconds):
+                return
+            os.kill(os.getpid(), number)
+
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     previous = before[signal.SIGINT]
 
@@ -241,12 +254,15 @@ def stop_on_signal() -> Iterator[threading.Event]:
         os.write(STDERR, f"{said}\n".encode())  # no print: it cannot be entered twice
         signal.signal(signal.SIGINT, previous if callable(previous) else signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if number == signal.SIGTERM:
+            threading.Thread(target=break_off, daemon=True).start()
 
     for number in before:
         signal.signal(number, handle_signal)
     try:
         yield stop
     finally:
+        ended.set()
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -40,11 +40,10 @@ COUNTED = {
 
 
 class Upkeep(NamedTuple):
-    """One run of the command; `pinned` are by table the versions that views need."""
+    """One run of the command."""
 
     lake: Lake
     run_id: str
-    pinned: Mapping[str, set[int]]
     dry_run: bool
     tell: Callable[[str], None]
 
@@ -56,7 +55,7 @@ def maintain(chosen: Chosen, dry_run: DryRun = False, landing: Landing = False) 
     A table is compacted when it has more than 50 deletion vectors, or one in a fifth of its files,
     or more than 20 small files.
     Tombstones go when they are older than tombstone_retention, and older than any change has come
-    late. VACUUM keeps what the last 7 days or a pinned view need. Each step has its reason.
+    late. VACUUM keeps what the last 7 days need. Each step has its reason.
     Landing files go with --landing, or where the target's clean_landing says so.
     """
     target, tables, everything = load_whole_conf(chosen)
@@ -69,6 +68,7 @@ def maintain(chosen: Chosen, dry_run: DryRun = False, landing: Landing = False) 
             lake, tables, dry_run, make_line_printer(target), shared=not chosen.only
         )
         if not dry_run:
+            entries += pin_groups(lake, tables, everything)
             keep_status(lake, everything, tables)
     fail_at_the_end(entries)
     if not any(any(entry.counts.values()) for entry in entries):
@@ -85,13 +85,14 @@ def tend_tables(
     what would be. `shared` also tends bronze, and the tables that all of silver shares.
     """
     from bronze.storage import list_feed_tables
-    from gold.views.pins import find_pinned_versions
+    from gold.job import renew_pins
     from lakehouse.storage.upkeep import NO_LAYOUT
     from silver.maintenance.upkeep import of_all
 
-    with show_progress("looking at what views need"):
-        kept = find_pinned_versions(lake)
-    work = Upkeep(lake, uuid.uuid4().hex, kept, dry_run, tell)
+    work = Upkeep(lake, uuid.uuid4().hex, dry_run, tell)
+    if not dry_run:
+        for failure in renew_pins(lake, tables):
+            tell(failure)
     merged = _merge_pending(work, tables)
     entries = [_tend_safely(work, "silver", t.table, partial(_tend_table, work, t)) for t in tables]
     if shared:
@@ -102,6 +103,19 @@ def tend_tables(
     if not dry_run:
         ledger.append_entries(lake, [*filter(has_news, entries)])
     return [*merged, *entries]
+
+
+def pin_groups(lake: Lake, tables: Sequence[Table], everything: list[Table]) -> list[Entry]:
+    """Pins what gold shows of consistency groups to versions as maintenance has left them."""
+    from gold.job import publish
+
+    grouped = [table for table in tables if table.consistency_group is not None]
+    if not grouped:
+        return []
+    with show_progress("publishing") as note:
+        entries = publish(lake, grouped, uuid.uuid4().hex, note, everything)
+    ledger.append_entries(lake, [*filter(has_news, entries)])
+    return entries
 
 
 def _merge_pending(work: Upkeep, tables: Sequence[Table]) -> list[Entry]:
@@ -210,12 +224,6 @@ def _due_steps(work: Upkeep, name: str, seen: "FileFacts", wanted: "Layout") -> 
 
     yield from upkeep.plan_layout(name, seen, wanted)
     yield from upkeep.plan_rewrite(name, seen, wanted)
-    hours = upkeep.hours_kept(seen, work.pinned.get(name, ()), datetime.now(timezone.utc))
-    if hours is None:
-        work.tell(
-            f"{name}: no vacuum: a view is pinned to a version older than the log goes back to"
-        )
-        return
-    clean = upkeep.plan_vacuum(name, upkeep.count_unused_files(work.lake.spark, name, hours), hours)
+    clean = upkeep.plan_vacuum(name, upkeep.count_unused_files(work.lake.spark, name))
     if clean is not None:
         yield clean

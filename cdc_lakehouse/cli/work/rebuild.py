@@ -74,7 +74,7 @@ def rebuild_table(lake: Lake, table: Table, tell: Tell, configured: list[Table])
     Raises:
         TableFailed: the table cannot be built; the live one is as it was.
     """
-    from gold.job import publish
+    from gold.job import publish, renew_pins
     from gold.views.pins import pin_table
     from silver.maintenance import rebuild, swap
 
@@ -91,9 +91,11 @@ def rebuild_table(lake: Lake, table: Table, tell: Tell, configured: list[Table])
         entry = rebuild.build_tables(lake, table, begun, run_id, note)
     for line in run_lines([entry], get_width()):
         tell(line)
+    together = whole_groups([table], configured)
+    for failure in renew_pins(lake, together):
+        tell(failure)
     pin_table(lake, table)
     tell(f"{table.table}: swapping it in")
-    together = whole_groups([table], configured)
     with show_progress("swapping") as note:
         swap.swap_tables(lake, begun, table)
         entries = publish(lake, together, run_id, note, configured)

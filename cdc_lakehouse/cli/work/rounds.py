@@ -62,6 +62,8 @@ def do_layer(
     memory.merge_all = given.merge
     run = given.run_id or uuid.uuid4().hex
     do = build_layer_job(layer, given.everything, memory)
+    if layer == "silver" and watched:
+        _renew_pins(given, tables)
     entries = try_conflicts_again(do, given, tables, run, tell)
     if layer == "bronze":
         memory.count(entries)
@@ -80,6 +82,13 @@ def do_layer(
         if due:
             _join_small_files(given, tables, layer, due)
     return entries
+
+
+def _renew_pins(given: Round, tables: Sequence[Table]) -> None:
+    from gold.job import renew_pins
+
+    for failure in renew_pins(given.lake, tables):
+        say(failure)
 
 
 def _list_written(entries: Iterable[Entry]) -> list[str]:

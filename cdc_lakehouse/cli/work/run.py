@@ -21,7 +21,7 @@ from cdc_lakehouse.cli.front import (
 )
 from cdc_lakehouse.cli.help import render_examples
 from cdc_lakehouse.cli.options import Chosen, seconds_of, with_common_options
-from cdc_lakehouse.cli.silence import Warner, warn_of_open_checks
+from cdc_lakehouse.cli.silence import Warner, split_unconfirmed
 from cdc_lakehouse.cli.work import continuous as ticks
 from cdc_lakehouse.cli.work import idle
 from cdc_lakehouse.cli.work.locking import lock_tables
@@ -138,18 +138,19 @@ class Asked(NamedTuple):
 def run_layers(chosen: Chosen, asked: Asked) -> None:
     """One round over the layers; a continuous run works until interrupted.
 
-    A table that another run is writing is refused, and the others are done. A round over all layers
-    of all tables starts no Spark if nothing is new.
+    A table that another run is writing is refused, and so is one of which a guess of `init` is not
+    confirmed; the others are done. A round over all layers of all tables starts no Spark if nothing
+    is new.
 
     Raises:
         ManyTablesFailed: at the end, every table that failed (continuous: and still does).
     """
     target, chosen_tables, everything = load_whole_conf(chosen)
-    tables = whole_groups(chosen_tables, everything)
+    tables, refused = split_unconfirmed(chosen.conf, whole_groups(chosen_tables, everything))
     check_writable(target)
-    warn_of_open_checks(chosen.conf, tables)
     run_id = asked.run_id or uuid.uuid4().hex
     with lock_tables(target, tables, asked.layers, run_id) as (free, failures):
+        failures += refused
         whole = free == everything and tuple(asked.layers) == LAYERS and not asked.continuous
         inputs = idle.look_at_inputs(target, everything) if whole else None
         if inputs is not None and idle.answer_from_mark(target, everything, inputs, asked.merge):
@@ -285,6 +286,8 @@ def _work_until_stopped(
         if watch := now - watched.get(work, -WATCH_SECONDS) >= WATCH_SECONDS:
             watched[work] = now
         done = try_layer(given, some, layer, be_silent, watch)  # several layers work at once
+        if layer == "silver":
+            warn_of_dead_letters(given.lake, list(some), done)
         if watch and layer == layers[-1]:
             warner.warn_of_news()
         watcher.note_entries(done)

@@ -120,6 +120,8 @@ def _list_parts(entries: Sequence[Entry]) -> "Iterator[str]":
         yield render_count(records, "record")
     for word, count in _count_outcomes(entries).items():
         yield f"{count:,} {ONE.get(word, word) if count == 1 else word}"
+    if any(entry.counts.get("pins_lost") for entry in entries):
+        yield "shown as it is now: the version that its group showed is too old to be read"
     # A published table is written anew if its columns or types have changed.
     if any(entry.counts.get("rewritten") for entry in entries if entry.layer == "gold"):
         yield "published anew, in another form"

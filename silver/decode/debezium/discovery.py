@@ -25,6 +25,7 @@ from silver.decode.columns import (
     is_wanted,
     settle_names,
 )
+from silver.decode.debezium.events.connectors import to_microseconds
 from silver.decode.debezium.events.envelope import Envelope, Row, key_row
 from silver.decode.debezium.events.opening import FLATTENED, FULL, form_of, record_opener
 from silver.decode.debezium.traits import Traits
@@ -65,15 +66,25 @@ class _First(NamedTuple):
 
 @dataclass
 class _Shown:
-    """What the events of one form show: marks with their first records, values by column."""
+    """What the events of one form show: marks with their first records, values by column.
+
+    `times` are the least and the greatest commit time of a mark's records.
+    """
 
     firsts: dict[_Mark, _First] = field(default_factory=dict)
+    times: dict[_Mark, tuple[int, int]] = field(default_factory=dict)
     values: defaultdict[str, SeenValues] = field(default_factory=lambda: defaultdict(SeenValues))
 
     @property
     def marks(self) -> list[_Mark]:
         """The marks in order of arrival."""
         return sorted(self.firsts, key=lambda mark: self.firsts[mark].arrival)
+
+    def add_times(self, mark: _Mark, *times: int) -> None:
+        """Takes in commit times of records that show the mark."""
+        every = [*self.times.get(mark, ()), *times]
+        if every:
+            self.times[mark] = min(every), max(every)
 
     def types_of(self, name: str) -> list[T.DataType]:
         """The types that schema blocks give a field, in lower case, in order of arrival."""
@@ -115,12 +126,15 @@ class DebeziumDiscovery:
         kind: Literal["envelope", "flattened row"]
         kind = "envelope" if opened.rewrites is None else "flattened row"
         block = None if opened.block is None else _Mark(kind, opened.block)
-        if block is not None and block.fields:
-            _keep_first(shown.firsts, block, first)
-        elif envelope is not None:
-            for mark in self._marks_of(envelope, opened.document is not None):
-                _keep_first(shown.firsts, mark, first)
+        marks = [block] if block is not None and block.fields else []
+        if not marks and envelope is not None:
+            marks = self._marks_of(envelope, opened.document is not None)
             self._look_at_row(envelope, record, shown)
+        source = None if envelope is None else envelope.source
+        time = source and to_microseconds(source.ts_us, source.ts_ns, source.ts_ms)
+        for mark in marks:
+            _keep_first(shown.firsts, mark, first)
+            shown.add_times(mark, *([time] if time else []))
 
     def merge(self, other: "DebeziumDiscovery") -> None:
         """Takes in what another discovery of the same table has seen."""
@@ -130,6 +144,7 @@ class DebeziumDiscovery:
             ours = self.shown[form]
             for mark, first in theirs.firsts.items():
                 _keep_first(ours.firsts, mark, first)
+                ours.add_times(mark, *theirs.times.get(mark, ()))
             for name, seen in theirs.values.items():
                 ours.values[name].merge(seen)
         self.traits.merge(other.traits)
@@ -145,7 +160,12 @@ class DebeziumDiscovery:
         new = [DecodedColumn(n, type, provisional=True) for n, type in types if type is not None]
         settled = self.traits.settle(self.known)
         columns = replace(settled, columns=(*present, *new), settled=whole, envelope=form)
-        return columns, [self._make_shape(mark, shown.firsts[mark], names) for mark in marks]
+        shapes = [self._make_shape(mark, shown, names) for mark in marks]
+        documents = [shape for shape in shapes if not shape.complete]
+        if documents and self.known.announced is None:  # the first fields of a source are not new
+            fields = {name: type for shape in documents for name, type in shape.fields.items()}
+            shapes.insert(0, replace(documents[0], fields=fields))
+        return columns, shapes
 
     def _find_form(self) -> str | None:
         """The known or declared form, else the first event's, which may refine FLATTENED."""
@@ -213,7 +233,7 @@ class DebeziumDiscovery:
             type = infer_type(shown.values[lower], zeros_are_whole=False)
         return type
 
-    def _make_shape(self, mark: _Mark, first: _First, new: Iterable[str]) -> Shape:
+    def _make_shape(self, mark: _Mark, shown: _Shown, new: Iterable[str]) -> Shape:
         """The shape of a mark: its fields that are columns, by the columns' names.
 
         Where the table ignores new columns, the shape has them too.
@@ -225,7 +245,8 @@ class DebeziumDiscovery:
             for field, encoding in by_column(self.table, mark.fields).items()
             if field.lower() in names or not adds
         }
-        return Shape(fields, mark.kind != "document", first.position)
+        first, times = shown.firsts[mark], shown.times.get(mark)
+        return Shape(fields, mark.kind != "document", first.position, times)
 
 
 def _keep_first(firsts: dict[_Key, _First], shown: _Key, first: _First) -> None:

@@ -8,7 +8,7 @@ from pyspark.sql import types as T
 from bronze.contract import folder_columns
 from lakehouse.config.table import Table
 from silver.decode.change import Record
-from silver.decode.columns import Columns
+from silver.decode.columns import Columns, declared_types
 from silver.decode.expressions.names import MEMBER, members_read
 from silver.decode.protocols.objects import Fault, broken_row, row_object
 from silver.decode.protocols.slices import (
@@ -24,6 +24,7 @@ from silver.decode.protocols.slices import (
 from silver.decode.renames import column_names
 from silver.decode.shapes import Parsed
 from silver.decode.slices import Slice
+from silver.decode.values.written_numbers import NumberReader
 
 _MOST_FILES, _MOST_HEADERS = 1_024, 1_024
 
@@ -48,6 +49,9 @@ class FileRows:
             for column in columns.columns
             if column.declared and isinstance(column.type, T.DoubleType)
         ]
+        self._reader = NumberReader.of(table.feeds[0].csv)
+        types = declared_types(table) if self._reader else {}
+        self._numbers = [n for n, kind in types.items() if isinstance(kind, T.NumericType)]
         self._of_files: dict[str, Mapping[str, object]] = {}
         self._of_headers: dict[tuple[str, ...], list[str] | None] = {}
 
@@ -70,6 +74,12 @@ class FileRows:
             if fault := self.refuse(group.members):
                 others |= dict.fromkeys(group.indices, fault)
         kept = [group for group in groups if group.indices[0] not in others]
+        if self._reader is not None:
+            read = self._reader.read
+            for at, group in enumerate(kept):
+                numbers = [name for name in self._numbers if name in group.members]
+                as_sql = {name: [*map(read, group.members[name])] for name in numbers}
+                kept[at] = group._replace(members={**group.members, **as_sql})
         return OpenedSlice(records.part.num_rows, kept, others)
 
     def open_record(self, record: Record) -> FlatRow | Fault | None:

@@ -10,9 +10,10 @@ import pytest
 from cdc_lakehouse.cli import layer_main
 from cdc_lakehouse.cli.ask.queries import to_utc
 from cdc_lakehouse.cli.commands import app
-from cdc_lakehouse.cli.front import make_application, run_command_line
+from cdc_lakehouse.cli.front import describe_start, make_application, run_command_line
 from cdc_lakehouse.cli.work.rounds import fail_at_the_end
 from cdc_lakehouse.terminal.console import entry_line, show_grid
+from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, ManyTablesFailed
 from lakehouse.run.ledger import Entry
 
@@ -266,3 +267,9 @@ def test_a_grid_shows_everything_when_it_goes_into_a_file(
     ]
     assert header.split() == ["a", "[b]"]
     assert (first.split(), second.split()) == (["x" * 300], ["[red]", "y"])
+
+
+def test_a_question_that_waits_for_spark_names_what_keeps_one_ready() -> None:
+    local, remote = Target(root="/tmp/x"), Target(root="/tmp/x", kind="connect", remote="sc://x")
+    assert describe_start(local, True) == "starting Spark; `lakehouse serve` keeps one ready"
+    assert {describe_start(local, False), describe_start(remote, True)} == {"starting Spark"}

@@ -199,3 +199,17 @@ def test_the_first_signal_says_that_the_work_is_finished_first(
     assert (
         "what has begun is finished first; another signal breaks it off" in capfd.readouterr().err
     )
+
+
+def test_sigterm_breaks_off_what_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(continuous, "GRACE_SECONDS", 0.2)
+    began = time.monotonic()
+    with continuous.stop_on_signal() as stop:
+        signal.raise_signal(signal.SIGTERM)
+        assert stop.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(30)
+    assert time.monotonic() - began < 10
+    with continuous.stop_on_signal():
+        signal.raise_signal(signal.SIGTERM)
+    time.sleep(0.4)

@@ -64,3 +64,18 @@ def test_what_is_missing_is_told_with_what_to_do(
     assert all(known[what]["do"] for what in failed)
     Path("conf/tables/t.yml").write_text("nonsense: 1")
     assert "lakehouse validate" in found(capsys, 1)["configuration"]["do"]
+
+
+def test_a_variable_that_the_yaml_names_and_that_is_not_set_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = Path("conf/targets/local.yml")
+    file.write_text(file.read_text() + "alarms: {webhook: 'env:HOOK'}\n")
+    source = "{format: debezium, path: shop}"
+    Path("conf/tables/t.yml").write_text(f"table: t\nkeys: [id]\nsource: {source}\n")
+    sentence = "target local: alarms.webhook: the variable HOOK is not set on this machine"
+    assert found(capsys, 1)["variable"]["found"] == sentence
+    run_command_line(app, ["validate"])
+    assert f"warning: {sentence}" in " ".join(capsys.readouterr().err.split())
+    monkeypatch.setenv("HOOK", "https://example.org")
+    assert "variable" not in found(capsys, 0)

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -13,7 +15,7 @@ from pyarrow.parquet import write_table
 
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
-from cdc_lakehouse.cli.silence import warn_of_open_checks
+from cdc_lakehouse.cli.silence import split_unconfirmed
 from cdc_lakehouse.drafts.sample import common_type, read_samples, to_identifier
 from lakehouse.config.loading import load_tables
 from lakehouse.errors import ConfigurationError
@@ -261,16 +263,23 @@ def test_a_compressed_file_without_its_end_is_named(capsys: pytest.CaptureFixtur
     assert "wait until it is written" in capsys.readouterr().err
 
 
-def test_a_csv_file_in_another_encoding_says_how_to_go_on(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    ("name", "encoding", "wanted"),
+    [
+        ("Zoë", "latin-1", "ISO-8859-1"),
+        ("5 €", "cp1252", "windows-1252"),
+        ("Zoë", "utf-8-sig", None),
+        ("Zoë", "utf-16", None),
+    ],
+)
+def test_a_csv_file_in_another_encoding_is_drafted_with_it(
+    name: str, encoding: str, wanted: str | None
 ) -> None:
     file = Path("a.csv")
-    file.write_bytes("id,name\n1,Zoë\n".encode("latin-1"))
-    assert init("--from", str(file)) == 2
-    assert "source.csv.encoding" in capsys.readouterr().err
-    file.write_bytes("id,name\n1,Zoë\n".encode("utf-8-sig"))
+    file.write_bytes(f"id,name\n1,{name}\n".encode(encoding))
     assert init("--from", str(file)) == 0
-    assert load_tables(Path("conf"))[0].keys == ["id"]
+    [table] = load_tables(Path("conf"))
+    assert (table.keys, table.feeds[0].csv.encoding) == (["id"], wanted)
 
 
 def test_drafts_that_are_all_there_say_how_to_write_them_again(
@@ -376,6 +385,8 @@ def test_records_as_kcat_writes_them_are_read(capsys: pytest.CaptureFixture[str]
         ('{"id":1}\t{"op":"c"}\n', "kcat -J"),
         ("Struct{id=1}\n", "StringConverter"),
         ('{"topic":"t","offset":1,"value":"no JSON"}\n', "no record of a table"),
+        ('{"Item":{"id":{"N":"7"},"name":{"S":"a"}}}\n', "records of DynamoDB"),
+        ('{"eventID":"1","dynamodb":{"Keys":{"id":{"N":"7"}}}}\n', "records of DynamoDB"),
         ('{"topic":"t","offset":1,"payload":"x","_a":1}\n{"_b":null}\n', "no record of a table"),
     ],
 )
@@ -533,21 +544,37 @@ def test_a_value_that_is_a_text_of_json_is_read() -> None:
         read_samples([dropped("b.jsonl", {"value": "no JSON"})])
 
 
-def test_open_lines_are_counted_by_validate_and_a_run_warns_of_those_that_decide_rows(
+def test_a_guess_that_decides_rows_keeps_a_table_from_being_run_until_it_is_accepted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     row = "a,1,2026-01-01"
     assert init("--from", str(written("landing/x/x.csv", "code,qty,updated_at", row))) == 0
-    tables = load_tables(Path("conf"))
     capsys.readouterr()
     run_command_line(app, ["validate"])
     assert "x: 2 lines with '# check' in its YAML to look at" in capsys.readouterr().out
-    warn_of_open_checks(Path("conf"), tables)
-    assert "x: keys and sequence_by in its YAML was only guessed" in capsys.readouterr().err
-    file = Path("conf/tables/x.yml")
-    file.write_text(file.read_text().replace("# check", "# seen"))
-    warn_of_open_checks(Path("conf"), tables)
-    assert capsys.readouterr().err == ""
+    with pytest.raises(SystemExit) as left:
+        run_command_line(app, ["run"])
+    told = capsys.readouterr().err
+    assert left.value.code == 1
+    assert "x: keys and sequence_by in its YAML are guessed and not confirmed" in told
+    assert "do: look at conf/tables/x.yml, then lakehouse validate --accept x" in told
+    run_command_line(app, ["validate", "--accept", "x"])
+    accepted = capsys.readouterr().out
+    assert "x: accepted  keys: [code]\n" in accepted
+    assert "x: accepted  sequence_by: updated_at  # orders a key's changes\n" in accepted
+    assert "# check" not in Path("conf/tables/x.yml").read_text()
+    assert load_tables(Path("conf"))[0].keys == ["code"]
+    assert split_unconfirmed(Path("conf"), load_tables(Path("conf")))[1] == []
+
+
+def test_whoever_reads_only_the_first_line_leaves_a_whole_project_behind() -> None:
+    command = [sys.executable, "-m", "cdc_lakehouse", "init", "--bundle", "p"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert ended.stderr == ""
+    assert Path("p/databricks.yml").is_file() and Path("p/.lakehouse/generated.json").is_file()
 
 
 def test_validate_asks_of_a_key_that_is_called_nearly_as_a_column(

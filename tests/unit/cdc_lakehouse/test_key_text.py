@@ -1,6 +1,9 @@
+import re
+
 import pytest
 
 from cdc_lakehouse.cli.key_text import parse_key
+from lakehouse.config.columns import Column
 from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationError
 
@@ -58,3 +61,23 @@ def test_the_value_alone_is_enough_where_the_key_is_one_column(text: str, value:
     assert parse_key(text, table("id")) == {"id": value}
     with pytest.raises(ConfigurationError, match="a JSON object"):
         parse_key(text, table("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        ("bigint", "-7", "Anna"),
+        ("decimal(10,2)", "1.50", "x1"),
+        ("date", "2026-01-01", "May"),
+        ("boolean", "true", "maybe"),
+        ("string", "Anna", None),
+    ],
+)
+def test_a_value_of_another_type_than_the_declared_one_is_refused_without_spark(
+    kind: str, good: str, bad: str | None
+) -> None:
+    of = table("id").model_copy(update={"columns": {"id": Column(type=kind)}})
+    assert parse_key(good, of)["id"] == good
+    if bad is not None:
+        with pytest.raises(ConfigurationError, match=re.escape(f"a value of type {kind} for id")):
+            parse_key(bad, of)

@@ -62,7 +62,9 @@ def test_a_project_has_what_is_its_owners_and_names_the_version(project: Path) -
     assert "artifacts" not in settings
     assert not list(project.rglob("pyproject.toml"))
     assert [table.table for table in load_tables(project / "conf")] == ["orders"]
-    assert load_target(project / "conf", "prod").catalog == "lakehouse_prod"
+    assert load_target(project / "conf", "prod").catalog == "shop_prod"
+    assert lakehouse("init", "--bundle", "other", "--catalog", "all") == 0
+    assert load_target(Path("other/conf"), "prod").catalog == "all_prod"
 
 
 def test_the_folder_here_is_the_default(tmp_path: Path) -> None:
@@ -220,7 +222,7 @@ def test_what_the_owner_deleted_stays_deleted_and_what_he_changed_is_not_removed
 
 
 def test_another_mode_is_an_upgrade(project: Path) -> None:
-    replace(project / "databricks.yml", "lakehouse_prod", "main")
+    replace(project / "databricks.yml", "shop_prod", "main")
     assert lakehouse("upgrade", "--mode", "ticks", "--conf", "shop/conf") == 0
     main = (project / "databricks.yml").read_text()
     assert "default: 0 0/5 * * * ?" in main and "{catalog: main}" in main

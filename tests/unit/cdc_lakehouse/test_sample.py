@@ -191,3 +191,12 @@ def test_numbers_whose_dots_may_be_thousands_are_texts(tmp_path: Path) -> None:
         *("string", "string", "decimal(18,3)")
     ]
     assert found.notes == {"columns.stock": "10.000 may be 10000"}
+
+
+def test_numbers_with_a_decimal_comma_are_drafted_as_numbers(tmp_path: Path) -> None:
+    file = tmp_path / "stock.csv"
+    file.write_text("id;price;stock\n1;0,05;10.000\n2;1.234,50;3\n")
+    found = read_sample([file], "t")
+    assert (found.columns["price"], found.columns["stock"]) == ("decimal(18,2)", "bigint")
+    assert found.csv == {"decimal_comma": "true", "thousands": '"."'}
+    assert found.notes == {}

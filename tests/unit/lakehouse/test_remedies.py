@@ -37,6 +37,12 @@ def test_a_full_disk_is_told_before_spark_starts(
             " these",
             "the right to read them",
         ),
+        (
+            "cannot read a.csv: the file lies in no folder YYYY-MM-DD, which names the day of its"
+            " rows: move it there. The other files are in; replace or remove these",
+            "the folder of its day",
+        ),
+        ("[DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION]", "gold.T_as_of"),
         ("org.apache.hadoop...: /lake/silver (Read-only file system)", "make it writable"),
         ("RuntimeException: /l/a.parquet is not a Parquet file", "put it back from a copy"),
         ("DamagedNotes: damaged note /l/taken/1.json", "remove the feed's folder"),

@@ -1,15 +1,13 @@
-from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from lakehouse.storage import upkeep
 from lakehouse.storage.upkeep import FileFacts, Layout, Step
 
-NOW = datetime(2026, 5, 20, tzinfo=timezone.utc)
 MIB = 1024 * 1024
 
 
 def facts(files: int, size: int, vectors: int = 0) -> FileFacts:
-    return FileFacts(files, size, vectors, {})
+    return FileFacts(files, size, vectors)
 
 
 def commit(operation: str = "MERGE", mode: str = "", **metrics: int) -> dict[str, Any]:
@@ -57,7 +55,7 @@ BY_DAY = Layout(["day"], None, "`id`,`day`")
 
 
 def clustered(unordered: int | None, size: int = 1280, files: int = 64) -> FileFacts:
-    return FileFacts(files, size * MIB, 0, {}, BY_DAY, unordered)
+    return FileFacts(files, size * MIB, 0, BY_DAY, unordered)
 
 
 def test_a_table_is_clustered_the_first_time_whole_and_then_when_a_fifth_is_new() -> None:
@@ -140,15 +138,7 @@ def test_deletion_vectors_are_summed_over_the_commits_since_the_table_was_replac
     assert upkeep.deletion_vectors(history) == 4
 
 
-def test_replaced_files_are_kept_for_a_week_or_as_long_as_a_pinned_version_needs_them() -> None:
-    known = FileFacts(1, 1, 0, {v: NOW - timedelta(days=20 - v) for v in range(5, 11)})
-    assert upkeep.hours_kept(known, [], NOW) == 168
-    assert upkeep.hours_kept(known, [10], NOW) == 168
-    assert upkeep.hours_kept(known, [9, 7], NOW) == 12 * 24 + 24
-    assert upkeep.hours_kept(known, [3], NOW) is None
-
-
 def test_vacuum_is_due_when_a_file_is_unused() -> None:
-    assert upkeep.plan_vacuum("t", 0, 168) is None
-    due = upkeep.plan_vacuum("t", 3, 168)
-    assert due and due.sql == "VACUUM t RETAIN 168 HOURS"
+    assert upkeep.plan_vacuum("t", 0) is None
+    due = upkeep.plan_vacuum("t", 3)
+    assert due and due.sql == "VACUUM t"

@@ -6,7 +6,7 @@ import pytest
 
 from lakehouse.config.table import Table
 from silver.decode.columns import Shape
-from silver.state.drift import find_drifts
+from silver.state.drift import KnownColumns, find_drifts
 
 
 def table(columns: dict[str, str] | None = None, **options: Any) -> Table:
@@ -23,7 +23,7 @@ def found(
     complete: bool = True,
 ) -> list[tuple[Any, ...]]:
     met = [Shape(shape, complete=complete) for shape in shapes]
-    changes, _ = find_drifts(met, before, held or {}, config or table())
+    changes, _ = find_drifts(met, KnownColumns(before), held or {}, config or table())
     return [(d.kind, d.column, d.from_type, d.to_type, d.action) for d in changes]
 
 
@@ -95,3 +95,26 @@ def test_each_kind_has_its_own_policy(kind: str, shapes: tuple[dict[str, str | N
 def test_columns_that_the_table_leaves_out_do_not_drift() -> None:
     config = table(except_column_list=["a"])
     assert found({"id": "int"}, {"id": "int", "a": "int"}, config=config) == []
+
+
+def test_records_from_before_a_change_of_the_columns_change_nothing_again() -> None:
+    old, new, newest = {"id": "int", "a": "int"}, {"id": "int", "b": "int"}, {"id": "int"}
+    first = [Shape(old, times=(100, 100)), Shape(new, times=(300, 400))]
+    changes, known = find_drifts(first, KnownColumns(None), {}, table())
+    assert [(d.kind, d.column) for d in changes] == [("add_column", "b"), ("drop_column", "a")]
+    assert (known.fields, known.since) == (new, 300)
+    held = {"id": "int", "a": "int", "b": "int"}
+    late = Shape(old, times=(100, 200))
+    assert find_drifts([late], known, held, table()) == ([], known)
+    unheard = Shape({"id": "int", "c": "int"}, times=(200, 200))
+    changes, after = find_drifts([unheard, late], known, held, table())
+    assert ([(d.kind, d.column) for d in changes], after) == ([("add_column", "c")], known)
+    changes, after = find_drifts([Shape(newest, times=(200, 500))], known, held, table())
+    assert [(d.kind, d.column) for d in changes] == [("drop_column", "b")]
+    assert after == KnownColumns(newest, 300)
+
+
+def test_a_declared_column_is_not_new() -> None:
+    strict = table({"a": "string"}, schema_changes={"add_column": "fail"})
+    shapes = ({"id": "int"}, {"id": "int", "a": "string"})
+    assert found(*shapes, held={"a": "string"}, config=strict) == []

@@ -248,7 +248,7 @@ def test_shapes_come_in_order_of_arrival_with_the_place_of_their_first_record() 
     columns, shapes = made[0].settle()
 
     assert columns.names == ["id", "a", "b"]
-    assert shapes == [
+    assert [replace(shape, times=None) for shape in shapes] == [
         Shape({"id": None, "a": None}, True, "t/0/0"),
         Shape({"id": None, "b": None}, True, "t/0/1"),
         Shape({"id": "bigint"}, True, "t/0/2"),
