@@ -69,7 +69,8 @@ def ingest_delta(lake: Lake, feed: Feed, state: FeedState, before: int) -> News:
         news = _append_span(lake, feed, source, span, number)
         came = came.combine(news)
         offsets = {source.name: {_PARTITION: span.last + 1}}
-        state.add_note(Note(news.batch or before, offsets=offsets))
+        read = news.batch or before
+        state.add_note(Note(read, offsets=offsets, unnumbered=news.unnumbered))
     return came
 
 

@@ -28,16 +28,21 @@ class DamagedNotes(LakehouseError):
 
 
 class Note(msgspec.Struct):
-    """What was read up to a batch, the newest one with a record; `whole` includes earlier notes."""
+    """What was read up to a batch, the newest one with a record; `whole` includes earlier notes.
+
+    `unnumbered` says that surely no record of it is a change with a number within its transaction.
+    """
 
     batch: int
     whole: bool = False
+    unnumbered: bool = False
     files: dict[str, Version] = {}
     offsets: Offsets = {}
 
     def add(self, later: "Note") -> None:
         """Adds the content of a later note."""
         self.batch = max(self.batch, later.batch)
+        self.unnumbered = self.unnumbered and later.unnumbered
         self.files.update(later.files)
         for topic, offsets in later.offsets.items():
             self.offsets.setdefault(topic, {}).update(offsets)
@@ -61,7 +66,7 @@ class FeedState:
 
     folder: Place
     notes: list[int] = field(default_factory=list)
-    taken: Note = field(default_factory=lambda: Note(0))
+    taken: Note = field(default_factory=lambda: Note(0, unnumbered=True))
     broken: bool = False
     ended: bool = False
     unreadable: dict[str, str] | None = None

@@ -136,10 +136,11 @@ def _open_state(run: _Ingestion, feed: Feed) -> FeedState:
     if isinstance(arrived.checkpoint, FeedState):
         return arrived.checkpoint
     state, newest = read_state(run.lake.target, feed), arrived.newest
+    is_known = newest <= state.taken.batch and state.taken.unnumbered
     if newest > state.taken.batch or not state.notes:
         recover = recover_files if feed.path is not None else recover_offsets
         recover(run.lake, feed, state, newest)
-    state.orders = None if newest else {}
+    state.orders = {} if is_known or not newest else None
     state.ended = feed.once and ONCE in read_properties(run.lake, feed)
     run.known[feed.name] = arrived._replace(checkpoint=state)
     return state

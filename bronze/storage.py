@@ -39,6 +39,11 @@ class News(NamedTuple):
     records: Records
     orders: Orders | None = None
 
+    @property
+    def unnumbered(self) -> bool:
+        """Whether surely no record is a change with a number within its transaction."""
+        return self.orders is not None and not self.orders
+
     def combine(self, later: "News") -> "News":
         """The sum of both."""
         records = Counter(self.records)

@@ -31,7 +31,7 @@ def ingest_files(lake: Lake, feed: Feed, state: FeedState, before: int) -> News:
         came = came.combine(news)
         taken = {f.path: (f.length, f.changed) for f in batch if f not in unreadable}
         if taken:
-            state.add_note(Note(news.batch, files=taken))
+            state.add_note(Note(news.batch, files=taken, unnumbered=news.unnumbered))
         bad |= {file.path: why for file, why in unreadable.items()}
     if bad != waiting:
         record_unreadable(lake, feed, waiting, bad)

@@ -157,7 +157,7 @@ def ingest_kafka(lake: Lake, plan: ReadingPlan, fetched: pa.Table | None, before
     feed, state = plan.feed, plan.state
     add_gaps(lake, plan.gaps, "")
     if not state.notes:
-        state.add_note(Note(0, offsets=_to_offsets(plan.ranges, 0)))
+        state.add_note(Note(0, offsets=_to_offsets(plan.ranges, 0), unnumbered=True))
     came = News(0, {}, {})
     for number, ranges in enumerate(cut_ranges(plan.ranges, feed.max_offsets), before + 1):
         if fetched is None:
@@ -167,7 +167,8 @@ def ingest_kafka(lake: Lake, plan: ReadingPlan, fetched: pa.Table | None, before
             news = append_spread(lake, feed, rows, number)
         else:
             news = _append_fetched(lake, plan, fetched, number)
-        state.add_note(Note(news.batch, offsets=_to_offsets(ranges, 1)))
+        offsets = _to_offsets(ranges, 1)
+        state.add_note(Note(news.batch, offsets=offsets, unnumbered=news.unnumbered))
         came = came.combine(news)
     return came
 

@@ -27,10 +27,11 @@ MADE = "made by lakehouse capture"
 
 
 class Lack(NamedTuple):
-    """What the database lacks, and the statement or the change that mends it."""
+    """What the database lacks, the statement or change that mends it, and for which table alone."""
 
     problem: str
     do: str
+    table: str | None = None
 
 
 class DatabaseNotReady(LakehouseError):
@@ -51,14 +52,22 @@ class Lag(NamedTuple):
 
 
 class Database:
-    """A source database of any kind; `connector` is the class of its Debezium connector."""
+    """A source database of any kind; `jdbc` is the connector's property for its name."""
 
-    connector = ""
-    jars = ""
     jdbc = "database.dbname"
 
     def __init__(self, settings: CaptureSettings, url: URL) -> None:
         self.settings, self.url, self.name = settings, url, settings.name
+
+    @property
+    def connector(self) -> str:
+        """The class of Debezium's connector."""
+        return ""
+
+    @property
+    def jars(self) -> str:
+        """The name of the list of its jars."""
+        return "none"
 
     @cached_property
     def _engine(self) -> Engine:

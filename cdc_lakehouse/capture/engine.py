@@ -28,6 +28,7 @@ OLDEST_JAVA = 17
 _ENGINE = "io.debezium.engine.DebeziumEngine"
 _HISTORY = "schema.history.internal.file.filename"
 _COMMITTED = re.compile(r'"source":\{.{0,300}?"ts_ms":(\d+)')
+_MARK = re.compile(rf"{MARK}-[0-9a-f]{{32}}")
 _LSNS = re.compile(r"\b(?:lsn|lsn_proc|lsn_commit)=(\d+)")
 
 
@@ -46,7 +47,7 @@ def find_jars(settings: CaptureSettings, database: Database, progress: Progress)
                 "capture.yml", "jars", settings.jars, "a folder of jars", action
             )
         return problem
-    listed = Path(__file__).with_name(f"{database.jars or 'none'}.jars")
+    listed = Path(__file__).with_name(f"{database.jars}.jars")
     if not listed.is_file():
         expected = f"a folder with the jars of {database.connector or 'its connector'}"
         action = "download Debezium's plug-in and its engine, and name their folder"
@@ -107,6 +108,9 @@ class Engine:
 
     def __init__(self, jpype: Java, state: State, files: LandingFiles, database: Database) -> None:
         self._jpype, self._state, self._files, self._database = jpype, state, files, database
+        name, signals = database.name, database.settings.signals
+        self._signals = re.sub(r"[^A-Za-z0-9._-]", "_", f"{name}.{signals}")
+        self._messages = f"{name}.message"
         self.failure: BaseException | None = None
         self.rows = self.changes = 0
         self.marks, self._read_marks = set[str](), set[str]()
@@ -189,11 +193,11 @@ class Engine:
 
     def _is_own(self, topic: str, record: Java, value: Java) -> bool:
         """Whether the record is a heartbeat, a signal or a mark, which are no changes."""
-        if topic.endswith(".message") or topic.endswith(f".{self._database.settings.signals}"):
-            text = f"{record.key()}{value}"
-            self._read_marks.update(re.findall(rf"{MARK}-[0-9a-f]{{32}}", text))
-            return topic.endswith(self._database.settings.signals) or MARK in text
-        return topic.startswith("__debezium-heartbeat")
+        if topic not in (self._signals, self._messages):
+            return topic.startswith("__debezium-heartbeat")
+        marks = _MARK.findall(f"{record.key()}{value}")
+        self._read_marks.update(marks)
+        return topic == self._signals or bool(marks)
 
     def _note(self, position: Position, last: Java, committed: float | None) -> None:
         """Notes the position that the next acknowledgement reaches, where it is another one."""

@@ -24,6 +24,8 @@ from lakehouse.places.place import Place, list_folder, to_place
 LARGEST = 32 << 20
 """Bytes of a file's text, before it is compressed: one that has more is complete."""
 SUFFIX = ".jsonl.gz"
+_FIRST = ("INITIAL", "TRUE")
+"""What the offsets say of a first snapshot; those of single tables are INCREMENTAL or BLOCKING."""
 
 
 class CaptureRefused(LakehouseError):
@@ -144,15 +146,21 @@ def read_places(offsets: Path) -> list[dict[str, Any]]:
     for start in re.finditer(r'\{"', text):
         with suppress(ValueError):
             problem.append(json.JSONDecoder().raw_decode(text, start.start())[0])
-    return [place for place in problem if "ts_sec" in place or "ts_usec" in place]
+    return [place for place in problem if "server" not in place]
 
 
 def is_in_snapshot(offsets: Path) -> bool:
     """Whether the first snapshot is not complete, or has not begun, by a file of offsets."""
     places = read_places(offsets)
     return not places or any(
-        place.get("snapshot") and not place.get("snapshot_completed") for place in places
+        str(place.get("snapshot")).upper() in _FIRST and not place.get("snapshot_completed")
+        for place in places
     )
+
+
+def reads_rows(offsets: Path) -> bool:
+    """Whether the rows of a new table are being read, beside the log."""
+    return any("incremental_snapshot_collections" in place for place in read_places(offsets))
 
 
 def _copy_of(file: Path) -> Path:

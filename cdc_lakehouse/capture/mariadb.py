@@ -2,20 +2,31 @@
 
 import zlib
 from collections.abc import Sequence
+from functools import cached_property
 
 from cdc_lakehouse.capture.database import MADE, SIGNAL_COLUMNS, Database, Lack, Lag
 from cdc_lakehouse.capture.files import CaptureRefused, Position, State, read_places
 
+_CONNECTORS = {"mariadb": "MariaDbConnector", "mysql": "MySqlConnector"}
 _HISTORY = "schema.history.internal"
 _WANTED = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL"}
 
 
 class MariaDb(Database):
-    """A MariaDB or MySQL database."""
+    """A MariaDB or MySQL database: each has a connector of its own."""
 
-    connector = "io.debezium.connector.mariadb.MariaDbConnector"
-    jars = "mariadb"
     jdbc = "database.include.list"
+
+    @cached_property
+    def jars(self) -> str:
+        """Which of the two it is."""
+        (version,) = self.ask("SELECT VERSION()")[0]
+        return "mariadb" if "mariadb" in str(version).lower() else "mysql"
+
+    @property
+    def connector(self) -> str:
+        """The class of its connector."""
+        return f"io.debezium.connector.{self.jars}.{_CONNECTORS[self.jars]}"
 
     def list_tables(self) -> list[str]:
         """The tables of the URL's database."""

@@ -92,8 +92,15 @@ class _Slot(NamedTuple):
 class Postgres(Database):
     """A PostgreSQL database."""
 
-    connector = "io.debezium.connector.postgresql.PostgresConnector"
-    jars = "postgresql"
+    @property
+    def connector(self) -> str:
+        """The class of Debezium's connector."""
+        return "io.debezium.connector.postgresql.PostgresConnector"
+
+    @property
+    def jars(self) -> str:
+        """The name of the list of its jars."""
+        return "postgresql"
 
     def password(self) -> str:
         """The password of the URL, of PGPASSWORD or of the password file."""
@@ -157,22 +164,25 @@ class Postgres(Database):
                 schema = self.quoted(table.name.partition(".")[0])
                 do = f'GRANT USAGE ON SCHEMA {schema} TO "{user}";'
                 do += f' GRANT SELECT ON {name} TO "{user}";'
-                yield Lack(f"{user} must not read {table.name}", do)
+                yield Lack(f"{user} must not read {table.name}", do, table.name)
             if not table.is_logged:
-                yield Lack(f"{table.name} is unlogged", f"ALTER TABLE {name} SET LOGGED;")
+                do = f"ALTER TABLE {name} SET LOGGED;"
+                yield Lack(f"{table.name} is unlogged", do, table.name)
             if not table.shows_all:
                 do = f'ALTER ROLE "{user}" BYPASSRLS;'
-                yield Lack(f"row level security hides rows of {table.name} from {user}", do)
+                problem = f"row level security hides rows of {table.name} from {user}"
+                yield Lack(problem, do, table.name)
             for part in table.without_identity:
                 problem = f"{part} has neither a primary key nor a REPLICA IDENTITY: once it is"
+                problem += " published, the application's own UPDATE would fail"
                 do = f"ALTER TABLE {part} REPLICA IDENTITY FULL; or name it in `except`"
-                yield Lack(f"{problem} published, the application's own UPDATE would fail", do)
+                yield Lack(problem, do, table.name)
 
     def _find_publication_lacks(self, tables: Sequence[_Table], server: _Server) -> Iterator[Lack]:
-        problem = self.ask(_PUBLICATION, name=self.name)
+        publications = self.ask(_PUBLICATION, name=self.name)
         names = dict.fromkeys([*(table.name for table in tables), self.settings.signals])
         listed = ", ".join(map(self.quoted, names))
-        if not problem:
+        if not publications:
             foreign = [table.name for table in tables if not table.is_owned]
             if foreign or not server.creates:
                 owner = f"{server.user} does not own {', '.join(foreign)}" if foreign else ""
@@ -181,7 +191,7 @@ class Postgres(Database):
                 do += " WITH (publish_via_partition_root = true);"
                 yield Lack(f"no publication {self.name}; {owner or right}", do)
             return
-        every, via_root, publishes, is_owned = problem[0]
+        every, via_root, publishes, is_owned = publications[0]
         if not publishes:
             do = (
                 f"ALTER PUBLICATION {self.name} SET (publish = 'insert, update, delete, truncate');"
@@ -194,7 +204,8 @@ class Postgres(Database):
         for table in tables:
             if table.name not in published and not every and not (is_owned and table.is_owned):
                 do = f"ALTER PUBLICATION {self.name} ADD TABLE {self.quoted(table.name)};"
-                yield Lack(f"{table.name} is not in the publication {self.name}", do)
+                problem = f"{table.name} is not in the publication {self.name}"
+                yield Lack(problem, do, table.name)
 
     def _find_signal_lacks(self, is_there: bool, server: _Server) -> Iterator[Lack]:
         signals, user = self.settings.signals, server.user

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import URL
 
-from cdc_lakehouse.capture.database import Database, DatabaseNotReady, OtherDatabase
+from cdc_lakehouse.capture.database import Database, DatabaseNotReady, Lack, OtherDatabase
 from cdc_lakehouse.capture.engine import Engine, Java, find_jars, start_java
 from cdc_lakehouse.capture.files import (
     CaptureRefused,
@@ -15,6 +15,7 @@ from cdc_lakehouse.capture.files import (
     Position,
     State,
     is_in_snapshot,
+    reads_rows,
 )
 from cdc_lakehouse.capture.mariadb import MariaDb
 from cdc_lakehouse.capture.postgres import Postgres
@@ -75,7 +76,8 @@ class Capture:
         self.state, self.landing = State(places.state), places.landing
         self.database = open_database(settings)
         self._caught_up, self._said, self._expected = time.time(), 0.0, 0
-        self._refused, self._told = "", (0, "")
+        self._left_out: list[Lack] = []
+        self._told = (0, "")
         self._known: dict[str, Any] = {}
         self.engine: Engine | None = None
         self._wants_snapshot = False
@@ -96,7 +98,7 @@ class Capture:
             LakehouseError: it cannot go on; the message says what to do.
         """
         with self.state.held():
-            self.check()
+            self._choose_tables(self.state.read() or Position(next=0))
             jars = find_jars(self.settings, self.database, say)
             jpype = start_java(jars, self.settings, self.state.folder / "debezium.log")
             try:
@@ -176,7 +178,7 @@ class Capture:
         Raises:
             CaptureRefused: changes would be lost.
         """
-        tables = self.database.captured()
+        tables = self._choose_tables(position)
         if not self._wants_snapshot:
             self.database.check_state(position, self.state)
         if self._wants_snapshot or is_in_snapshot(self.state.offsets):
@@ -199,7 +201,9 @@ class Capture:
             now = time.monotonic()
             if once and not mark and self._streams():
                 mark = self.database.send_mark()
-            if mark in engine.marks:
+            if mark in engine.marks and reads_rows(self.state.kept_offsets):
+                mark = ""
+            elif mark in engine.marks:
                 self._tell(engine, "all that was there is captured")
                 return True
             if now - looked >= LOOK_SECONDS:
@@ -225,20 +229,30 @@ class Capture:
         return complete and self.database.is_streaming()
 
     def _finds_tables(self) -> bool:
-        """Whether tables have come that are to be captured, and lack nothing; else says what."""
-        position = self.state.read()
-        new = set(self.database.captured()) - set(position.tables or () if position else ())
-        if not new:
-            return False
-        try:
-            self.check()
-        except DatabaseNotReady as lacking:
-            if str(lacking) != self._refused:
-                self._refused = str(lacking)
-                warn(f"{', '.join(sorted(new))} cannot be captured yet: {lacking}")
-            return False
-        say(f"new: {', '.join(sorted(new))}")
-        return True
+        """Whether tables have come that are to be captured, and lack nothing."""
+        position = self.state.read() or Position(next=0)
+        with suppress(DatabaseNotReady):
+            if new := sorted(set(self._choose_tables(position)).difference(position.tables or ())):
+                say(f"new: {', '.join(new)}")
+                return True
+        return False
+
+    def _choose_tables(self, position: Position) -> list[str]:
+        """The tables to capture; a new one that lacks something is named and left out.
+
+        Raises:
+            DatabaseNotReady: something else is lacking.
+        """
+        before, lacks = position.tables or (), self.database.find_lacks()
+        new = [lack for lack in lacks if before and lack.table and lack.table not in before]
+        if others := [lack for lack in lacks if lack not in new]:
+            raise DatabaseNotReady(others)
+        for lack in new:
+            if lack not in self._left_out:
+                warn(f"left out: {lack.problem}; do: {lack.do}")
+        self._left_out = new
+        left_out = {lack.table for lack in new}
+        return [table for table in self.database.captured() if table not in left_out]
 
     def _look(self, engine: Engine) -> None:
         """Measures how far the capture is behind, notes it and tells it."""

@@ -1,5 +1,6 @@
 """A lake in an object store, without a catalog: all of it over a real S3-compatible server."""
 
+import gzip
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from cdc_lakehouse.capture.files import LandingFiles
 from lakehouse.places.place import list_folder, to_place, write_whole
 from lakehouse.places.settings import jars_of_stores
 from lakehouse.spark.local_settings import CENTRAL
@@ -176,3 +178,13 @@ def test_two_drivers_at_once_lose_no_commit_to_the_tables_that_they_share(
     assert answer(lake.options, ROWS.replace("gold.t", "gold.u")) == rows(records)
     found = {(row["table"], row["layer"]) for row in answer(lake.options, told)}
     assert found >= {(table, layer) for table in ("t", "u") for layer in ("bronze", "silver")}
+
+
+def test_captured_records_come_into_a_store_whole_and_go_on_after_a_restart(url: str) -> None:
+    target, landing = store_target(url), f"s3a://{BUCKET}/landing/captured"
+    files = LandingFiles(target, landing, None)
+    files.write([("shop.t", '{"id":1}', '{"op":"c"}', "{}"), ("shop.t", '{"id":1}', "null", "{}")])
+    (file,) = list_folder(to_place(target, landing))
+    lines = gzip.decompress(file.read_bytes()).splitlines()
+    assert [json.loads(line)["offset"] for line in lines] == [files.next - 2, files.next - 1]
+    assert LandingFiles(target, landing, 0).next == files.next

@@ -199,3 +199,16 @@ def test_what_was_looked_through_is_not_looked_through_again(
     land(target, "c", *ydb(9))
     assert run(Lake(spark, target), config).status == "failed"
     assert looked == [0, 1, 0]
+
+
+def test_bronze_is_not_searched_where_no_change_has_a_number(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("bronze was searched")
+
+    monkeypatch.setattr("bronze.loss.holes._read_orders", refuse)
+    for file in ("1.jsonl", "2.jsonl"):
+        record = {"op": "c", "after": {"id": 1}, "source": {"lsn": 5}}
+        land(lake.target, file, {"topic": "s.t", "offset": 7, "key": {"id": 1}, "value": record})
+        assert run(lake, table("debezium")).status == "ok"

@@ -7,6 +7,7 @@ from bronze.feed_state import DamagedNotes, FeedState, Note, forget_state, read_
 from bronze.feeds import Feed, list_feeds
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.places.place import write_whole
 
 SOURCE = {"format": "ydb", "path": "p"}
 FEED: Feed = list_feeds([Table.model_validate({"table": "t", "keys": ["id"], "source": SOURCE})])[0]
@@ -70,3 +71,17 @@ def test_a_table_that_is_made_anew_has_no_notes(target: Target) -> None:
     noted(target, 1)
     forget_state(target, FEED)
     assert list(Path(target.checkpoints).rglob("*.json")) == []
+
+
+@pytest.mark.parametrize(
+    ("notes", "unnumbered"), [([], True), ([True, True], True), ([True, False, True], False)]
+)
+def test_notes_tell_together_whether_a_change_may_have_a_number(
+    target: Target, notes: list[bool], unnumbered: bool
+) -> None:
+    state = read_state(target, FEED)
+    for batch, one in enumerate(notes, 1):
+        state.add_note(Note(batch, unnumbered=one))
+    assert read_state(target, FEED).taken.unnumbered is unnumbered
+    write_whole(state.folder / "000000000009.json", b'{"batch":9}')  # as 0.3 wrote it
+    assert not read_state(target, FEED).taken.unnumbered

@@ -120,7 +120,8 @@ def test_a_snapshot_is_complete_when_the_offsets_say_so(tmp_path: Path) -> None:
     inside = b'\xac\xed{"server":"shop"}{"lsn":5,"snapshot":"INITIAL","snapshot_completed":false'
     offsets.write_bytes(inside + b',"ts_usec":7}x')
     assert is_in_snapshot(offsets)
-    nested = b'{"lsn":6,"incremental_snapshot_collections":"[{\\"id\\":\\"a\\"}]","ts_usec":8}x'
+    nested = b'"incremental_snapshot_collections":"[{\\"id\\":\\"a\\"}]","ts_usec":8}x'
+    nested = b'{"lsn":6,"snapshot":"INCREMENTAL",' + nested
     offsets.write_bytes(b"\xac\xed" + nested)
     assert not is_in_snapshot(offsets)
     assert read_places(offsets)[0]["lsn"] == 6
