@@ -68,6 +68,7 @@ _LARGEST_SECONDS, _LARGEST_TIME, _LIMIT = 10**11, 1 << 63, 1 << 64
 _NO_OBJECT = "the record is no JSON object"
 
 Members = Mapping[str, object]
+_Place = tuple[int | None, int | None]
 _Stamp = tuple[str | None, int | None, str | None]
 _NOTHING: Members = {}
 
@@ -122,7 +123,8 @@ class YdbDecoder:
             opened[at] = _NOTHING if isinstance(event, Fault) else event
         events = [opened[at] for at in range(len(opened))]
         offsets = records.column("_offset")
-        sequences, times, transactions = _read_stamps(events, offsets)
+        places = [*zip(records.column("_partition"), offsets, strict=True)]
+        sequences, times, transactions = _read_stamps(events, places)
         for at in broken:
             sequences[at] = times[at] = transactions[at] = None
         said = self._read_events(events, self._find_early(records, sequences))
@@ -340,7 +342,7 @@ def _fault_of_sequence(event: Members, offset: int | None) -> Fault:
 
 
 def _read_stamps(
-    events: list[Members], offsets: list[int | None]
+    events: list[Members], places: list[_Place]
 ) -> tuple[list[str | None], list[int | None], list[str | None]]:
     """Order, time and transaction of changes, as their virtual timestamps give them."""
     moments: list[Any] = [event.get("ts") for event in events]
@@ -352,15 +354,18 @@ def _read_stamps(
                 [_to_micros(step) for step, _ in moments],
                 [f"{step}/{id}" for step, id in moments],
             )
-    sequences, times, transactions = zip(*map(_read_stamp, events, offsets), strict=True)
+    sequences, times, transactions = zip(*map(_read_stamp, events, places), strict=True)
     return [*sequences], [*times], [*transactions]
 
 
-def _read_stamp(event: Members, offset: int | None) -> _Stamp:
-    """Those of one change; without a timestamp the record's offset is the order."""
+def _read_stamp(event: Members, place: _Place) -> _Stamp:
+    """Those of one change; without a timestamp the record's partition and offset are the order.
+
+    A topic that splits or merges partitions gives the new ones higher numbers.
+    """
     moment = _first_of(event, "ts", "resolved")
     if moment is None:
-        return to_section(offset or 0), None, None
+        return sequence_of(*place) or to_section(place[1] or 0), None, None
     parts = moment if isinstance(moment, list) else []
     numbers = [*map(_parse_number, parts)]
     time = _to_micros(numbers[0]) if numbers else None
