@@ -50,6 +50,9 @@ ID_HEADERS = {
 }
 """Headers of 8 bytes that name the schema of a part of a record; `_headers` has their numbers."""
 
+ROW_MARK = "+"
+"""In silver's `_arrival`, in front of the number of a change in its record, from the second on."""
+
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -119,6 +122,11 @@ def _named_schema(headers: bytes, part: Part) -> str | None:
 def arrival_prefix(batch: int) -> str:
     """The first 8 hex digits of `_arrival`, the same for all records of an ingest batch."""
     return f"{batch:08X}"
+
+
+def arrival_sql(arrival: str = "_arrival") -> str:
+    """SQL of the `_arrival` of the record that has a change of silver."""
+    return f"substring_index({arrival}, '{ROW_MARK}', 1)"
 
 
 def topics_of_source(source: Source) -> tuple[str, ...]:

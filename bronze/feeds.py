@@ -60,8 +60,9 @@ def list_feeds(tables: Iterable[Table]) -> list[Feed]:
         )
         declared = tuple(table.keys), tuple(table.columns), texts
         for source in table.feeds:
-            read_anew = table.reads_delta and table.sequence_by is None
-            use = _Use(table.table, source, *declared, read_anew, _list_order_words(table))
+            use = _Use(
+                table.table, source, *declared, table.reads_versions, _list_order_words(table)
+            )
             users.setdefault(feed_name(table, source), []).append(use)
             ends = transaction_feed(table, source)
             if ends is not None and ends.source is not None:
@@ -99,10 +100,8 @@ class _Use(NamedTuple):
 
 
 def _list_order_words(table: Table) -> frozenset[str]:
-    """The words in `sequence_by` of a table and of its column groups: columns and SQL."""
-    given = table.sequence_by or []
-    orders = [given] if isinstance(given, str) else given
-    listed = [*orders, *(group.sequence_by for group in table.sequence_groups)]
+    """The words in the orders of a table and of its column groups: columns and SQL."""
+    listed = [*table.orders, *(group.sequence_by for group in table.sequence_groups)]
     return frozenset(word.lower() for order in listed for word in (order, *_WORD.findall(order)))
 
 

@@ -30,6 +30,8 @@ from lakehouse import errors
 from lakehouse.config import source, table, table_rules, target
 from lakehouse.config.columns import Column
 from lakehouse.config.csv_options import Csv
+from lakehouse.config.envelope import Envelope
+from lakehouse.config.many_tables import ManyTables
 from lakehouse.run import gaps, ledger
 from silver import contract as silver
 from silver.changelog.acknowledged import ACKNOWLEDGED
@@ -76,10 +78,12 @@ def _table_page() -> Iterator[str]:
     )
     only = {key: _codes(names) for key, names in table_rules.FORMATS_OF_OPTION.items()}
     yield from _model("Keys of a table", table.Table, only)
+    yield from _model("A file of many tables", ManyTables)
     yield from _model("source", source.Source, _list_sources(), source.GROUPS)
     yield from _model("source.kafka", source.Kafka)
     yield from _model("source.schema_registry", source.SchemaRegistry)
     yield from _model("source.csv", Csv)
+    yield from _model("source.envelope of format rows", Envelope)
     yield from _model("columns", Column)
     yield from _model("sequence_groups", table.SequenceGroup)
     yield from _model("schema_changes", table.SchemaChanges)
@@ -123,7 +127,7 @@ def _model(
             key = field.alias or name
             shown = ["required"] if field.is_required() else [_default(field.default) or "none"]
             fitting = [only.get(name, "")] if only else []
-            example, page = KEYS[model.__name__][key]
+            example, page = KEYS[model.__name__].get(name) or KEYS[model.__name__][key]
             text = f"{field.description or ''}\nExample: `{example}`. See {_link(page)}."
             rows.append([f"`{key}`", _type(schema["properties"][key]), *shown, *fitting, text])
     yield f"## {title}"

@@ -3,16 +3,17 @@
 import functools
 import inspect
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Annotated, Concatenate, NamedTuple, ParamSpec
+from typing import Annotated, Any, Concatenate, NamedTuple, ParamSpec
 
 import typer
 
 from cdc_lakehouse.terminal.verbosity import set_level
 from lakehouse.config.loading import load_tables, load_target
+from lakehouse.config.many_tables import FindTopics, Topic, Waiting
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import Check
@@ -116,12 +117,32 @@ def load_chosen(chosen: Chosen, checks: Sequence[Check]) -> tuple[Target, list[T
     defaults = {} if errors else target.defaults
     if not errors or (chosen.conf / "tables").is_dir():
         with _collect_errors(errors):
-            tables = load_tables(chosen.conf, chosen.only, checks, defaults)
+            find_topics = (lambda _: []) if errors else _topics_of(target)
+            waiting: list[Waiting] = []
+            tables = load_tables(chosen.conf, chosen.only, checks, defaults, find_topics, waiting)
+            _tell_waiting(waiting)
     if errors:
         raise ManyConfigurationErrors(errors)
     if loaded is not None:
         loaded[key] = target, list(tables)
     return target, tables
+
+
+def _topics_of(target: Target) -> FindTopics:
+    def find(source: Mapping[str, Any]) -> list[Topic]:
+        from cdc_lakehouse.drafts.topics import TopicFinder
+
+        return TopicFinder(target).find(source)
+
+    return find
+
+
+def _tell_waiting(waiting: Sequence[Waiting]) -> None:
+    """Warns of tables that wait for their keys."""
+    from cdc_lakehouse.terminal.console import warn
+
+    for one in waiting:
+        warn(str(one))
 
 
 def same_lake(chosen: Chosen) -> str:

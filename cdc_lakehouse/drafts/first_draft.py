@@ -8,12 +8,13 @@ import yaml
 
 from cdc_lakehouse.drafts.sample import FolderOf, read_sample, read_samples
 from cdc_lakehouse.drafts.sample_files import Sample
+from lakehouse.config.presets import PRESETS
 from lakehouse.config.unpacking import unpack_table
 from lakehouse.errors import ConfigurationError
 
 MODE_NOTE = "or delta, where the files of a day hold only some of the rows"
 CSV_NOTES = {"decimal": "  # check: no value has more digits"}
-FLAT = ("rows", "bigquery", "snapshot")
+FLAT = ("rows", "bigquery", "snapshot", *PRESETS)
 SCHEMA_LINE = "# yaml-language-server: $schema=../table.schema.json"
 
 
@@ -100,7 +101,7 @@ def write_text(file: Path, text: str) -> Draft:
     Only `sequence_by` may be missing: `validate` asks for it.
     """
     document = yaml.safe_load(text)
-    if document["source"]["format"] == "rows":
+    if document["source"]["format"] in ("rows", *PRESETS):
         document.setdefault("sequence_by", "order")
     unpack_table(document, str(file))
     is_there = file.exists()
@@ -117,7 +118,8 @@ def _render_draft(table: str, sample: Sample, place: LandingPlace) -> str:
     order = "  # check" + notes.get("sequence_by", ": orders a key's changes")
     is_left_out = sign is not None and sign.is_operation and not sign.column.startswith("_")
     csv = ", ".join(f"{name}: {text}" for name, text in sample.csv.items())
-    needs_order = sample.format == "rows" and not sample.sequence_by
+    is_ordered = sample.sequence_by or PRESETS.get(sample.format, {}).get("sequence_by")
+    needs_order = sample.format in ("rows", *PRESETS) and not is_ordered
     lines = {
         f"table: {table}\nsource:\n  format: {sample.format}": True,
         f"  path: {to_scalar(place.folder)}{doubt}": True,

@@ -29,7 +29,16 @@ from cdc_lakehouse.drafts.sample_files import (
     strip_schema,
 )
 from gold.status.column_hints import encoded_numbers, encoded_texts
+from lakehouse.config.envelope import Envelope
 from lakehouse.config.formats import is_whole
+from lakehouse.config.presets import SIGNS
+from lakehouse.config.table import Table
+from silver.decode.protocols.envelopes import (
+    EnvelopeOpener,
+    EnvelopeRow,
+    find_member,
+    name_keys,
+)
 from silver.decode.types import parse_type, wider_type
 from silver.decode.values.encodings import from_block
 from silver.decode.values.inference import infer_type
@@ -184,8 +193,10 @@ def _split_by_topic(records: Iterable[Object]) -> dict[str | None, list[Object]]
 
 
 def _sample_part(part: _Part) -> Sample:
-    is_json = part.opened[0].format == "json"
-    sample = _sample_json(part) if is_json else sample_rows(part.opened, part.files)
+    sample = _sample_preset(part)
+    if sample is None:
+        is_json = part.opened[0].format == "json"
+        sample = _sample_json(part) if is_json else sample_rows(part.opened, part.files)
     return sample._replace(files=part.files)
 
 
@@ -195,6 +206,29 @@ def _is_dynamodb(record: Object) -> bool:
     values = item.values() if isinstance(item, dict) and len(record) == 1 else ()
     is_export = bool(values) and all(isinstance(v, dict) and len(v) == 1 for v in values)
     return is_export or isinstance(record.get("dynamodb"), dict)
+
+
+def _sample_preset(part: _Part) -> Sample | None:
+    """What records in a vendor's format show; None for any other records."""
+    changes = [change for record in part.records if (change := _read_change(record))]
+    signs = ((name, change) for change in changes for name, signs in SIGNS
+             if all(find_member(change, one) is not None for one in signs))  # fmt: skip
+    preset, first = next(signs, (None, {}))
+    if preset is None:
+        return None
+    source = {"format": preset, "path": "t"}
+    table = Table.model_validate({"table": "t", "keys": ["id"], "source": source})
+    parts = table.feeds[0].parts or Envelope()
+    opener = EnvelopeOpener(table, parts, lambda row: row)
+    opened = [row for change in changes for row in opener.open(change)]
+    members = [row.members for row in opened if isinstance(row, EnvelopeRow)]
+    rows = [
+        {n: v for n, v in row.items() if not (n.startswith("_") or table.leaves_out(n))}
+        for row in members
+    ]
+    columns = infer_types(rows)
+    keys = [*name_keys(first, parts)] or find_keys([*filter(None, rows)][:1], columns)
+    return Sample(preset, part.opened[0].format, part.topic, keys, {}, columns)
 
 
 def _sample_json(part: _Part) -> Sample:
@@ -229,7 +263,7 @@ def _sample_debezium(records: Sequence[Object], topic: str | None) -> Sample:
     events = [record for record in records if "op" in _read_change(record)]
     changes = [_read_change(event) for event in events]
     rows = [_read_row(change, "after") for change in changes]
-    keys = _read_record_key(events)
+    keys = read_record_key(events)
     if not keys and not any(map(is_whole, events)):
         keys = _guess_keys(changes, [*filter(None, rows)])
     return _sample_events(rows, topic, keys, _read_declared(events))
@@ -239,7 +273,7 @@ def _sample_flattened(records: Sequence[Object], topic: str | None) -> Sample:
     """Rows that ExtractNewRecordState has left of Debezium's events."""
     rows = [_read_change(record) for record in records]
     plain = [{n: v for n, v in row.items() if not n.startswith("__")} for row in rows]
-    return _sample_events(plain, topic, _read_record_key(records) or _guess_keys((), plain), {})
+    return _sample_events(plain, topic, read_record_key(records) or _guess_keys((), plain), {})
 
 
 def _sample_events(
@@ -259,7 +293,7 @@ def _sample_events(
     return Sample("debezium", "json", topic, keys, columns, guessed, looks=looks)
 
 
-def _read_record_key(records: Iterable[Object]) -> list[str]:
+def read_record_key(records: Iterable[Object]) -> list[str]:
     """The columns of the first whole record's key."""
     key = next((strip_schema(r["key"]) for r in records if is_whole(r) and r.get("key")), None)
     return list(key) if isinstance(key, dict) else []
@@ -369,4 +403,5 @@ def _read_change(record: Object) -> Object:
 def _has_values(record: Object) -> bool:
     """Whether a record has a value that can be a column's, or names a key."""
     values = {n: v for n, v in _read_change(record).items() if v is not None}
-    return any(not name.startswith("_") or name == "_CHANGE_TYPE" for name in values)
+    read = ("_CHANGE_TYPE", "_airbyte_data")
+    return any(not name.startswith("_") or name in read for name in values)

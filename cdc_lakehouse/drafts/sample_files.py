@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
 from cdc_lakehouse.drafts.delete_signs import DeleteSign
 from lakehouse.config.csv_options import SEPARATORS
-from lakehouse.config.formats import Format, is_whole, value_of
+from lakehouse.config.formats import is_whole, value_of
 from lakehouse.config.source import FileFormat
 from lakehouse.errors import ConfigurationError
 from silver.decode.values.json_values import NumberText
@@ -59,7 +59,7 @@ class Sample(NamedTuple):
     `csv` are the options of `source.csv`; `files` are the files that it was read from.
     """
 
-    format: Format
+    format: str
     file_format: FileFormat
     topic: str | None
     keys: list[str]

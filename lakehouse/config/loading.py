@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from lakehouse.config import shared
+from lakehouse.config.many_tables import FindTopics, Waiting, expand
 from lakehouse.config.shared import Document
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -90,11 +91,14 @@ def load_tables(
     only: Sequence[str] = (),
     checks: Sequence[Check] = (),
     of_target: Mapping[str, Any] | None = None,
+    find_topics: FindTopics = lambda _: [],
+    waiting: list[Waiting] | None = None,
 ) -> list[Table]:
     """All tables sorted by name, or those named in `only`; every file is checked.
 
     `checks` are additional checks of a table. `of_target` are the target's defaults, which override
-    those of `defaults.yml`.
+    those of `defaults.yml`. `find_topics` finds the tables of a file that has many, of which
+    `waiting` gets those without a key.
 
     Raises:
         ConfigurationError: no tables, or a name in `only` that no file describes.
@@ -116,8 +120,9 @@ def load_tables(
             return document
         return shared.with_rules(shared.with_defaults(document, defaults), file, rules)
 
-    tables = _load_all(files, checks, complete)
-    return select_tables(sorted(tables.values(), key=lambda table: table.table), only)
+    documents = _read_all(files, find_topics, [] if waiting is None else waiting)
+    tables = _load_all(documents, checks, complete)
+    return select_tables(sorted(tables, key=lambda table: table.table), only)
 
 
 def select_tables(tables: Sequence[Table], only: Sequence[str]) -> list[Table]:
@@ -139,14 +144,62 @@ def _set_key(document: Document, place: Sequence[str], value: object) -> Documen
     return document | {key: _set_key(inside, below, value) if below else value}
 
 
-def _load_all(
-    files: Sequence[Path], checks: Sequence[Check], complete: Callable[[object, str], object]
-) -> dict[Path, Table]:
-    tables: dict[Path, Table] = {}
-    errors: list[ConfigurationError] = []
+class _Written(NamedTuple):
+    """A table's document and its file, or the errors of the file."""
+
+    file: Path
+    document: object
+    errors: Sequence[ConfigurationError] = ()
+
+
+def _read_all(
+    files: Sequence[Path], find_topics: FindTopics, waiting: list[Waiting]
+) -> list[_Written]:
+    """The documents of all files; of a table that a pattern finds, its own file over that."""
+    single: list[_Written] = []
+    found: dict[str, _Written] = {}
+    waits: list[Waiting] = []
     for file in files:
         try:
-            tables[file] = unpack_table(complete(read_yaml(file), str(file)), str(file), checks)
+            document = read_yaml(file)
+            if not isinstance(document, dict) or "tables" not in document:
+                single.append(_Written(file, document))
+                continue
+            several, keyless = expand(document, str(file), find_topics)
+            found |= {name: _Written(file, each) for name, each in several.items()}
+            waits += keyless
+        except ConfigurationError as error:
+            single.append(_Written(file, None, [error]))
+        except ManyConfigurationErrors as several_errors:
+            single.append(_Written(file, None, several_errors.errors))
+    for at, (file, document, errors) in enumerate(single):
+        name = document.get("table", file.stem) if isinstance(document, dict) else None
+        if not errors and isinstance(document, dict) and name in found:
+            single[at] = _Written(file, shared.merge(document, found.pop(name).document))
+            waits = [one for one in waits if one.table != name or not document.get("keys")]
+    left = {one.table for one in waits}
+    waiting.extend(waits)
+    kept = [one for one in single if one.errors or _name_of(one.document) not in left]
+    return [*kept, *(one for name, one in found.items() if name not in left)]
+
+
+def _name_of(document: object) -> object:
+    return document.get("table") if isinstance(document, dict) else None
+
+
+def _load_all(
+    documents: Sequence[_Written],
+    checks: Sequence[Check],
+    complete: Callable[[object, str], object],
+) -> list[Table]:
+    tables: list[tuple[Path, Table]] = []
+    errors: list[ConfigurationError] = []
+    for file, document, given in documents:
+        errors.extend(given)
+        try:
+            if not given:
+                completed = complete(document, str(file))
+                tables.append((file, unpack_table(completed, str(file), checks)))
         except ConfigurationError as error:
             errors.append(error)
         except ManyConfigurationErrors as several:
@@ -154,14 +207,14 @@ def _load_all(
     errors.extend(_name_clashes(tables))
     if errors:
         raise ManyConfigurationErrors(errors)
-    return tables
+    return [table for _, table in tables]
 
 
-def _name_clashes(tables: dict[Path, Table]) -> Iterator[ConfigurationError]:
+def _name_clashes(tables: Sequence[tuple[Path, Table]]) -> Iterator[ConfigurationError]:
     """Errors for names that two tables share, or that the lakehouse itself uses."""
-    counts = Counter(table.table.lower() for table in tables.values())
+    counts = Counter(table.table.lower() for _, table in tables)
     beside = {name + suffix for name in counts for suffix in SUFFIXES}
-    for file, table in tables.items():
+    for file, table in tables:
         name = table.table.lower()
         if counts[name] > 1:
             yield _name_clash(file, table.table, "a name that no other file has")

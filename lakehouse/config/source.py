@@ -8,10 +8,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from lakehouse.config.csv_options import Csv
+from lakehouse.config.envelope import Envelope
 from lakehouse.config.formats import Format
+from lakehouse.config.presets import PRESETS, Preset
 from lakehouse.config.strict import Strict
 from lakehouse.errors import Problem
 
@@ -19,6 +21,8 @@ FileFormat = Literal["json", "csv", "parquet"]
 ONLY_FOLDERS = ("max_files_per_trigger", "max_bytes_per_trigger", "file_format", "csv")
 ONLY_KAFKA = ("max_offsets_per_trigger", "value_format", "schema_registry")
 REMOVE = "remove it: it would have no effect"
+ENVELOPE = "envelope"
+"""Two options: how Debezium's events are written, and where the parts of other records stand."""
 _INPUTS = ("path", "kafka", "delta")
 _SECRET = ("password", "jaas", "secret", "token", "keystore.key")
 _BROKER = re.compile(r"\S+:\d+")
@@ -161,8 +165,15 @@ class DeltaOptions(Strict):
     )
 
 
-class ConditionOptions(Strict):
-    """Options of rows among other records."""
+class RecordOptions(Strict):
+    """Options of rows that lie in other records, or among them."""
+
+    parts: Envelope | None = Field(
+        default=None,
+        alias=ENVELOPE,
+        description="Where the parts of a change stand in a record. A preset such as `maxwell` in"
+        " place of `rows` is an envelope with a name.",
+    )
 
     where: str | None = Field(
         default=None,
@@ -183,11 +194,14 @@ class SnapshotOptions(Strict):
 if TYPE_CHECKING:
 
     class _EveryOption(
-        SnapshotOptions, ConditionOptions, DeltaOptions, DebeziumOptions, YdbOptions, TimeOptions,
+        SnapshotOptions, RecordOptions, DeltaOptions, DebeziumOptions, YdbOptions, TimeOptions,
         FlatFileOptions, ConnectorOptions, AvroOptions, KafkaOptions,
     ):  # fmt: skip
         """What code may read of a source of any format."""
+
+    RowsFormat: TypeAlias = Literal["rows"]
 else:
+    RowsFormat = Literal["rows", Preset]
     _EveryOption = Strict
 
 
@@ -197,7 +211,10 @@ class Source(_EveryOption):
     An option that only other formats take has its default here, so that code may read it.
     """
 
-    format: Format = Field(description="The protocol of the records.")
+    format: Format = Field(
+        description="The protocol of the records. A preset such as `maxwell` is `rows` with an"
+        " envelope."
+    )
     path: str | None = Field(
         default=None, description="The folder of dropped files, below the target's landing root."
     )
@@ -244,18 +261,22 @@ class BigQuerySource(Source, TimeOptions, FlatFileOptions, KafkaOptions):
 
 
 class RowsSource(
-    Source,
-    ConditionOptions,
-    DeltaOptions,
-    TimeOptions,
-    FlatFileOptions,
-    ConnectorOptions,
-    AvroOptions,
-    KafkaOptions,
-):
+    Source, RecordOptions, DeltaOptions, TimeOptions, FlatFileOptions, ConnectorOptions,
+    AvroOptions, KafkaOptions,
+):  # fmt: skip
     """Flat rows of changes."""
 
-    format: Literal["rows"]
+    format: RowsFormat
+
+    @model_validator(mode="before")
+    @classmethod
+    def _open_preset(cls, source: object) -> object:
+        """The source with the envelope that its format names."""
+        if not isinstance(source, dict) or source.get("format") not in PRESETS:
+            return source
+        own = source.get("envelope")
+        parts = PRESETS[source["format"]] | (own if isinstance(own, dict) else {})
+        return source | {"format": "rows", "envelope": parts}
 
 
 class SnapshotSource(Source, SnapshotOptions, FlatFileOptions):
@@ -270,8 +291,8 @@ AnySource: TypeAlias = Annotated[
 ]
 
 GROUPS: tuple[type[Strict], ...] = (
-    KafkaOptions, ConditionOptions, DeltaOptions, FlatFileOptions, SnapshotOptions, DebeziumOptions,
-    AvroOptions, YdbOptions, ConnectorOptions, TimeOptions,
+    KafkaOptions, RecordOptions, DeltaOptions, FlatFileOptions, SnapshotOptions,
+    DebeziumOptions, AvroOptions, YdbOptions, ConnectorOptions, TimeOptions,
 )  # fmt: skip
 _DEFAULTS: dict[str, Any] = {
     name: field.get_default(call_default_factory=True)
@@ -287,7 +308,7 @@ def find_formats(option: str) -> list[str]:
     return [
         name
         for model in models
-        for name in get_args(model.model_fields["format"].annotation)
+        for name in get_args(model.model_fields["format"].annotation)[:1]
         if option in model.model_fields
     ]
 

@@ -1,6 +1,7 @@
 """What `conf/tables/NAME.yml` says: one frozen model per table, exactly the documented keys."""
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -189,6 +190,25 @@ class Table(Strict):
         return bool(self.feeds) and all(feed.delta for feed in self.feeds)
 
     @property
+    def orders(self) -> list[str]:
+        """The columns and expressions of `sequence_by`, else those of the sources' envelope."""
+        if self.sequence_by is not None:
+            return [self.sequence_by] if isinstance(self.sequence_by, str) else self.sequence_by
+        parts = self.feeds[0].parts if self.feeds else None
+        return [] if parts is None else parts.sequence_by
+
+    @property
+    def reads_versions(self) -> bool:
+        """Whether the versions of another Delta table order the changes."""
+        return self.reads_delta and not self.orders
+
+    def leaves_out(self, name: str) -> bool:
+        """Whether a member is one of the envelope's own, and no column that the YAML declares."""
+        parts = self.feeds[0].parts if self.feeds else None
+        patterns = parts.leave_out if parts is not None else ()
+        return any(fnmatchcase(name, one) for one in patterns) and name not in self.columns
+
+    @property
     def is_shared(self) -> bool:
         """Whether a key comes from the envelope, for rows of several source tables."""
         return any(self.columns[key].origin for key in self.keys if key in self.columns)
@@ -225,7 +245,7 @@ class Table(Strict):
 
     def keeps(self, name: str) -> bool:
         """Whether `column_list` and `except_column_list` leave a column in the table."""
-        left_out = name in (self.except_column_list or [])
+        left_out = name in (self.except_column_list or []) or self.leaves_out(name)
         return not left_out and (self.column_list is None or name in self.column_list)
 
     def is_sensitive(self, name: str) -> bool:

@@ -89,12 +89,14 @@ def _check_together(table: Table) -> Iterator[Problem]:
     if len(registries) > 1:
         actual, action = " and ".join(sorted(registries)), "make a table of each and join in a view"
         yield Problem("sources", actual, "one registry, whose ids name one schema", action)
-    if len({feed.where for feed in table.feeds}) > 1:
-        expected = "the same where in all sources"
-        yield Problem("sources", "several values of where", expected, "declare it in all of them")
     if len({(feed.csv.point, feed.csv.thousands) for feed in table.feeds}) > 1:
         actual, expected = "numbers written in two ways", "one decimal_comma and thousands for all"
         yield Problem("sources", actual, expected, "make it a table of its own")
+    for option in ("where", "parts"):
+        if any(getattr(f, option) != getattr(table.feeds[0], option) for f in table.feeds[1:]):
+            name = "envelope" if option == "parts" else option
+            expected = f"the same {name} in all sources"
+            yield Problem("sources", f"several values of {name}", expected, "declare one in all")
     modes = {f"feed_mode {f.feed_mode or 'undeclared'}" for f in table.feeds if f.format == "ydb"}
     if len(modes) > 1:
         actual, expected = " and ".join(sorted(modes)), "the same feed_mode in all sources"
@@ -128,9 +130,10 @@ def _check_order(table: Table) -> Iterator[Problem]:
         action = "remove it, or deliver the changes as format rows"
         actual = f"sequence_groups with format {table.format}"
         yield Problem("sequence_groups", actual, _GROUPS, action)
-    if table.format == "rows" and not (table.sequence_by or table.reads_delta):
+    if table.format == "rows" and not (table.orders or table.reads_delta):
+        actual = "nothing" if table.feeds[0].parts is None else "nothing: the envelope has no order"
         expected = "a column, a list of columns, or an expression"
-        yield Problem("sequence_by", "nothing", expected, "name what orders the changes of a key")
+        yield Problem("sequence_by", actual, expected, "name what orders the changes of a key")
     if table.sequence_by == []:
         yield Problem("sequence_by", "an empty list", "at least one column", "name one")
     if isinstance(table.sequence_by, list) and len(table.sequence_by) > 4:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from bronze.contract import ROW_MARK
 from lakehouse.config.table import Table
 from lakehouse.storage.lake import Lake
 from lakehouse.words import JSON_OPTIONS, TIME_FORMAT
@@ -119,15 +120,17 @@ def _find_positions(table: SilverTable, rows: Sequence[Row]) -> dict[str, str]:
         records = [row for row in unknown if row["_feed"] == feed]
         batches = [row["_feed_batch"] for row in records]
         raw = bronze_rows.read_batches(table, feed, min(batches), max(batches))
-        there = raw.where(F.col("_arrival").isin([row["_arrival"] for row in records]))
+        wanted = {row["_arrival"].partition(ROW_MARK)[0] for row in records}
+        there = raw.where(F.col("_arrival").isin(sorted(wanted)))
         spelled = there.select("_arrival", position_column().alias("position"))
         places |= {row["_arrival"]: row["position"] for row in spelled.collect()}
     return places
 
 
 def _build_record(row: Row, positions: Mapping[str, str]) -> KeyRecord:
+    of_record = row["_arrival"].partition(ROW_MARK)[0]
     return KeyRecord(
-        position=row["_position"] or positions.get(row["_arrival"]) or row["_arrival"],
+        position=row["_position"] or positions.get(of_record) or of_record,
         arrival=row["_arrival"],
         batch=row["_batch"],
         operation=row["_operation"],

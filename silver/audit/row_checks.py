@@ -7,6 +7,7 @@ law; one row for every unit that was looked at.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from bronze.contract import ROW_MARK
 from lakehouse.config.table import Table
 from lakehouse.run import ledger
 from lakehouse.storage.lake import Lake
@@ -125,7 +126,8 @@ def build_arrival_laws(lake: Lake, table: Table, seen: TableState) -> dict[str, 
 def check_log(raw: DataFrame, rows: DataFrame) -> DataFrame:
     """Ingest batches of the feeds; one is bad when the log lacks or repeats a record of it."""
     given = raw.groupBy("_feed", F.col("_batch").alias("_feed_batch"))
-    kept = rows.groupBy("_feed", "_feed_batch").agg(
+    firsts = rows.where(~F.col("_arrival").contains(ROW_MARK))
+    kept = firsts.groupBy("_feed", "_feed_batch").agg(
         F.count(F.lit(1)).alias("_kept"), F.countDistinct("_arrival").alias("_distinct")
     )
     both = given.agg(F.count(F.lit(1)).alias("_raw")).join(kept, ["_feed", "_feed_batch"], "full")

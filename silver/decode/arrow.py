@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from bronze.contract import Part, avro_schema_id
+from bronze.contract import ROW_MARK, Part, avro_schema_id
 from lakehouse.config.table import Table
 from silver.decode.avro.ahead import read_ahead
 from silver.decode.change import BAD_VALUE, CHANGE_FIELDS, Record, describe_failure
@@ -82,7 +82,7 @@ class DecodePlan(DiscoveryPlan):
 
 
 def decode_batches(plan: DecodePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decodes records of one table, one row out per row in.
+    """Decodes records of one table, a row out for each change, one at least per row in.
 
     Args:
         plan: the table and its columns.
@@ -232,12 +232,14 @@ class _Work:
         except Exception as error:  # a defect must cost one record, never the task with all others
             if records.part.num_rows > 1:
                 singles = enumerate(records.split())
-                return join_parts(
-                    [self._read_all(one)._replace(places=[at]) for at, one in singles]
-                )
+                return join_parts([_at_place(self._read_all(one), at) for at, one in singles])
             message = valid_text(describe_failure(error))
             letter = {"_reason": BAD_VALUE, "_message": message}
             return ReadPart([0], {name: pa.array([text]) for name, text in letter.items()})
+
+
+def _at_place(read: ReadPart, at: int) -> ReadPart:
+    return read._replace(places=[at] * len(read.places))
 
 
 class _Output:
@@ -251,6 +253,8 @@ class _Output:
 
     def batch(self, part: pa.RecordBatch, read: ReadPart) -> pa.RecordBatch:
         """The batch of the changes of `part`, in the same order."""
+        if len(read.places) > part.num_rows:
+            part = _repeat_records(part, read.places)
         count = part.num_rows
         columns = [
             read.columns[field.name] if field.name in read.columns else pa.nulls(count, field.type)
@@ -263,6 +267,18 @@ class _Output:
             carried |= {n: _keep_valid(carried[n], reasons) for n in self.of_rejected}
         names = [*[field.name for field in self.fields], *names]
         return pa.RecordBatch.from_arrays([*columns, *carried.values()], names=names)
+
+
+def _repeat_records(part: pa.RecordBatch, places: list[int]) -> pa.RecordBatch:
+    """The records at these places; changes of one record have a number behind their `_arrival`."""
+    taken, numbered = part.take(pa.array(places)), list[str]()
+    before, number = -1, 0
+    for at, arrival in zip(places, taken.column("_arrival").to_pylist(), strict=True):
+        number = number + 1 if at == before else 0
+        before = at
+        numbered.append(f"{arrival}{ROW_MARK}{number:06X}" if number else arrival)
+    place = taken.schema.get_field_index("_arrival")
+    return taken.set_column(place, "_arrival", pa.array(numbered, pa.string()))
 
 
 def _keep_valid(values: pa.Array, where: pa.Array) -> pa.Array:

@@ -248,7 +248,7 @@ def is_published(table: Table, name: str) -> bool:
         return False
     if table.column_list is not None:
         return name in table.column_list
-    return name not in (table.except_column_list or [])
+    return name not in (table.except_column_list or []) and not table.leaves_out(name)
 
 
 def is_wanted(table: Table, name: str) -> bool:

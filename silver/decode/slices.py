@@ -58,6 +58,10 @@ class Slice:
             return self._read(self.part)
         return self._read(self.part.take(pa.array(indices, pa.int64())))
 
+    def take(self, places: Sequence[int]) -> "Slice":
+        """The records at these places, each as often as it is named."""
+        return Slice(self.part.take(pa.array(places, pa.int64())), self._names, self._read)
+
     def split(self) -> "Iterator[Slice]":
         """The records as slices of one."""
         for at in range(self.part.num_rows):
@@ -72,7 +76,8 @@ class ReadPart(NamedTuple):
     """Changes that were read by columns.
 
     Attributes:
-        places: the places of their records in the slice, in order.
+        places: the places of their records in the slice, in order; of several changes of one
+            record the same.
         columns: their values by name, of columns and of `CHANGE_FIELDS`; a missing name is null.
         facts: lists with an entry for each change, which the slice's reader keeps for itself.
     """

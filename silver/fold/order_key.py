@@ -17,10 +17,11 @@ SECTION_BYTES = 9
 def make_order(sequence: str, arrival: str = "") -> bytes:
     """The order key of a sequence in text form and an arrival in hex digits.
 
-    An arrival counts up to its first `/`: what follows distinguishes records with one arrival.
+    An arrival counts up to its first `/`: what follows distinguishes records with one arrival. The
+    number of a change within its record, behind a `+`, counts.
     """
     sections = "".join(f"01{section}" for section in sequence.split("/"))
-    return bytes.fromhex(f"{sections}00{arrival.partition('/')[0]}")
+    return bytes.fromhex(f"{sections}00{arrival.partition('/')[0].replace('+', '')}")
 
 
 def sequence_of(order: bytes) -> bytes:
@@ -42,7 +43,8 @@ def split_order(order: bytes) -> tuple[str, str]:
 def order_sql(sequence: str = "_sequence", arrival: str = "_arrival") -> str:
     """SQL of the order key of a sequence and an arrival; null where either is null."""
     sections = f"replace({sequence}, '/', '01')"
-    return f"unhex(concat('01', {sections}, '00', substring_index({arrival}, '/', 1)))"
+    digits = f"replace(substring_index({arrival}, '/', 1), '+', '')"
+    return f"unhex(concat('01', {sections}, '00', {digits}))"
 
 
 def sequence_text_sql(order: str) -> str:

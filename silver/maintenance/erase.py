@@ -11,8 +11,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
+from bronze.contract import arrival_sql
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.errors import ConfigurationError
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.traces import build_pattern
@@ -59,7 +61,26 @@ def find_records(lake: Lake, table: Table, key: Key) -> KeyTraces | None:
     doomed = mine | _match_unreadable(table, values)
     key_changes = log.where(~mine & says_key("_old_key", key, log.schema)).count()
     arrivals = log.where(doomed).select(*PLACE).distinct()
+    _refuse_shared_records(table, log, arrivals)
     return KeyTraces(arrivals.count(), arrivals, values, key_changes)
+
+
+def _refuse_shared_records(table: Table, log: DataFrame, arrivals: DataFrame) -> None:
+    """Refuses to erase records that have rows of other keys, too.
+
+    Raises:
+        ConfigurationError: there is such a record.
+    """
+    if table.feeds[0].parts is None:
+        return
+    of_record = F.expr(arrival_sql()).alias("_arrival")
+    records = arrivals.select("_feed", of_record).distinct()
+    others = log.join(arrivals, PLACE, "left_anti").select("_feed", of_record)
+    if not others.join(records, PLACE, "left_semi").isEmpty():
+        expected = "records with rows of one key"
+        action = "erase the other keys of these records with it, or remove it at the source"
+        found = "a record with rows of other keys"
+        raise ConfigurationError("command line", "--key", found, expected, action)
 
 
 def find_unique_texts(log: DataFrame, mine: Column, texts: list[str]) -> list[str]:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from bronze.contract import arrival_sql
 from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationError, TableFailed
 from lakehouse.run import ledger
@@ -208,7 +209,8 @@ def _decode_again(
     held = log.read_log(table).join(wanted, IDENTITY, "left_semi")
     spans = held.groupBy("_feed").agg(F.min("_feed_batch"), F.max("_feed_batch")).collect()
     parts = [bronze_rows.read_batches(table, *span) for span in spans]
-    raw = reduce(DataFrame.unionByName, parts).join(wanted, IDENTITY, "left_semi")
+    records = wanted.withColumn("_arrival", F.expr(arrival_sql()))
+    raw = reduce(DataFrame.unionByName, parts).join(records, IDENTITY, "left_semi")
     schemas = bronze_rows.avro_schemas(table)
     decoded = decode_alone(raw, table.config, table.log.business, state.built, schemas)
     changes = add_plan_barrier(gate_changes(decoded, table.config))

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructField
 
 from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationDrift
-from silver.decode.expressions.names import row_orders
+from silver.decode.expressions.names import filter_sql, row_orders
 from silver.decode.types import parse_type, wider_type
 from silver.state.drift import declares_type
 
@@ -57,7 +57,8 @@ def build_fingerprint(table: Table) -> dict[str, str]:
         "stored_as_scd_type": str(table.stored_as_scd_type),
         "sequence_by": ", ".join(row_orders(table)) or "the format's own",
         "sequence_groups": "; ".join(sorted(groups)) or "none",
-        "source.where": table.feeds[0].where or "none",
+        "source.where": filter_sql(table) or "none",
+        "source.envelope": _describe_envelope(table),
         "apply_as_deletes": table.apply_as_deletes or "none",
         "apply_as_truncates": table.apply_as_truncates or "none",
         "tracked columns": _describe_tracked(table),
@@ -81,6 +82,13 @@ def load_member_types(built: Fingerprint) -> Mapping[str, str]:
     """The types of members of records that only expressions use."""
     members: Mapping[str, str] = json.loads(built.get(MEMBER_TYPES) or "{}")
     return members
+
+
+def _describe_envelope(table: Table) -> str:
+    parts = table.feeds[0].parts
+    given = {} if parts is None else parts.model_dump(exclude_defaults=True)
+    kept = {n: v for n, v in given.items() if n not in ("where", "sequence_by", "time_column")}
+    return json.dumps(kept) if kept else "none"
 
 
 def _describe_tracked(table: Table) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bronze.contract import ROW_MARK
 from cdc_lakehouse.cli.check.dead_letters import letters, replay_letters
 from cdc_lakehouse.cli.front import check_lake, command, load_whole_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
@@ -58,7 +59,7 @@ def edit(chosen: Chosen, place: Place, file: File = None) -> None:
     run_id = uuid.uuid4().hex
     with lock_tables(target, [table], ["silver"], run_id) as (free, failures):
         if free:
-            mend_record(lake, table, (letter["_feed"], letter["_arrival"]), text)
+            mend_record(lake, table, (letter["_feed"], _arrival_of(letter)), text)
             wanted = Wanted(position=letter["position"])
             entries = replay_letters(lake, (free, everything), wanted, run_id)
             failures += list_failures(entries)
@@ -88,8 +89,13 @@ def _text_now(lake: Lake, letter: "Row") -> str:
     from silver.changelog.bronze_rows import read_mended
 
     rows = read_mended(lake, letter["_feed"])
-    kept = None if rows is None else rows.where(rows["_arrival"] == letter["_arrival"]).first()
+    kept = None if rows is None else rows.where(rows["_arrival"] == _arrival_of(letter)).first()
     return str(letter["raw"] if kept is None else kept["_raw"])
+
+
+def _arrival_of(letter: "Row") -> str:
+    """The `_arrival` of the record in bronze, of which the letter may be one change."""
+    return str(letter["_arrival"]).partition(ROW_MARK)[0]
 
 
 def _table_of(letter: "Row", tables: list[Table], place: str) -> Table:

@@ -18,6 +18,15 @@ MEMBER = "__member_"
 FAULT = "__fault"
 """The extra column of format rows that says which operations the row's fault rules out."""
 
+OF_RECORD = "__record."
+"""How members of the record around a row are called; their path follows."""
+
+_NAME = r"(?:`(?:[^`]|``)+`|[^\W\d]\w*)"
+_PATHS = re.compile(
+    rf"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|(?i:\bas\s+\w+)
+    |[^\W\d]\w*(?=\s*\()|(?P<path>{_NAME}(?:\.{_NAME})*)|\d\w*""",
+    re.VERBOSE,
+)
 _TOKEN = re.compile(
     r"""(?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
     |`(?P<quoted>(?:[^`]|``)+)`
@@ -64,9 +73,8 @@ def make_forgiving(expression: str) -> str:
 
 def row_orders(table: Table) -> list[str]:
     """The columns and expressions that `sequence_by` names; a Delta table's versions without it."""
-    if table.sequence_by is None:
-        return [COMMIT_VERSION] if table.reads_delta else []
-    return [table.sequence_by] if isinstance(table.sequence_by, str) else table.sequence_by
+    versions = [COMMIT_VERSION] if table.reads_versions else []
+    return [_in_record(table, order) for order in table.orders] or versions
 
 
 def deletes_sql(table: Table) -> str | None:
@@ -76,13 +84,30 @@ def deletes_sql(table: Table) -> str | None:
 
 def truncates_sql(table: Table) -> str | None:
     """The condition of a truncate: that of the YAML, or bronze's mark before a table read anew."""
-    read_anew = table.reads_delta and table.sequence_by is None
-    return _join_conditions(table.apply_as_truncates, "truncate" if read_anew else None)
+    read_anew = "truncate" if table.reads_versions else None
+    return _join_conditions(table.apply_as_truncates, read_anew)
 
 
 def filter_sql(table: Table) -> str | None:
-    """The condition of records that count: `where` of the table's sources."""
-    return table.feeds[0].where
+    """The condition of records that count: `where` of the table's sources and their envelope."""
+    source = table.feeds[0]
+    conditions = [source.where, source.parts and source.parts.where]
+    return " AND ".join(f"({_in_record(table, one)})" for one in conditions if one) or None
+
+
+def _in_record(table: Table, expression: str) -> str:
+    """The expression with names of members of the record, where rows lie within."""
+    parts = table.feeds[0].parts
+    if parts is None or not parts.row:
+        return expression
+
+    def renamed(token: re.Match[str]) -> str:
+        path = token["path"]
+        if not path or path.lower() in _NO_COLUMNS:
+            return token[0]
+        return f"`{OF_RECORD}{path.replace('`', '')}`"
+
+    return _PATHS.sub(renamed, expression)
 
 
 def _join_conditions(condition: str | None, change: str | None) -> str | None:
@@ -98,8 +123,11 @@ def row_expressions(table: Table) -> list[str]:
 
 def time_columns(table: Table) -> list[str]:
     """The columns that `source.time_column` of the table's feeds name; of Delta's, commit times."""
-    named = [feed.time_column or (feed.delta and COMMIT_TIME) for feed in table.feeds]
-    return [name for name in dict.fromkeys(named) if name]
+    named = [
+        feed.time_column or (feed.parts and feed.parts.time_column) or (feed.delta and COMMIT_TIME)
+        for feed in table.feeds
+    ]
+    return [_in_record(table, name).strip("`") for name in dict.fromkeys(named) if name]
 
 
 def group_orders(table: Table) -> list[str]:
@@ -152,7 +180,7 @@ def members_read(table: Table) -> list[str]:
 def conditions_of(table: Table) -> dict[str, str]:
     """The conditions that the YAML writes, by their keys."""
     written = {
-        "source.where": table.feeds[0].where,
+        "source.where": _in_record(table, table.feeds[0].where or ""),
         "apply_as_deletes": table.apply_as_deletes,
         "apply_as_truncates": table.apply_as_truncates,
     }

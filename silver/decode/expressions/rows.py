@@ -109,6 +109,8 @@ def _operation_column(members: DataFrame, table: Table) -> Column:
     if (counts := filter_sql(table)) is not None:
         is_counted = F.coalesce(evaluate_expression(members, counts), F.lit(False))
         change = change.when(~is_counted, FILTERED)
+    said = layer_column("_operation")
+    change = change.when(said != UPSERT, said)
     for operation, condition in ((TRUNCATE, truncates_sql(table)), (DELETE, deletes_sql(table))):
         if condition:
             change = change.when(evaluate_expression(members, condition), operation)

@@ -72,10 +72,17 @@ class FlatDiscovery:
         return row.members if isinstance(row, FlatRow) else None
 
     def look(self, record: Record, position: str) -> None:
-        """Adds the names and the kinds of values of the record's row."""
+        """Adds the names and the kinds of values of the record's rows."""
+        for row in self.rows_of(record):
+            if len(row) <= self._limit:
+                self._look_at(row, record, position)
+
+    def rows_of(self, record: Record) -> Iterable[Mapping[str, object]]:
+        """The members of the record's rows."""
         row = self.row_of(record)
-        if row is None or len(row) > self._limit:
-            return
+        return () if row is None else (row,)
+
+    def _look_at(self, row: Mapping[str, object], record: Record, position: str) -> None:
         for name, value in row.items():
             if value is None or name in self._typed or self._skips(name):
                 continue
@@ -127,7 +134,8 @@ class FlatDiscovery:
             is_own = name.startswith("_") or name in ("", self._table.columns_to_update)
             is_column = not is_own and is_published(self._table, name)
             skipped = not is_column and name not in self._expression_members
-            if skipped and name.startswith("_") and not name.startswith(_READ_BY_FORMATS):
+            is_read = name.startswith(_READ_BY_FORMATS) or self._table.leaves_out(name)
+            if skipped and name.startswith("_") and not is_read:
                 self.left_out.add(name)
             if len(self._skipped) < _MOST_NAMES:
                 self._skipped[name] = skipped

@@ -4,7 +4,8 @@ Such a row may lie in a wrapper with its schema block, hold dates as days, times
 decimals as base64, and have placeholders in place of values that the source left out.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 
 import pyarrow.compute as pc
 from pyspark.sql import types as T
@@ -19,6 +20,7 @@ from silver.decode.columns import Columns, DecodedColumn
 from silver.decode.debezium.events.placeholders import Placeholders, can_be_placeholder
 from silver.decode.expressions.names import deletes_sql
 from silver.decode.protocols.converters import ValueReader, plain_reader
+from silver.decode.protocols.envelopes import EnvelopeOpener, EnvelopeRow
 from silver.decode.protocols.file_rows import FileRows
 from silver.decode.protocols.objects import Fault, broken_row
 from silver.decode.protocols.slices import FlatRow, RowTraits
@@ -46,7 +48,8 @@ _TOMBSTONE = Fault(
 _ENVELOPE = Fault(
     ILLEGAL_CHANGE,
     "found an envelope of Canal, Maxwell or CloudEvents, which has its rows in data, expected flat "
-    "rows; a table of the envelopes themselves declares the column data",
+    "rows, or source.format: canal or maxwell; a table of the envelopes themselves declares the "
+    "column data",
 )
 
 
@@ -58,10 +61,13 @@ class RowOpener(FileRows):
         self._avro = {source.value_format == "avro" for source in table.feeds}
         self._schemas = columns.schemas
         self._source = table.feeds[0]
-        self._deletes_are_rows = deletes_sql(table) is not None
+        parts = self._source.parts
+        self._deletes_are_rows = bool(deletes_sql(table) or (parts and parts.deletes))
         self._takes_envelopes = "data" in table.columns
         self._placeholders = Placeholders(self._source.unavailable_value)
         self._tokens = [text.encode() for text in self._placeholders.texts if text[:1] not in "[{"]
+        respell = partial(self.completed, file=None)
+        self.envelope = None if parts is None else EnvelopeOpener(table, parts, respell)
         self._wraps = not {"schema", "payload"} & {*table.keys, *table.columns}
         self._fixed = {
             name
@@ -71,25 +77,48 @@ class RowOpener(FileRows):
 
     def open_record(self, record: Record) -> FlatRow | Fault | None:
         """The row that a record holds; a tombstone is a fault, or says nothing."""
-        raw, is_noted = record.raw, record.key is None or self._deletes_are_rows
-        try:
-            value, block = (None, None) if raw is None else self._unwrap(raw, record)
-        except NotAvro as error:
-            return Fault(NOT_AVRO, str(error))
-        except NotJson:
-            return broken_row(raw or b"", self._table)
-        if raw is None or value is None:
-            return None if is_noted else _TOMBSTONE
+        value, block = self._open_value(record)
         if not isinstance(value, dict):
-            return broken_row(raw, self._table)
+            return value
         members = self.completed(value, record.file)
         if fault := self.refuse(members):
             return fault
         left_out: frozenset[str] = frozenset()
-        if any(token in raw for token in self._tokens):
+        if any(token in (record.raw or b"") for token in self._tokens):
             left_out = self._left_out(members)
             members = members | dict.fromkeys(left_out)
         return FlatRow(members, RowTraits(False, block, left_out))
+
+    def unfold(self, records: Slice) -> tuple[list[int], list[EnvelopeRow | Fault | None]]:
+        """The rows within records, and the places of their records."""
+        places: list[int] = []
+        rows: list[EnvelopeRow | Fault | None] = []
+        for at, record in enumerate(records.records(range(records.part.num_rows))):
+            opened = [*self.rows_within(record)]
+            places += [at] * len(opened)
+            rows += opened
+        return places, rows
+
+    def rows_within(self, record: Record) -> Iterator[EnvelopeRow | Fault | None]:
+        """The rows within a record."""
+        value, _ = self._open_value(record)
+        if isinstance(value, dict) and self.envelope is not None:
+            yield from self.envelope.open(value)
+        else:
+            yield value if not isinstance(value, dict) else None
+
+    def _open_value(self, record: Record) -> tuple[dict[str, object] | Fault | None, bytes | None]:
+        """The object that a record's value is, or why it is none; and its schema block."""
+        raw, is_noted = record.raw, record.key is None or self._deletes_are_rows
+        try:
+            value, block = (None, None) if raw is None else self._unwrap(raw, record)
+        except NotAvro as error:
+            return Fault(NOT_AVRO, str(error)), None
+        except NotJson:
+            return broken_row(raw or b"", self._table), None
+        if raw is None or value is None:
+            return None if is_noted else _TOMBSTONE, None
+        return value if isinstance(value, dict) else broken_row(raw, self._table), block
 
     def list_plain(self, records: Slice) -> list[int]:
         """The indices of records in JSON, but for those with a wrapper or values left out."""

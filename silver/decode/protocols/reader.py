@@ -21,7 +21,7 @@ from silver.decode.columns import (
     is_published,
     required_columns,
 )
-from silver.decode.expressions.names import FAULT, MEMBER, grouped_columns, members_read
+from silver.decode.expressions.names import FAULT, MEMBER, OF_RECORD, grouped_columns, members_read
 from silver.decode.protocols.converters import MakeReader, hexless_reader, of_csv, plain_reader
 from silver.decode.protocols.objects import Fault
 from silver.decode.protocols.slices import OpenedSlice, RowGroup
@@ -338,9 +338,9 @@ def _set_null(values: pa.Array, rows: set[int]) -> pa.Array:
 
 def _list_members(members: Members, nth: int) -> str:
     """The names of a row's members, for a person who looks for another one."""
-    names = [name[:_LONGEST_NAME] for name in members]
+    names = [name[:_LONGEST_NAME] for name in members if not name.startswith(OF_RECORD)]
     if not names:
-        return ""
+        return "; the record has no row" if members else ""
     more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
     has_origin = {*ORIGIN} <= members.keys()
     whole = has_origin and is_whole({name: values[nth] for name, values in members.items()})

@@ -7,7 +7,7 @@ row can still be. A row that leaves columns out changes only the others; `column
 member that lists the columns that a row carries. That member itself is no column.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -16,13 +16,23 @@ from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
 from silver.contract import NONE, UPSERT
+from silver.decode.change import Record
 from silver.decode.columns import Columns, DecodedColumn, Shape
 from silver.decode.debezium.events.flattened import has_added_members
 from silver.decode.expressions.names import FAULT
 from silver.decode.protocols.discovery import FlatDiscovery
 from silver.decode.protocols.encoded_rows import RowOpener
+from silver.decode.protocols.envelopes import EnvelopeRow
+from silver.decode.protocols.objects import Fault
 from silver.decode.protocols.reader import FlatRowReader, FlatRows, read_groups
-from silver.decode.protocols.slices import RowGroup, read_part
+from silver.decode.protocols.slices import (
+    OpenedSlice,
+    RowGroup,
+    RowTraits,
+    group_rows,
+    read_part,
+)
+from silver.decode.shapes import Parsed
 from silver.decode.slices import ReadPart, Slice
 from silver.decode.values.encodings import declares_binaries, declares_decimals
 from silver.decode.values.json_values import NotJson, parse_json, text_of
@@ -54,19 +64,29 @@ class RowsDecoder:
 
     def read(self, records: Slice) -> ReadPart:
         """Rows as upserts without a sequence; reason, message and `FAULT` say a fault."""
-        opened = self._opener.open(records)
+        places, old_keys = [*range(records.part.num_rows)], list[str | None]()
+        if self._opener.envelope is None:
+            opened = self._opener.open(records)
+            operations: list[str | None] = [UPSERT] * opened.size
+        else:
+            places, within = self._opener.unfold(records)
+            records, opened = records.take(places), _group_rows(within)
+            operations = [_operation_of(row) for row in within]
+            old_keys = [getattr(row, "old_key", None) for row in within]
         rows = read_groups(opened, self._read_group)
         broken = dict.fromkeys([at for at, fault in opened.others.items() if fault], EVERY)
         ruled_out = dict.fromkeys(rows.value_faults, OF_VALUES)
         ruled_out |= dict.fromkeys(rows.key_faults, OF_KEY) | broken
-        operations: list[str | None] = [UPSERT] * opened.size
         for at, fault in opened.others.items():
             operations[at] = NONE if fault is None else None
         columns = rows.columns | rows.absent_where(operations)
+        if any(old_keys):
+            columns["_old_key"] = pa.array(old_keys, pa.string())
         if ruled_out:
             columns[FAULT] = pa.array([*map(ruled_out.get, range(opened.size))], pa.string())
         faults = rows.value_faults | rows.key_faults | opened.others
-        return read_part(records, columns, operations, faults, rows.mismatched)
+        read = read_part(records, columns, operations, faults, rows.mismatched)
+        return read._replace(places=places)
 
     def _read_group(self, group: RowGroup) -> FlatRows:
         reader, block = self._reader, group.kind.block
@@ -102,12 +122,40 @@ class RowsDiscovery(FlatDiscovery):
 
     def __init__(self, table: Table, columns: Columns) -> None:
         super().__init__(table, columns)
-        self._rows = RowOpener(table, columns)
+        self._rows = self._opener = RowOpener(table, columns)
+
+    def rows_of(self, record: Record) -> Iterable[Mapping[str, object]]:
+        """The members of the record's rows, those of an envelope among them."""
+        if self._opener.envelope is None:
+            return super().rows_of(record)
+        rows = self._opener.rows_within(record)
+        return [row.members for row in rows if isinstance(row, EnvelopeRow)]
 
     def settle(self, whole: bool = True) -> tuple[Columns, list[Shape]]:
         """The table's columns, `FAULT` as the last one, and the shapes of the rows."""
         columns, shapes = super().settle(whole)
         return with_fault_column(columns), shapes
+
+
+def _operation_of(row: EnvelopeRow | Fault | None) -> str | None:
+    return row.operation if isinstance(row, EnvelopeRow) else None
+
+
+def _group_rows(rows: Sequence[EnvelopeRow | Fault | None]) -> OpenedSlice:
+    """Rows out of envelopes in groups with the same members."""
+    alike: dict[bool, Parsed] = {}
+    others: dict[int, Fault | None] = {}
+    for at, row in enumerate(rows):
+        if isinstance(row, EnvelopeRow):
+            parsed = alike.setdefault(row.complete, Parsed([], []))
+            parsed.places.append(at)
+            parsed.values.append(row.members)
+        else:
+            others[at] = row
+    groups = [
+        group for is_whole, rows in alike.items() for group in group_rows(rows, RowTraits(is_whole))
+    ]
+    return OpenedSlice(len(rows), groups, others)
 
 
 def _split_names(text: str) -> list[object]:

@@ -3,10 +3,13 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cdc_lakehouse.drafts.delete_signs import DeleteSign, find_delete_sign
 from cdc_lakehouse.drafts.sample import Sample, read_sample
 from lakehouse.errors import ConfigurationError
+
+CASES = Path(__file__).parents[2] / "fixtures" / "cases"
 
 
 def sample_of(folder: Path, *records: object, table: str = "t") -> Sample:
@@ -26,6 +29,16 @@ def whole(topic: str, key: object, value: object) -> dict[str, object]:
 def test_a_debezium_record_gives_keys_by_its_own_key(tmp_path: Path) -> None:
     found = sample_of(tmp_path, whole("s.t", {"b": 1, "a": 2}, change(a=2, b=1, c="x")))
     assert (found.format, found.topic, found.keys) == ("debezium", "s.t", ["b", "a"])
+
+
+@pytest.mark.parametrize("case", sorted(CASES.glob("preset_*")), ids=lambda case: case.name)
+def test_records_of_a_vendors_format_are_recognised(case: Path) -> None:
+    preset = yaml.safe_load((case / "table.yml").read_text())["source"]["format"]
+    found = read_sample([case / "input" / "1" / "1.json"], "t")
+    if case.name == "preset_dms_files":  # an Op may be anybody's
+        assert (found.format, found.deletes and found.deletes.condition) == ("rows", "Op = 'D'")
+    else:
+        assert (found.format, found.keys, found.topic) == (preset, ["id"], None)
 
 
 def test_columns_of_schemaless_debezium_are_only_guessed(tmp_path: Path) -> None:

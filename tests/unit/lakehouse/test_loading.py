@@ -102,7 +102,7 @@ def test_a_wrong_choice_gets_the_nearest_one() -> None:
     [
         ({"path": "p"}, "source.format", "add format"),
         ("shop", "source", "a mapping"),
-        ({"format": None, "path": "p"}, "source.format", "'rows' or 'snapshot'"),
+        ({"format": None, "path": "p"}, "source.format", "or 'snapshot'"),
         ({"format": "csv", "path": "p"}, "source.format", "write format: rows and file_format"),
         ({"format": "snapshot", "path": "p"}, "source.mode", "add mode: full or delta"),
         ({"format": "rows", "path": "p", "mode": "full"}, "source.mode", "mode only with snapshot"),

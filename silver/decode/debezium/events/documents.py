@@ -116,8 +116,8 @@ def build_document_change(event: DocumentEvent, record: Record) -> DocumentChang
     patch = _parse_object(event.patch)
     replaces = patch is not None and not any(name.startswith("$") for name in patch)
     envelope = Envelope(
-        before=_build_row(event.before, key),
-        after=_build_row(patch if replaces else event.after, key),
+        before=build_row(event.before, key),
+        after=build_row(patch if replaces else event.after, key),
         source=event.source,
         transaction=event.transaction,
         op=event.op,
@@ -151,7 +151,8 @@ def _parse_patch(patch: Mapping[str, object] | None) -> _Update | None:
     return _Update([*(_parse_object(patch.get("$unset")) or ()), *others], patch.get("$set"))
 
 
-def _build_row(document: object, key: object) -> Row | None:
+def build_row(document: object, key: object) -> Row | None:
+    """The row that a document is; its `id` is `key`, or the text of its own."""
     members = _parse_object(document)
     if members is None:
         return None
