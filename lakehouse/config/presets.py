@@ -47,7 +47,11 @@ PRESETS: dict[str, dict[str, Any]] = {
         "truncates": ["table-truncate"],
         "keys": "primary_key_columns",
         "where": "type IN ('insert', 'update', 'delete', 'bootstrap-insert', 'table-truncate')",
-        "sequence_by": ["ts", "coalesce(xid, 0)", "coalesce(xoffset, 9223372036854775807)"],
+        "sequence_by": [
+            "ts",
+            "coalesce(cast(xid AS bigint), 0)",
+            "coalesce(cast(xoffset AS bigint), 9223372036854775807)",
+        ],
         "time_column": "ts",
     },
     "canal": {
@@ -127,13 +131,13 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "airbyte": {
         "row": ["_airbyte_data", "."],
-        "operation": "_ab_cdc_deleted_at",
+        "operation": ["_ab_cdc_deleted_at", "_airbyte_data._ab_cdc_deleted_at"],
         "deletes": ["*"],
         "sequence_by": f"CASE WHEN cast(_ab_cdc_lsn AS string) LIKE '%:%' THEN concat("
         f"substring({_CDC_LSN}, 1, 16), '/', substring({_CDC_LSN}, 17))"
-        f" ELSE concat(hex(cast(coalesce(_ab_cdc_lsn, _ab_cdc_cursor,"
-        f" {_FILE.format('_ab_cdc_log_file')}) AS bigint)), '/',"
-        " hex(cast(coalesce(_ab_cdc_log_pos, 0) AS bigint))) END",
+        f" ELSE concat(hex(coalesce(cast(_ab_cdc_lsn AS bigint), cast(_ab_cdc_cursor AS bigint),"
+        f" {_FILE.format('_ab_cdc_log_file')})), '/',"
+        " hex(coalesce(cast(_ab_cdc_log_pos AS bigint), 0))) END",
         "time_column": "_ab_cdc_updated_at",
         "leave_out": ["_ab_cdc_*", "_airbyte_*"],
     },

@@ -6,6 +6,7 @@ A table's YAML document is completed with both before it becomes a model.
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from lakehouse.config.presets import PRESETS
 from lakehouse.config.strict import Strict
 from lakehouse.config.table import Expectation, Table
 from lakehouse.config.table_rules import FORMATS_OF_OPTION, NEEDS_KEYS, NEVER_TOGETHER
@@ -118,4 +119,5 @@ def _is_applicable(document: Document, defaults: Document, key: str) -> bool:
 def _find_format(document: Document) -> str | None:
     sources = document.get("sources")
     first = sources[0] if isinstance(sources, list) and sources else document.get("source")
-    return first.get("format") if isinstance(first, dict) else None
+    named = first.get("format") if isinstance(first, dict) else None
+    return "rows" if named in PRESETS else named
