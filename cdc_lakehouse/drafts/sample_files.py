@@ -101,7 +101,9 @@ def read_value(record: Object) -> object:
 def strip_schema(value: object) -> object:
     """A key or value without the schema block around it."""
     parsed = _parse_json(value)
-    return parsed["payload"] if isinstance(parsed, dict) and "payload" in parsed else parsed
+    if not isinstance(parsed, dict) or not {"payload"} <= parsed.keys() <= {"payload", "schema"}:
+        return parsed
+    return parsed["payload"]
 
 
 def _parse_json(value: object) -> object:

@@ -157,7 +157,7 @@ def _read_all(
 ) -> list[_Written]:
     """The documents of all files; of a table that a pattern finds, its own file over that."""
     single: list[_Written] = []
-    found: dict[str, _Written] = {}
+    found: dict[str, tuple[Path, Document]] = {}
     waits: list[Waiting] = []
     for file in files:
         try:
@@ -166,7 +166,7 @@ def _read_all(
                 single.append(_Written(file, document))
                 continue
             several, keyless = expand(document, str(file), find_topics)
-            found |= {name: _Written(file, each) for name, each in several.items()}
+            found |= {name: (file, each) for name, each in several.items()}
             waits += keyless
         except ConfigurationError as error:
             single.append(_Written(file, None, [error]))
@@ -175,12 +175,12 @@ def _read_all(
     for at, (file, document, errors) in enumerate(single):
         name = document.get("table", file.stem) if isinstance(document, dict) else None
         if not errors and isinstance(document, dict) and name in found:
-            single[at] = _Written(file, shared.merge(document, found.pop(name).document))
+            single[at] = _Written(file, shared.merge(document, found.pop(name)[1]))
             waits = [one for one in waits if one.table != name or not document.get("keys")]
     left = {one.table for one in waits}
     waiting.extend(waits)
     kept = [one for one in single if one.errors or _name_of(one.document) not in left]
-    return [*kept, *(one for name, one in found.items() if name not in left)]
+    return [*kept, *(_Written(*one) for name, one in found.items() if name not in left)]
 
 
 def _name_of(document: object) -> object:

@@ -24,7 +24,7 @@ class Topic(NamedTuple):
     """A topic that was found: the source's options that read it, and the key of its records."""
 
     name: str
-    source: Mapping[str, str]
+    source: dict[str, str]
     keys: tuple[str, ...] = ()
 
 
