@@ -30,8 +30,8 @@ from lakehouse import errors
 from lakehouse.config import source, table, table_rules, target
 from lakehouse.config.columns import Column
 from lakehouse.config.csv_options import Csv
-from lakehouse.config.envelope import Envelope
-from lakehouse.config.many_tables import ManyTables
+from lakehouse.config.records.envelope import RecordParts
+from lakehouse.config.records.many_tables import ManyTables
 from lakehouse.run import gaps, ledger
 from silver import contract as silver
 from silver.changelog.acknowledged import ACKNOWLEDGED
@@ -83,7 +83,7 @@ def _table_page() -> Iterator[str]:
     yield from _model("source.kafka", source.Kafka)
     yield from _model("source.schema_registry", source.SchemaRegistry)
     yield from _model("source.csv", Csv)
-    yield from _model("source.envelope of format rows", Envelope)
+    yield from _model("source.envelope of format rows", RecordParts)
     yield from _model("columns", Column)
     yield from _model("sequence_groups", table.SequenceGroup)
     yield from _model("schema_changes", table.SchemaChanges)

@@ -13,7 +13,7 @@ import typer
 
 from cdc_lakehouse.terminal.verbosity import set_level
 from lakehouse.config.loading import load_tables, load_target
-from lakehouse.config.many_tables import FindTopics, Topic, Waiting
+from lakehouse.config.records.many_tables import FindTopics, Topic, Waiting
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import Check

@@ -8,7 +8,7 @@ import yaml
 
 from cdc_lakehouse.drafts.sample import FolderOf, read_sample, read_samples
 from cdc_lakehouse.drafts.sample_files import Sample
-from lakehouse.config.presets import PRESETS
+from lakehouse.config.records.presets import PRESETS
 from lakehouse.config.unpacking import unpack_table
 from lakehouse.errors import ConfigurationError
 

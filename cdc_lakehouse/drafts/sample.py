@@ -29,9 +29,9 @@ from cdc_lakehouse.drafts.sample_files import (
     strip_schema,
 )
 from gold.status.column_hints import encoded_numbers, encoded_texts
-from lakehouse.config.envelope import Envelope
 from lakehouse.config.formats import is_whole
-from lakehouse.config.presets import SIGNS
+from lakehouse.config.records.envelope import RecordParts
+from lakehouse.config.records.presets import SIGNS
 from lakehouse.config.table import Table
 from silver.decode.protocols.envelopes import (
     EnvelopeOpener,
@@ -218,7 +218,7 @@ def _sample_preset(part: _Part) -> Sample | None:
         return None
     source = {"format": preset, "path": "t"}
     table = Table.model_validate({"table": "t", "keys": ["id"], "source": source})
-    parts = table.feeds[0].parts or Envelope()
+    parts = table.feeds[0].parts or RecordParts()
     opener = EnvelopeOpener(table, parts, lambda row: row)
     opened = [row for change in changes for row in opener.open(change)]
     members = [row.members for row in opened if isinstance(row, EnvelopeRow)]

@@ -1,6 +1,6 @@
 """The topics of a landing folder: its folders, or those that the records in it name.
 
-What was found is noted in the lake, so that a table stays when its landing files are gone.
+What was named is noted in the lake, so that a table stays when its landing files are gone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ import msgspec
 from cdc_lakehouse.drafts.sample import read_record_key
 from cdc_lakehouse.drafts.sample_files import Object, open_sample, read_value
 from lakehouse.config.formats import is_whole
-from lakehouse.config.many_tables import Topic
+from lakehouse.config.records.many_tables import Topic
 from lakehouse.config.source import RowsSource
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
@@ -25,7 +25,7 @@ _FEW = 20
 
 
 class _Noted(msgspec.Struct):
-    """What is known of a folder: its topics by name, and the time of its newest file then."""
+    """What is noted of a folder: its topics by name, and the time of its newest file then."""
 
     topics: dict[str, Topic] = {}
     newest: float = 0
@@ -70,16 +70,16 @@ class TopicFinder:
 
 
 def _look_at_folders(
-    folder: Path, path: str, source: Mapping[str, Any], known: Mapping[str, Topic]
+    folder: Path, path: str, source: Mapping[str, Any], noted: Mapping[str, Topic]
 ) -> Iterator[Topic]:
-    """The topics that have a folder each, but those whose keys are known."""
+    """The topics that have a folder each, but those whose keys are noted."""
     entries = sorted(one for one in folder.iterdir() if one.is_dir() and one.name[0] not in "._")
     for entry in entries:
-        if entry.name not in known or not known[entry.name].keys:
+        if entry.name not in noted or not noted[entry.name].keys:
             every = list_files(entry, "**/*")
             few = every if len(every) <= _FEW else [every[0], *every[1 - _FEW :]]
             records = (record for file in few for record in _read(file))
-            keys = next((found for one in records if (found := _find_keys(one, source))), [])
+            keys = next((named for one in records if (named := _find_keys(one, source))), [])
             yield Topic(entry.name, {"path": f"{path}/{entry.name}"}, tuple(keys))
 
 

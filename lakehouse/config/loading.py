@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from lakehouse.config import shared
-from lakehouse.config.many_tables import FindTopics, Waiting, expand
+from lakehouse.config.records.many_tables import FindTopics, Waiting, expand
 from lakehouse.config.shared import Document
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -157,7 +157,7 @@ def _read_all(
 ) -> list[_Written]:
     """The documents of all files; of a table that a pattern finds, its own file over that."""
     single: list[_Written] = []
-    found: dict[str, tuple[Path, Document]] = {}
+    by_pattern: dict[str, tuple[Path, Document]] = {}
     waits: list[Waiting] = []
     for file in files:
         try:
@@ -166,7 +166,7 @@ def _read_all(
                 single.append(_Written(file, document))
                 continue
             several, keyless = expand(document, str(file), find_topics)
-            found |= {name: (file, each) for name, each in several.items()}
+            by_pattern |= {name: (file, each) for name, each in several.items()}
             waits += keyless
         except ConfigurationError as error:
             single.append(_Written(file, None, [error]))
@@ -174,13 +174,13 @@ def _read_all(
             single.append(_Written(file, None, several_errors.errors))
     for at, (file, document, errors) in enumerate(single):
         name = document.get("table", file.stem) if isinstance(document, dict) else None
-        if not errors and isinstance(document, dict) and name in found:
-            single[at] = _Written(file, shared.merge(document, found.pop(name)[1]))
+        if not errors and isinstance(document, dict) and name in by_pattern:
+            single[at] = _Written(file, shared.merge(document, by_pattern.pop(name)[1]))
             waits = [one for one in waits if one.table != name or not document.get("keys")]
     left = {one.table for one in waits}
     waiting.extend(waits)
     kept = [one for one in single if one.errors or _name_of(one.document) not in left]
-    return [*kept, *(_Written(*one) for name, one in found.items() if name not in left)]
+    return [*kept, *(_Written(*one) for name, one in by_pattern.items() if name not in left)]
 
 
 def _name_of(document: object) -> object:

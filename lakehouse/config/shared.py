@@ -6,7 +6,7 @@ A table's YAML document is completed with both before it becomes a model.
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from lakehouse.config.presets import PRESETS
+from lakehouse.config.records.presets import PRESETS
 from lakehouse.config.strict import Strict
 from lakehouse.config.table import Expectation, Table
 from lakehouse.config.table_rules import FORMATS_OF_OPTION, NEEDS_KEYS, NEVER_TOGETHER

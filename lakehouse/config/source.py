@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 from pydantic import Field, model_validator
 
 from lakehouse.config.csv_options import Csv
-from lakehouse.config.envelope import Envelope
 from lakehouse.config.formats import Format
-from lakehouse.config.presets import PRESETS, Preset
+from lakehouse.config.records.envelope import RecordParts
+from lakehouse.config.records.presets import PRESETS, Preset
 from lakehouse.config.strict import Strict
 from lakehouse.errors import Problem
 
@@ -168,7 +168,7 @@ class DeltaOptions(Strict):
 class RecordOptions(Strict):
     """Options of rows that lie in other records, or among them."""
 
-    parts: Envelope | None = Field(
+    parts: RecordParts | None = Field(
         default=None,
         alias=ENVELOPE,
         description="Where the parts of a change stand in a record. A preset such as `maxwell` in"
@@ -274,8 +274,8 @@ class RowsSource(
         """The source with the envelope that its format names."""
         if not isinstance(source, dict) or source.get("format") not in PRESETS:
             return source
-        own = source.get("envelope")
-        parts = PRESETS[source["format"]] | (own if isinstance(own, dict) else {})
+        written = source.get("envelope")
+        parts = PRESETS[source["format"]] | (written if isinstance(written, dict) else {})
         return source | {"format": "rows", "envelope": parts}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from lakehouse.config.envelope import ITSELF, Envelope, value_text
+from lakehouse.config.records.envelope import ITSELF, RecordParts, value_text
 from lakehouse.config.table import Table
 from silver.contract import DELETE, TRUNCATE, UPSERT
 from silver.decode.change import ILLEGAL_CHANGE
@@ -37,7 +37,7 @@ class EnvelopeRow(NamedTuple):
 class EnvelopeOpener:
     """Opens the records of one table; `respell` gives a row's members the columns' names."""
 
-    def __init__(self, table: Table, envelope: Envelope, respell: Respell) -> None:
+    def __init__(self, table: Table, envelope: RecordParts, respell: Respell) -> None:
         self._table, self._envelope, self._respell = table, envelope, respell
         names = [name for name in members_read(table) if name.startswith(OF_RECORD)]
         self._read = {name: name.removeprefix(OF_RECORD) for name in names}
@@ -46,8 +46,8 @@ class EnvelopeOpener:
     def open(self, record: Row) -> Iterator[EnvelopeRow | Fault]:
         """The rows of a record, at least one: without members where it has no row."""
         operation = self._find_operation(record)
-        path, found = self._find_rows(record)
-        rows = found if isinstance(found, list) and found else [found]
+        path, member = self._find_rows(record)
+        rows = member if isinstance(member, list) and member else [member]
         olds = find_member(record, self._envelope.old)
         for at, given in enumerate(rows):
             old = olds[at] if isinstance(olds, list) and at < len(olds) else olds
@@ -74,8 +74,8 @@ class EnvelopeOpener:
         """The first member with rows, and where it is."""
         paths = self._envelope.row or [ITSELF]
         for path in paths:
-            if path != ITSELF and (found := find_member(record, path)) is not None:
-                return path, found
+            if path != ITSELF and (member := find_member(record, path)) is not None:
+                return path, member
         others = {path.partition(".")[0] for path in paths if path != ITSELF}
         is_row = ITSELF in paths and others.isdisjoint(record)
         return (ITSELF, dict(record)) if is_row else (paths[0], None)
@@ -172,7 +172,7 @@ _NESTED = (
 )
 
 
-def name_keys(record: Row, envelope: Envelope) -> Sequence[str]:
+def name_keys(record: Row, envelope: RecordParts) -> Sequence[str]:
     """The key's columns that a record names."""
     named = find_member(record, envelope.keys)
     if isinstance(named, dict):

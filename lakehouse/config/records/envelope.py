@@ -33,7 +33,7 @@ def value_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-class Envelope(Strict):
+class RecordParts(Strict):
     """The parts of a change in a record; names may be paths, as `metadata.operation`.
 
     With `row`, `where`, `sequence_by` and `time_column` name members of the record around the row;

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from lakehouse.config.envelope import Texts
+from lakehouse.config.records.envelope import Texts
 from lakehouse.config.source import REMOVE
 from lakehouse.config.strict import Strict
 from lakehouse.config.unpacking import unpack_model
@@ -83,9 +83,9 @@ def expand(
     Raises:
         ConfigurationError: the file contradicts itself, or reads no folder.
     """
-    own = {key: document[key] for key in ("tables", "except", "name") if key in document}
-    many = unpack_model(ManyTables, own, file)
-    shared = {key: value for key, value in document.items() if key not in own}
+    options = {key: document[key] for key in ("tables", "except", "name") if key in document}
+    many = unpack_model(ManyTables, options, file)
+    shared = {key: value for key, value in document.items() if key not in options}
     source = shared.get("source")
     if not isinstance(source, dict) or not source.get("path"):
         expected = "a source with a path: a folder of topics, or of records that name theirs"
@@ -94,15 +94,15 @@ def expand(
     if "table" in shared:
         expected = "one of the two: tables are named by their topics"
         raise ConfigurationError(file, "table", "table with tables", expected, REMOVE)
-    found: dict[str, Document] = {}
+    documents: dict[str, Document] = {}
     waiting = []
     for topic in filter(lambda one: many.takes(one.name), find_topics(source)):
         name = many.name_table(topic.name)
-        if name in found:
+        if name in documents:
             action = "write name: '{schema}_{table}', or leave one out with except"
-            raise ConfigurationError(file, "name", f"{name} twice", "a name of its own", action)
+            raise ConfigurationError(file, "name", f"{name} twice", "a name of its options", action)
         keys = shared.get("keys") or [*topic.keys]
-        found[name] = shared | {"table": name, "source": source | topic.source, "keys": keys}
+        documents[name] = shared | {"table": name, "source": source | topic.source, "keys": keys}
         if not keys and "keys" not in shared:
             waiting.append(Waiting(name, topic.name))
-    return found, waiting
+    return documents, waiting
