@@ -1,6 +1,6 @@
 """The topics of a landing folder: its folders, or those that the records in it name.
 
-What was named is noted in the lake, so that a table stays when its landing files are gone.
+What was found is noted in the lake, so that a table stays when its landing files are gone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -100,7 +100,7 @@ def expand(
         name = many.name_table(topic.name)
         if name in documents:
             action = "write name: '{schema}_{table}', or leave one out with except"
-            raise ConfigurationError(file, "name", f"{name} twice", "a name of its options", action)
+            raise ConfigurationError(file, "name", f"{name} twice", "a name of its own", action)
         keys = shared.get("keys") or [*topic.keys]
         documents[name] = shared | {"table": name, "source": source | topic.source, "keys": keys}
         if not keys and "keys" not in shared:
