@@ -19,6 +19,7 @@ from cdc_lakehouse.drafts.flat_rows import (
     see_values,
     without_day,
 )
+from cdc_lakehouse.drafts.preset_records import sample_preset
 from cdc_lakehouse.drafts.sample_files import (
     Object,
     Sample,
@@ -30,15 +31,6 @@ from cdc_lakehouse.drafts.sample_files import (
 )
 from gold.status.column_hints import encoded_numbers, encoded_texts
 from lakehouse.config.formats import is_whole
-from lakehouse.config.records.envelope import RecordParts
-from lakehouse.config.records.presets import SIGNS
-from lakehouse.config.table import Table
-from silver.decode.protocols.envelopes import (
-    EnvelopeOpener,
-    EnvelopeRow,
-    find_member,
-    name_keys,
-)
 from silver.decode.types import parse_type, wider_type
 from silver.decode.values.encodings import from_block
 from silver.decode.values.inference import infer_type
@@ -193,7 +185,8 @@ def _split_by_topic(records: Iterable[Object]) -> dict[str | None, list[Object]]
 
 
 def _sample_part(part: _Part) -> Sample:
-    sample = _sample_preset(part)
+    changes = [change for record in part.records if (change := _read_change(record))]
+    sample = sample_preset(changes, part.opened[0].format, part.topic)
     if sample is None:
         is_json = part.opened[0].format == "json"
         sample = _sample_json(part) if is_json else sample_rows(part.opened, part.files)
@@ -206,29 +199,6 @@ def _is_dynamodb(record: Object) -> bool:
     values = item.values() if isinstance(item, dict) and len(record) == 1 else ()
     is_export = bool(values) and all(isinstance(v, dict) and len(v) == 1 for v in values)
     return is_export or isinstance(record.get("dynamodb"), dict)
-
-
-def _sample_preset(part: _Part) -> Sample | None:
-    """What records in a vendor's format show; None for any other records."""
-    changes = [change for record in part.records if (change := _read_change(record))]
-    signs = ((name, change) for change in changes for name, signs in SIGNS
-             if all(find_member(change, one) is not None for one in signs))  # fmt: skip
-    preset, first = next(signs, (None, {}))
-    if preset is None:
-        return None
-    source = {"format": preset, "path": "t"}
-    table = Table.model_validate({"table": "t", "keys": ["id"], "source": source})
-    parts = table.feeds[0].parts or RecordParts()
-    opener = EnvelopeOpener(table, parts, lambda row: row)
-    opened = [row for change in changes for row in opener.open(change)]
-    members = [row.members for row in opened if isinstance(row, EnvelopeRow)]
-    rows = [
-        {n: v for n, v in row.items() if not (n.startswith("_") or table.leaves_out(n))}
-        for row in members
-    ]
-    columns = infer_types(rows)
-    keys = [*name_keys(first, parts)] or find_keys([*filter(None, rows)][:1], columns)
-    return Sample(preset, part.opened[0].format, part.topic, keys, {}, columns)
 
 
 def _sample_json(part: _Part) -> Sample:

@@ -1,0 +1,44 @@
+"""What records in a vendor's format show of their table."""
+
+from collections.abc import Sequence
+
+from cdc_lakehouse.drafts.flat_rows import find_keys, infer_types
+from cdc_lakehouse.drafts.sample_files import Object, Sample
+from lakehouse.config.records.envelope import RecordParts
+from lakehouse.config.records.presets import SIGNS
+from lakehouse.config.source import FileFormat
+from lakehouse.config.table import Table
+from silver.decode.protocols.envelopes import (
+    EnvelopeOpener,
+    EnvelopeRow,
+    find_member,
+    name_keys,
+)
+
+
+def sample_preset(
+    changes: Sequence[Object], file_format: FileFormat, topic: str | None
+) -> Sample | None:
+    """What records in a vendor's format show; None for any other records."""
+    signs = (
+        (preset, change)
+        for change in changes
+        for preset, names in SIGNS
+        if all(find_member(change, name) is not None for name in names)
+    )
+    preset, first = next(signs, (None, {}))
+    if preset is None:
+        return None
+    source = {"format": preset, "path": "t"}
+    table = Table.model_validate({"table": "t", "keys": ["id"], "source": source})
+    parts = table.feeds[0].parts or RecordParts()
+    opener = EnvelopeOpener(table, parts, lambda row: row)
+    opened = [row for change in changes for row in opener.open(change)]
+    rows = [
+        {n: v for n, v in row.members.items() if not (n.startswith("_") or table.leaves_out(n))}
+        for row in opened
+        if isinstance(row, EnvelopeRow)
+    ]
+    columns = infer_types(rows)
+    keys = [*name_keys(first, parts)] or find_keys([*filter(None, rows)][:1], columns)
+    return Sample(preset, file_format, topic, keys, {}, columns)
