@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -27,15 +28,16 @@ from lakehouse.run import gaps
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import literal, quote
+from lakehouse.storage.past import REFUSED, SAME_ROWS
 
 MOST_VERSIONS = 50
 """Most versions of a table without a change feed that are read at once."""
 _PARTITION = "0"
 _LOST = re.compile(
     r"FILE_NOT_EXIST|FileNotFound|DELTA_\w*(MISSING_CHANGE_DATA|CHANGE_DATA_FEED_INCOMPATIBLE"
-    r"|FILE_NOT_FOUND|VERSION|LOG_FILE|SCHEMA_CHANGE|TRUNCATED)"
+    rf"|FILE_NOT_FOUND|VERSION|LOG_FILE|SCHEMA_CHANGE|TRUNCATED)|{REFUSED}"
 )
-_SAME_ROWS = re.compile("OPTIMIZE|REORG|VACUUM|CLUSTER|COMPUTE")
+_COMMIT = "add struct<path: string>"
 _OTHER_ROWS = re.compile("MERGE|UPDATE$|DELETE|RESTORE")
 
 
@@ -163,15 +165,32 @@ class DeltaSource(NamedTuple):
         """The names of a version's data files."""
         return {file.rpartition("/")[2] for file in self._read_version(version).inputFiles()}
 
+    def _list_files_before(self, version: int) -> set[str]:
+        """The names of the data files of the version before.
+
+        If Delta refuses to read that one, as it is old, Delta's log names what the commit added.
+        """
+        try:
+            return self._list_files(version - 1)
+        except SPARK_FAILURES as failure:
+            if REFUSED not in str(failure):
+                raise
+        folder = self.spark.sql(f"DESCRIBE DETAIL {self.name}").collect()[0]["location"]
+        commit = self.spark.read.schema(_COMMIT).json(f"{folder}/_delta_log/{version:020}.json")
+        added = [
+            row["path"] for row in commit.where("add IS NOT NULL").select("add.path").collect()
+        ]
+        return self._list_files(version) - {unquote(path).rpartition("/")[2] for path in added}
+
     def _read_appends(self, first: int, last: int) -> DataFrame | None:
         """The rows that the versions added; None if one of them changed or removed rows."""
         history = self.spark.sql(f"DESCRIBE HISTORY {self.name}")
         done = history.where(f"version BETWEEN {first} AND {last}").collect()
         operations = {row["version"]: row["operation"] for row in done}
-        before, parts = self._list_files(first - 1), list[DataFrame]()
+        before, parts = self._list_files_before(first), list[DataFrame]()
         for version in range(first, last + 1):
             now, operation = self._list_files(version), operations.get(version, "UPDATE")
-            if not _SAME_ROWS.match(operation):
+            if not SAME_ROWS.match(operation):
                 if _OTHER_ROWS.search(operation) or not before <= now:
                     return None
                 new = F.col("_metadata.file_name").isin(sorted(now - before))

@@ -17,7 +17,8 @@ from lakehouse.config.table import Table
 from lakehouse.run.memory import Memory
 from lakehouse.storage.lake import Lake
 from tests.conftest import target_at
-from tests.helpers.lakes import land, quiet, run
+from tests.helpers.ages import age
+from tests.helpers.lakes import land, quiet, run, settle
 from tests.helpers.lakes import rows as shown
 
 Row = dict[str, Any]
@@ -105,6 +106,44 @@ def test_the_appends_of_a_table_without_a_feed_are_read(lake: Lake, tmp_path: Pa
     held = {row["id"]: row["name"] for row in shown(lake, "copy")}
     assert held == {1: "a", 2: "z", 3: "c", 4: "d"}
     assert bronze_rows(lake) == 5
+
+
+def test_an_append_after_quiet_weeks_is_read_without_the_version_before(
+    lake: Lake, tmp_path: Path
+) -> None:
+    folder = tmp_path / "plain"
+    pl.DataFrame({"id": [1, 2], "name": ["a", "b"]}).write_delta(str(folder))
+    table = reading(str(folder), columns={"id": "bigint", "name": "string"})
+    run(lake, [table])
+    age(lake.spark, folder, 9)
+    pl.DataFrame({"id": [2, 3], "name": ["z", "c"]}).write_delta(str(folder), mode="append")
+    run(lake, [table])
+    held = {row["id"]: row["name"] for row in shown(lake, "copy")}
+    assert held == {1: "a", 2: "z", 3: "c"}
+    assert bronze_rows(lake) == 4
+
+
+@pytest.mark.parametrize("feed", [True, False])
+def test_versions_that_are_read_too_late_are_told_once_and_all_rows_are_read(
+    lake: Lake, theirs: str, feed: bool
+) -> None:
+    table = reading(folder_of(theirs))
+    if not feed:
+        lake.spark.sql(f"ALTER TABLE {theirs} UNSET TBLPROPERTIES (delta.enableChangeDataFeed)")
+    run(lake, [table])
+    for at in range(3, 6):
+        lake.spark.sql(f"INSERT INTO {theirs} VALUES ({at}, 'c', 4, NULL)")
+    age(lake.spark, folder_of(theirs), 9)
+    lake.spark.sql(f"INSERT INTO {theirs} VALUES (6, 'c', 4, NULL)")
+    statuses = []
+    for _ in range(2):
+        memory = Memory()
+        taken = bronze.ingest(lake, [table], "run", quiet, memory)
+        [entry] = watch_for_loss(lake, [table], taken, memory, quiet)
+        statuses.append(entry.status)
+        settle(lake, [table])
+        same(lake, theirs)
+    assert statuses == ["failed", "ok"]
 
 
 def test_one_lake_feeds_another(lake: Lake, tmp_path: Path) -> None:
