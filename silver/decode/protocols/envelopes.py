@@ -76,7 +76,8 @@ class EnvelopeOpener:
         for path in paths:
             if path != ITSELF and (member := find_member(record, path)) is not None:
                 return path, member
-        others = {path.partition(".")[0] for path in paths if path != ITSELF}
+        dotted = [path for path in (*paths, *self._envelope.operation) if path != ITSELF]
+        others = {path.partition(".")[0] for path in dotted if path in paths or "." in path}
         is_row = ITSELF in paths and others.isdisjoint(record)
         return (ITSELF, dict(record)) if is_row else (paths[0], None)
 
