@@ -1,5 +1,6 @@
 import json
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from pyspark.sql import SparkSession
 from cdc_lakehouse.cli.ask import status_records
 from gold.job import publish
 from gold.status.pipeline import STATUS_COLUMNS
+from gold.status.status_file import require_known
 from gold.status.table_status import status_of
 from gold.views import catalog
 from lakehouse.config.target import Target
@@ -187,6 +189,22 @@ def test_the_file_says_what_the_view_says(
         for key in moving[1:3]:
             assert (record[key] is None) == (found[name][key] is None)
             assert abs((record[key] or 0) - (found[name][key] or 0)) < 600
+
+
+def test_a_table_that_cannot_be_measured_leaves_the_others_their_figures(
+    spark: SparkSession, target: Target, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = [table("one"), table("two")]
+    land(target, "shop", "1.jsonl", [json.dumps({"after": {"id": 1}, "op": "c"})])
+    run(Lake(spark, target), tables)
+    for file in Path(target.lake, "silver", "two").rglob("*.parquet"):
+        file.unlink()
+    spark.catalog.clearCache()
+    status_records.keep_status(Lake(spark, target), tables)
+    assert "warning: the status lacks what could not be measured: two:" in capsys.readouterr().err
+    known = require_known(target).tables
+    assert (known["one"].rows, known["one"].measured) == (1, known["one"].entries)
+    assert known["two"].measured == -1
 
 
 def test_a_record_is_json(records: dict[str, dict[str, Any]]) -> None:
