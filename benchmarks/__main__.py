@@ -40,6 +40,7 @@ from benchmarks import (
 from benchmarks.events import Keys, Workload
 from benchmarks.measure import Plan
 from benchmarks.result import Line, Result, keep, machine, table
+from benchmarks.right import table as right
 
 Measure = Callable[[Workload, Path, Plan], list[Line]]
 
@@ -69,6 +70,9 @@ PARTS = {
     "visible": Part(visible.QUESTION, visible.measure),
 }
 
+RIGHT = "right"
+"""The part that measures no seconds: which tools have the right rows."""
+
 
 def main() -> None:
     """Measure the parts that the command line names."""
@@ -78,6 +82,9 @@ def main() -> None:
         parser.error("--against measures the parts fixed, apply and history")
     if len(given.parts) > 1:
         sys.exit(_one_by_one(given.parts))
+    if given.parts == [RIGHT]:
+        _ask_who_is_right(given)
+        return
     work = Workload(**{name: getattr(given, name) for name in Workload._fields})
     if given.against:
         print(against.table(_compared(given.parts[0], work, given)))
@@ -88,6 +95,16 @@ def main() -> None:
     if given.keep:
         keep(result)
         page.write()
+
+
+def _ask_who_is_right(given: argparse.Namespace) -> None:
+    """The table of who is right after the same small events."""
+    root = Path(given.folder or tempfile.mkdtemp(prefix="benchmarks-")) / RIGHT
+    shutil.rmtree(root, ignore_errors=True)
+    try:
+        right.main(f"{datetime.now(timezone.utc):%Y-%m-%d}", root, given.keep)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def _compared(name: str, work: Workload, given: argparse.Namespace) -> against.Taken:
@@ -132,7 +149,7 @@ def _told(arguments: list[str], folder: Path | None) -> list[str]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="+", choices=sorted(PARTS))
+    parser.add_argument("parts", nargs="+", choices=sorted([*PARTS, RIGHT]))
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the first snapshot")
     parser.add_argument("--changes", type=int, default=100_000, help="in a batch")
     parser.add_argument("--width", type=int, default=7, help="columns of the table")

@@ -118,10 +118,10 @@ def keeping_sql(place: str, keys: list[str], names: list[str]) -> str:
     """The MERGE INTO text over the view `changes` that keeps a deleted row, marked `gone`."""
     on = " AND ".join(f"t.{key} = s.{key}" for key in keys)
     own = [*names, "lsn"]
-    sets = ", ".join(f"t.{name} = s.{name}" for name in own)
+    sets = ", ".join(f"{name} = s.{name}" for name in own)
     return (
         f"MERGE INTO {place} t USING changes s ON {on}"
-        f" WHEN MATCHED AND s.lsn > t.lsn THEN UPDATE SET {sets}, t.gone = s.op = 'd'"
+        f" WHEN MATCHED AND s.lsn > t.lsn THEN UPDATE SET {sets}, gone = s.op = 'd'"
         f" WHEN NOT MATCHED THEN INSERT ({', '.join(own)}, gone)"
         f" VALUES ({', '.join(f's.{name}' for name in own)}, s.op = 'd')"
     )

@@ -76,9 +76,10 @@ def keep(result: Result, folder: Path = KEPT) -> Path:
 
 
 def kept(folder: Path = KEPT) -> list[Result]:
-    """All results that are kept, by name."""
+    """All results of measured seconds that are kept, by name."""
     documents = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
-    return [Result(**d | {"lines": [Line(**line) for line in d["lines"]]}) for d in documents]
+    timed = [document for document in documents if "lines" in document]
+    return [Result(**d | {"lines": [Line(**line) for line in d["lines"]]}) for d in timed]
 
 
 def table(lines: Sequence[Line]) -> str:
