@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -180,11 +181,12 @@ def section(result: Mapping[str, Any]) -> str:
         lines.append(f"| {name} | " + " | ".join(_short(told[name]) for told in cells) + " |")
     if missing:
         lines += ["", f"**Not measured: {', '.join(missing)}** (`benchmarks/right.sh`)."]
-    versions = dict.fromkeys(result["rivals"][rival.name]["versions"] for rival in shown)
-    pages = {rival.page: rival.name for rival in reversed(shown[1:])}
-    links = [f"[{name}]({page})" for page, name in reversed(pages.items())]
+    told = ", ".join(result["rivals"][rival.name]["versions"] for rival in shown)
+    versions = dict.fromkeys(told.split(", "))
+    pages = dict.fromkeys(rival.page for rival in shown if "//" in rival.page)
+    links = [f"[{urlsplit(page).netloc}]({page})" for page in pages]
     made = f"`python -m benchmarks right` on {result['made_on']}, {', '.join(versions)}."
-    set_up = textwrap.wrap(f"{made} Set up by: {', '.join(links)}.", 150, break_on_hyphens=False)
+    set_up = textwrap.wrap(f"{made} Set up by {', '.join(links)}.", 150, break_on_hyphens=False)
     return "\n".join([*lines, "", *set_up, ""])
 
 
