@@ -1,0 +1,72 @@
+"""Records with several rows at the terminal."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.commands.test_dead_letter_edit import Terminal
+
+CANAL = """
+table: t
+source: {format: canal, path: t}
+keys: [id]
+columns: {id: bigint, qty: int}
+"""
+
+
+@pytest.fixture
+def terminal(
+    spark: SparkSession,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Terminal:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setenv("COLUMNS", "200")
+    (tmp_path / "conf" / "tables").mkdir(parents=True)
+    (tmp_path / "conf" / "targets").mkdir()
+    (tmp_path / "conf" / "targets" / "local.yml").write_text(f"kind: local\nroot: {tmp_path}\n")
+    return Terminal(tmp_path, capsys)
+
+
+def drop(root: Path, name: str, *records: dict[str, Any]) -> None:
+    file = root / "landing" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def message(number: int, operation: str, *rows: dict[str, str], **old: Any) -> dict[str, Any]:
+    return {"data": [*rows], "es": number, "id": number, "type": operation, "table": "t"} | old
+
+
+def rows_of(terminal: Terminal, table: str) -> list[dict[str, Any]]:
+    lines = terminal("sql", f"SELECT * FROM gold.{table} ORDER BY id", "--format", "json")
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+def test_each_row_of_a_record_is_a_change_that_can_be_mended_and_explained(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    (tmp_path / "conf" / "tables" / "t.yml").write_text(CANAL)
+    first = message(1, "INSERT", {"id": "1", "qty": "1"}, {"id": "2", "qty": "x"})
+    moved = message(2, "UPDATE", {"id": "9", "qty": "1"}, old=[{"id": "1"}])
+    drop(tmp_path, "t/1.jsonl", first, moved, message(3, "ALTER"))
+    assert "1 filtered" in terminal("run")
+    assert rows_of(terminal, "t") == [{"id": 9, "qty": 1}]
+
+    mended = tmp_path / "mended.json"
+    mended.write_text(
+        json.dumps(message(1, "INSERT", {"id": "1", "qty": "1"}, {"id": "2", "qty": "2"}))
+    )
+    terminal("dead-letters", "edit", "t/1.jsonl:0", "--file", str(mended))
+    assert rows_of(terminal, "t") == [{"id": 2, "qty": 2}, {"id": 9, "qty": 1}]
+    terminal("verify", "t")
+    assert "t/1.jsonl:0" in terminal("explain", "t", "--key", '{"id": 2}')
+    told = terminal("erase", "t", "--key", '{"id": 2}', code=2)
+    assert "rows of other keys" in told
+    terminal("rebuild", "t")
+    assert rows_of(terminal, "t") == [{"id": 2, "qty": 2}, {"id": 9, "qty": 1}]
