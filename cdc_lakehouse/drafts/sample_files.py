@@ -101,9 +101,10 @@ def read_value(record: Object) -> object:
 def strip_schema(value: object) -> object:
     """A key or value without the schema block around it."""
     parsed = _parse_json(value)
-    if not isinstance(parsed, dict) or not {"payload"} <= parsed.keys() <= {"payload", "schema"}:
+    if not isinstance(parsed, dict) or "payload" not in parsed:
         return parsed
-    return parsed["payload"]
+    is_member = isinstance(parsed["payload"], dict) and not parsed.keys() <= {"payload", "schema"}
+    return parsed if is_member else parsed["payload"]
 
 
 def _parse_json(value: object) -> object:

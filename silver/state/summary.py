@@ -47,7 +47,6 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     changes: int = 0
     truncates: int = 0
     without_change: int = 0
-    filtered: int = 0
     incomplete: int = 0
     key_changes: int = 0
     rejected: dict[str, int] = {}
@@ -59,6 +58,7 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True):
     last_order: bytes | None = None
     keys: KeyBounds | None = None
     distinct: bool = False
+    filtered: int = 0
 
     def replace(self, **changes: object) -> "Summary":
         """The summary with other values of some attributes."""

@@ -48,12 +48,12 @@ def test_the_other_tables_are_done_and_each_table_is_named(
         with monkeypatch.context() as patch:
             for name, step in failing.items():
                 patch.setattr(step, _broken(step, name))
-            entries = {e.table: e for e in DO[layer](lake.spark, lake.target, tables, "run", quiet)}
+            entries = {e.table: e for e in DO[layer](lake, tables, "run", quiet)}
         assert {name for name, e in entries.items() if e.status == "failed"} == {*failing}
         for name, step in failing.items():
             assert f"ZeroDivisionError: at {step}" in str(entries[name].message)
         _is_right(layer, entries[tables[-1].table])
-        again = DO[layer](lake.spark, lake.target, tables, "run", quiet)
+        again = DO[layer](lake, tables, "run", quiet)
         assert {entry.status for entry in again} == {"ok"}
     for one in tables:
         rows = lakes.rows(lake, one.table)

@@ -133,7 +133,7 @@ def test_maintain_tells_what_goes_and_a_dry_run_only_tells(target: Target, tmp_p
     file = drop(target, "shop/a", 2000)
     read_all(target, orders)
     cleaning = target.model_copy(update={"clean_landing": CLEAN})
-    work = Upkeep(Lake(cast("SparkSession", None), cleaning), "r", {}, True, told.append)
+    work = Upkeep(Lake(cast("SparkSession", None), cleaning), "r", True, told.append)
     assert tend_bronze(work, {}, [orders]) == {"landing_files_cleaned": 1}
     assert told == ["landing: 1 file of bronze, older than 30 days, would be deleted"]
     assert file.exists()

@@ -10,6 +10,7 @@ from cdc_lakehouse.cli.work import continuous
 from cdc_lakehouse.cli.work.continuous import Schedule, back_off, work_until_stopped
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer
+from lakehouse.interrupts import go_on
 from lakehouse.run.ledger import Entry
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -210,6 +211,7 @@ def test_sigterm_breaks_off_what_takes_too_long(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(KeyboardInterrupt):
             time.sleep(30)
     assert time.monotonic() - began < 10
+    go_on()
     with continuous.stop_on_signal():
         signal.raise_signal(signal.SIGTERM)
     time.sleep(0.4)
