@@ -44,10 +44,10 @@ class Process(NamedTuple):
         self.popen.kill()
         self.popen.wait()
 
-    def stop(self, seconds: float = 60) -> int:
-        """SIGTERM, then wait; kill -9 when that takes too long."""
+    def stop(self, seconds: float = 60, number: signal.Signals = signal.SIGTERM) -> int:
+        """SIGTERM or another signal, then wait; kill -9 when that takes too long."""
         if self.runs():
-            self.popen.send_signal(signal.SIGTERM)
+            self.popen.send_signal(number)
         try:
             return self.popen.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -4,6 +4,7 @@ import functools
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from signal import SIGINT
 from typing import TYPE_CHECKING
 
 import pytest
@@ -143,7 +144,7 @@ def test_dropped_records_end_as_the_database_is_whatever_is_killed(
     writers.join()
     all_dropped(live_shop, dropped)
     capture.process.stop()
-    assert running.stop(CATCH_UP_SECONDS) == 0, running.said()[-3000:]
+    assert running.stop(CATCH_UP_SECONDS, SIGINT) == 0, running.said()[-3000:]
     ends(conf, tmp_path, "run")
     check(request.getfixturevalue("spark"), live_shop, conf, tmp_path)
 
@@ -172,7 +173,9 @@ def test_topics_end_as_files_do_as_the_database_is_whatever_is_killed(
         all_sent(live_shop)
         states_follow(live_shop, looks)
         all_sent(live_shop)
-        assert running.process.stop(CATCH_UP_SECONDS) in (0, 1), running.process.said()[-3000:]
+        assert running.process.stop(CATCH_UP_SECONDS, SIGINT) in (0, 1), running.process.said()[
+            -3000:
+        ]
         ends(conf, tmp_path, "run")
     capture.process.kill()
     server.process.stop()

@@ -6,6 +6,7 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from signal import SIGINT
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -134,7 +135,7 @@ def test_the_lake_ends_as_the_database_is_whatever_is_killed(
     wait_for(lambda: snapshots(parts[0].process) == first + len(anew), CATCH_UP_SECONDS, "it")
     all_is_there()
     parts[0].process.stop()
-    assert running.process.stop(CATCH_UP_SECONDS) in (0, 1), running.process.said()[-3000:]
+    assert running.process.stop(CATCH_UP_SECONDS, SIGINT) in (0, 1), running.process.said()[-3000:]
     ends(conf, tmp_path, "run")
     check(request.getfixturevalue("spark"), live_shop, conf, tmp_path)
     verified(conf, tmp_path, live_shop.url, "kitchen_sink")
