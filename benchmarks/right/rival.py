@@ -58,7 +58,7 @@ def answer(run: Callable[[Case, Path], Sequence[Row]], *packages: str) -> None:
             cells[case.name] = {"rows": run(case, own)}
         except CannotError as reason:
             cells[case.name] = {"cannot": str(reason)}
-        except Exception as error:
+        except Exception as error:  # whatever a rival raises, its cell says so
             cells[case.name] = {"refused": f"{type(error).__name__}: {error}"[:400]}
     hand_in(folder, cells, *packages)
 

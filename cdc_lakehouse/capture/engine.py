@@ -40,13 +40,13 @@ def find_jars(settings: CaptureSettings, database: Database, progress: Progress)
         SparkUnavailable: one cannot be fetched, or is another one.
     """
     if settings.jars is not None:
-        problem = sorted(map(str, Path(settings.jars).expanduser().glob("*.jar")))
-        if not problem:
+        paths = sorted(map(str, Path(settings.jars).expanduser().glob("*.jar")))
+        if not paths:
             action = "put the connector's jars there"
             raise ConfigurationError(
                 "capture.yml", "jars", settings.jars, "a folder of jars", action
             )
-        return problem
+        return paths
     listed = Path(__file__).with_name(f"{database.jars}.jars")
     if not listed.is_file():
         expected = f"a folder with the jars of {database.connector or 'its connector'}"

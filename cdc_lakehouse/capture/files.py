@@ -142,11 +142,11 @@ class State:
 def read_places(offsets: Path) -> list[dict[str, Any]]:
     """The places in the log in a file of offsets: JSON objects in a map that Java has written."""
     text = offsets.read_text(encoding="latin-1") if offsets.exists() else ""
-    problem = []
+    places = []
     for start in re.finditer(r'\{"', text):
         with suppress(ValueError):
-            problem.append(json.JSONDecoder().raw_decode(text, start.start())[0])
-    return [place for place in problem if "server" not in place]
+            places.append(json.JSONDecoder().raw_decode(text, start.start())[0])
+    return [place for place in places if "server" not in place]
 
 
 def is_in_snapshot(offsets: Path) -> bool:

@@ -213,8 +213,8 @@ class Postgres(Database):
         if not is_there:
             schema = signals.partition(".")[0]
             rights = "SELECT has_schema_privilege(oid, 'CREATE') FROM pg_namespace"
-            problem = self.ask(f"{rights} WHERE nspname = :name", name=schema)
-            if not (problem and problem[0][0]):
+            may_create = self.ask(f"{rights} WHERE nspname = :name", name=schema)
+            if not (may_create and may_create[0][0]):
                 do = f"CREATE TABLE {name} ({SIGNAL_COLUMNS});"
                 do += f' ALTER TABLE {name} OWNER TO "{user}";'
                 yield Lack(f"no table {signals}, and {user} must not make it", do)

@@ -74,7 +74,7 @@ def _leave(run: Callable[[], None], debug: bool) -> NoReturn:
     except LakehouseError as failure:
         show_error("".join(traceback.format_exception(failure)) if debug else str(failure))
         code = failure.exit_code
-    except Exception:
+    except Exception:  # as the interpreter would, whose orderly end is left out
         show_error(traceback.format_exc())
         code = 1
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Many tables from one file, at the terminal."""
+"""Many tables from one file, and records with several rows, at the terminal."""
 
 import json
 import sys
@@ -10,6 +10,12 @@ from pyspark.sql import SparkSession
 
 from tests.spark.commands.test_dead_letter_edit import Terminal
 
+CANAL = """
+table: t
+source: {format: canal, path: t}
+keys: [id]
+columns: {id: bigint, qty: int}
+"""
 SHOP = """
 tables: "shop.*"
 source: {format: debezium, path: shop}
@@ -62,3 +68,31 @@ def test_topics_become_tables_with_their_history_from_the_first_record_on(
     assert found == [[{"id": 1}, {"id": 4}], [{"id": 2}], [{"id": 3}]]
     terminal("rebuild", "b")
     assert rows_of(terminal, "b") == [{"id": 2}]
+
+
+def message(number: int, operation: str, *rows: dict[str, str], **old: Any) -> dict[str, Any]:
+    return {"data": [*rows], "es": number, "id": number, "type": operation, "table": "t"} | old
+
+
+def test_each_row_of_a_record_is_a_change_that_can_be_mended_and_explained(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    (tmp_path / "conf" / "tables" / "t.yml").write_text(CANAL)
+    first = message(1, "INSERT", {"id": "1", "qty": "1"}, {"id": "2", "qty": "x"})
+    moved = message(2, "UPDATE", {"id": "9", "qty": "1"}, old=[{"id": "1"}])
+    drop(tmp_path, "t/1.jsonl", first, moved, message(3, "ALTER"))
+    assert "1 filtered" in terminal("run")
+    assert rows_of(terminal, "t") == [{"id": 9, "qty": 1}]
+
+    mended = tmp_path / "mended.json"
+    mended.write_text(
+        json.dumps(message(1, "INSERT", {"id": "1", "qty": "1"}, {"id": "2", "qty": "2"}))
+    )
+    terminal("dead-letters", "edit", "t/1.jsonl:0", "--file", str(mended))
+    assert rows_of(terminal, "t") == [{"id": 2, "qty": 2}, {"id": 9, "qty": 1}]
+    terminal("verify", "t")
+    assert "t/1.jsonl:0" in terminal("explain", "t", "--key", '{"id": 2}')
+    told = terminal("erase", "t", "--key", '{"id": 2}', code=2)
+    assert "rows of other keys" in told
+    terminal("rebuild", "t")
+    assert rows_of(terminal, "t") == [{"id": 2, "qty": 2}, {"id": 9, "qty": 1}]
