@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 Preset: TypeAlias = Literal[
     "maxwell", "canal", "goldengate", "dms", "lakebase", "datastream", "qlik", "sqlserver_cdc",
-    "airbyte", "fivetran", "dynamodb", "mongodb", "mongodb_change_streams",
+    "airbyte", "fivetran", "dynamodb", "mongodb_change_streams",
 ]  # fmt: skip
 
 _HEX = "CASE WHEN {0} LIKE '0x%' THEN substring({0}, 3) ELSE hex(unbase64({0})) END"
@@ -23,20 +23,6 @@ _POSTGRES = (
     " + cast(conv(split_part(source_metadata.lsn, '/', 2), 16, 10) AS bigint)"
 )
 _CDC_LSN = "replace(cast(_ab_cdc_lsn AS string), ':', '')"
-_MONGODB: dict[str, Any] = {
-    "row": ["fullDocument", "updateDescription.updatedFields"],
-    "old": "documentKey",
-    "operation": "operationType",
-    "deletes": ["delete"],
-    "truncates": ["drop"],
-    "keys": "documentKey",
-    "where": "operationType IN ('insert', 'update', 'replace', 'delete', 'drop')",
-    "sequence_by": ["clusterTime.`$timestamp`.t", "clusterTime.`$timestamp`.i"],
-    "time_column": "clusterTime.`$timestamp`.t",
-    "removed": "updateDescription.removedFields",
-    "complete": True,
-    "values": "mongodb",
-}
 
 PRESETS: dict[str, dict[str, Any]] = {
     "maxwell": {
@@ -163,8 +149,20 @@ PRESETS: dict[str, dict[str, Any]] = {
         "complete": True,
         "values": "dynamodb",
     },
-    "mongodb": _MONGODB,
-    "mongodb_change_streams": _MONGODB,
+    "mongodb_change_streams": {
+        "row": ["fullDocument", "updateDescription.updatedFields"],
+        "old": "documentKey",
+        "operation": "operationType",
+        "deletes": ["delete"],
+        "truncates": ["drop"],
+        "keys": "documentKey",
+        "where": "operationType IN ('insert', 'update', 'replace', 'delete', 'drop')",
+        "sequence_by": ["clusterTime.`$timestamp`.t", "clusterTime.`$timestamp`.i"],
+        "time_column": "clusterTime.`$timestamp`.t",
+        "removed": "updateDescription.removedFields",
+        "complete": True,
+        "values": "mongodb",
+    },
 }
 
 SIGNS: list[tuple[str, tuple[str, ...]]] = [
@@ -181,6 +179,6 @@ SIGNS: list[tuple[str, tuple[str, ...]]] = [
     ("airbyte", ("_ab_cdc_updated_at", "_ab_cdc_deleted_at")),
     ("fivetran", ("_fivetran_synced", "_fivetran_deleted")),
     ("dynamodb", ("eventName", "dynamodb.Keys", "dynamodb.SequenceNumber")),
-    ("mongodb", ("operationType", "documentKey", "clusterTime")),
+    ("mongodb_change_streams", ("operationType", "documentKey", "clusterTime")),
 ]
 """The members by which `init --from` recognises a preset."""
