@@ -343,9 +343,9 @@ def _order_rows(
     places = find_places(rows.ops, rows.sources, rows.transactions)
     if shape.added is None:
         return places
-    given = [records.column(name) for name in ("_offset", "_timestamp")]
-    lists = [[column[at] for at in rows.places] for column in given]
-    return shape.added.order(columns, rows.sources, places, *lists)
+    given = [records.column(name) for name in ("_timestamp", "_partition", "_offset")]
+    in_topic = tuple([column[at] for at in rows.places] for column in given)
+    return shape.added.order(columns, rows.sources, places, in_topic)
 
 
 def _find_nulls(values: pa.Array) -> list[int]:

@@ -48,7 +48,7 @@ from silver.decode.renames import by_column
 from silver.decode.shapes import Parsed
 from silver.decode.slices import ReadPart, Slice
 from silver.decode.values.json_values import json_text, text_of, valid_text
-from silver.decode.values.sequences import literal_sequence, sequence_of, to_section
+from silver.decode.values.sequences import literal_sequence, sequence_of, topic_sequence
 from silver.decode.wrapped import other_form
 
 _FLAGS = ("update", "reset", "erase")
@@ -68,7 +68,8 @@ _LARGEST_SECONDS, _LARGEST_TIME, _LIMIT = 10**11, 1 << 63, 1 << 64
 _NO_OBJECT = "the record is no JSON object"
 
 Members = Mapping[str, object]
-_Place = tuple[int | None, int | None]
+_Place = tuple[int | None, int | None, int | None]
+"""Time, partition and offset of a record."""
 _Stamp = tuple[str | None, int | None, str | None]
 _NOTHING: Members = {}
 
@@ -123,7 +124,8 @@ class YdbDecoder:
             opened[at] = _NOTHING if isinstance(event, Fault) else event
         events = [opened[at] for at in range(len(opened))]
         offsets = records.column("_offset")
-        places = [*zip(records.column("_partition"), offsets, strict=True)]
+        in_topic = *map(records.column, ("_timestamp", "_partition")), offsets
+        places = [*zip(*in_topic, strict=True)]
         sequences, times, transactions = _read_stamps(events, places)
         for at in broken:
             sequences[at] = times[at] = transactions[at] = None
@@ -359,13 +361,10 @@ def _read_stamps(
 
 
 def _read_stamp(event: Members, place: _Place) -> _Stamp:
-    """Those of one change; without a timestamp the record's partition and offset are the order.
-
-    A topic that splits or merges partitions gives the new ones higher numbers.
-    """
+    """Those of one change; without a timestamp the record's place in its topic is the order."""
     moment = _first_of(event, "ts", "resolved")
     if moment is None:
-        return sequence_of(*place) or to_section(place[1] or 0), None, None
+        return sequence_of(0) if place[-1] is None else topic_sequence(*place), None, None
     parts = moment if isinstance(moment, list) else []
     numbers = [*map(_parse_number, parts)]
     time = _to_micros(numbers[0]) if numbers else None

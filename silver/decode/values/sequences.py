@@ -52,6 +52,16 @@ def literal_sequence(start: str | list[int]) -> str:
     return "/".join(f"{number:016X}" for number in numbers)
 
 
+def topic_sequence(stamp: int | None, partition: int | None, offset: int | None) -> str | None:
+    """The sequence of a record that has no order but its place in a topic; None without an offset.
+
+    The first section is 0, as in `arrival_sequence`. Offsets of two partitions cannot be compared,
+    so the record's own time comes first: a key's changes go on in another partition, at offsets
+    that may be lower, once a topic was split or got more of them.
+    """
+    return sequence_of(0, max(stamp or 0, 0), partition or 0, offset)
+
+
 def arrival_sequence(arrival: str) -> str:
     """The sequence of a row that has no order but its arrival.
 

@@ -28,7 +28,7 @@ from silver.decode.debezium.events.envelope import (
 from silver.decode.debezium.events.order import Places, ordered_change
 from silver.decode.renames import column_names
 from silver.decode.values.json_values import NotJson, parse_json
-from silver.decode.values.sequences import sequence_of
+from silver.decode.values.sequences import sequence_of, topic_sequence
 from silver.decode.wrapped import holds_rows
 
 PREFIX = "__"
@@ -133,17 +133,20 @@ class AddedMembers:
         columns: _Columns,
         sources: SourceColumns,
         places: Places,
-        offsets: Sequence[int | None],
-        stamps: Sequence[int | None],
+        in_topic: tuple[Sequence[int | None], ...],
     ) -> Places:
-        """The places of the rows in order, by the rules of `ordered_event`."""
+        """The places of the rows in order, by the rules of `ordered_event`.
+
+        `in_topic` are the times, partitions and offsets of their records.
+        """
         times = places.source_time.to_pylist()
         if places.source_time.null_count:
             ticks = (self._column_of(columns, name) for name in ("ts_us", "ts_ms"))
-            parts = zip(times, stamps, *ticks, strict=True)
+            parts = zip(times, in_topic[0], *ticks, strict=True)
             times = [_sent_time(*sent) if time is None else time for time, *sent in parts]
         flags = self._column_of(columns, "deleted")
-        given = zip(places.sequence.to_pylist(), times, offsets, flags, strict=True)
+        texts, orders = places.sequence.to_pylist(), map(topic_sequence, *in_topic)
+        given = zip(texts, times, orders, flags, strict=True)
         sequences, count = [_choose_sequence(*one) for one in given], len(times)
         return places._replace(
             sequence=pa.array(sequences, pa.string()),
@@ -176,10 +179,10 @@ def _sent_time(stamp: int | None, us: object, ms: object) -> int | None:
 
 
 def _choose_sequence(
-    text: str | None, time: int | None, offset: int | None, flag: object
+    text: str | None, time: int | None, in_topic: str | None, flag: object
 ) -> str | None:
-    if offset is not None and (flag is None or text is None):
-        return sequence_of(0, offset)
+    if in_topic is not None and (flag is None or text is None):
+        return in_topic
     return sequence_of(0, time or 0) if text is None else text
 
 
@@ -239,15 +242,16 @@ def ordered_event(
     """A change of this operation with its place in order, without values yet.
 
     Tombstones have no position at the source, so the events of such a feed are ordered by their
-    offset, behind a first section of 0. In a feed whose deletes are rows, or without offsets, the
-    position at the source counts; a tombstone there says nothing.
+    place in the topic. In a feed whose deletes are rows, or without offsets, the position at the
+    source counts; a tombstone there says nothing.
     Without either the time at the source counts, and arrival decides between equal ones.
     """
     change = ordered_change(envelope, operation)
     change.snapshot, change.snapshot_last = None, False  # no event marks the snapshot's last row
     if change.source_time is None:
         change.source_time = _sent_time(record.timestamp, envelope.ts_us, envelope.ts_ms)
-    given = change.sequence, change.source_time, record.offset
+    in_topic = topic_sequence(record.timestamp, record.partition, record.offset)
+    given = change.sequence, change.source_time, in_topic
     change.sequence = _choose_sequence(*given, rewrites or None)
     return change
 

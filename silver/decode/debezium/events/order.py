@@ -1,7 +1,7 @@
 """Where a Debezium record stands: its sequence, snapshot, source time and transaction.
 
 The sequence is the position that its connector writes (see `connectors`). Records without one are
-in order of partition and offset, or of arrival where they have no offset.
+in order of their times, partitions and offsets, or of arrival where they have no offset.
 """
 
 import re
@@ -32,7 +32,7 @@ from silver.decode.debezium.events.envelope import (
     Transaction,
 )
 from silver.decode.values.json_values import text_of
-from silver.decode.values.sequences import arrival_sequence, sequence_of
+from silver.decode.values.sequences import arrival_sequence, sequence_of, topic_sequence
 
 BY_SOURCE, BY_CHANGE, BY_ARRIVAL = "source", "change", "arrival"
 """What the records of a feed are ordered by, as `Columns.order` has it.
@@ -221,10 +221,10 @@ def handled_at(record: Record, envelope: Envelope) -> int | None:
 def arrival_order(record: Record) -> str:
     """The sequence of a record without a position: before every one that has a position.
 
-    It is the place in the topic: partition and offset. A record without an offset stands where it
+    It is the place in the topic (see `topic_sequence`). A record without an offset stands where it
     arrived.
     """
-    by_offset = sequence_of(0, record.partition or 0, record.offset)
+    by_offset = topic_sequence(record.timestamp, record.partition, record.offset)
     return by_offset or arrival_sequence(record.arrival)
 
 

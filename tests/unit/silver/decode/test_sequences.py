@@ -8,6 +8,7 @@ from silver.decode.values.sequences import (
     literal_sequence,
     sequence_of,
     to_section,
+    topic_sequence,
 )
 
 
@@ -83,3 +84,28 @@ def test_an_order_of_arrival_sorts_before_all_numbers_and_keeps_its_order() -> N
     assert found == sorted(set(found))
     assert all(len(one) == LONGEST for one in found)
     assert found[-1] < literal_sequence([1])
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ((8, 7, 900), (9, 3, 1)),
+        ((8, 3, 900), (9, 7, 1)),
+        ((8, 3, 1), (8, 3, 2)),
+        ((None, 3, 900), (None, 7, 1)),
+        ((None, 3, 1), (None, 3, 2)),
+        ((-1, None, 5), (0, None, 6)),
+        ((None, 3, 9), (1, 0, 0)),
+    ],
+)
+def test_offsets_of_two_partitions_are_compared_by_time(
+    older: tuple[int | None, ...], newer: tuple[int | None, ...]
+) -> None:
+    one, other = topic_sequence(*older) or "", topic_sequence(*newer) or ""
+
+    assert "" < one < other < "0000000000000001"
+
+
+def test_a_record_without_an_offset_has_no_place_in_a_topic() -> None:
+    assert topic_sequence(8, 0, None) is None
+    assert topic_sequence(8, 0, -1) is None
