@@ -27,22 +27,25 @@ KEPT_AS, PAGE = KEPT / "right.json", ROOT / "docs" / "comparison.md"
 BLOCK = re.compile(r"(<!-- result right -->\n).*?(<!-- end -->)", re.DOTALL)
 BEGIN = datetime(2026, 3, 1, tzinfo=timezone.utc)
 OWN, OTHER = Path(sys.executable), ROOT / ".venv-right" / "bin" / "python"
+JAR = ROOT / ".venv-right" / "spark-catalyst-tests.jar"
 
 
 class Rival(NamedTuple):
-    """A column of the table: its head, its module and words for it, its page, its environment."""
+    """A column: its head, its module and words for it, its page, its environment, a file it needs."""
 
     name: str
     module: str
     page: str
     python: Path = OWN
+    needs: Path = OWN
 
     @property
     def is_there(self) -> bool:
         """Whether its environment was made."""
-        return self.python.exists()
+        return self.python.exists() and self.needs.exists()
 
 
+_SPARK = "https://spark.apache.org/docs/latest/declarative-pipelines-programming-guide.html"
 _DELTA = "https://docs.delta.io/delta-update/#write-change-data-into-a-delta-table"
 _DELTA_RS = "https://delta-io.github.io/delta-rs/usage/merging-tables/"
 RIVALS = [
@@ -51,6 +54,7 @@ RIVALS = [
     Rival("Delta MERGE, tombstones", "delta_merge tombstones", _DELTA),
     Rival("polars, delta-rs", "polars_delta_rs", _DELTA_RS),
     Rival("polars, delta-rs, tombstones", "polars_delta_rs tombstones", _DELTA_RS),
+    Rival("Spark AUTO CDC", "spark_auto_cdc", _SPARK, needs=JAR),
     Rival("dlt", "dlt_merge", "https://dlthub.com/docs/general-usage/merge-loading", OTHER),
     Rival(
         "DuckLake",
