@@ -31,7 +31,7 @@ JAR = ROOT / ".venv-right" / "spark-catalyst-tests.jar"
 
 
 class Rival(NamedTuple):
-    """A column: its head, its module and words for it, its page, its environment, a file it needs."""
+    """A column: its head, its module and words for it, its page, its Python, a file it needs."""
 
     name: str
     module: str
