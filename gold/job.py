@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 
 from gold import published
+from gold.source_check.verified import add_proof, list_verified
 from gold.status import stale, table_status
 from gold.views import empty, extract_views, merged, pins, selects
 from gold.views.catalog import columns_of, open_catalog
@@ -44,6 +45,7 @@ def publish(
     entries, shown = [], [*table_status.build_status_views(lake, configured or tables)]
     sets, broken = pins.find_shown(lake, tables), set[str]()
     marks = published.read_marks(lake, tables)
+    proofs = list_verified(lake.target, [table.table for table in tables])
     for at, table in enumerate(tables, 1):
         progress(count_off(f"gold {table.table}", at, len(tables)))
         started, message, views = datetime.now(timezone.utc), None, list[View]()
@@ -57,7 +59,10 @@ def publish(
         except TABLE_FAILURES as failure:
             message = describe_failure(failure)
             broken.add(table.consistency_group or "")
-        shown += views
+        shown += [
+            add_proof(view, proofs[view.name]) if view.name == table.table else view
+            for view in views
+        ]
         entry = ledger.make_entry(run_id, "gold", table.table, started, message)
         entries.append(entry.with_counts(counts, mark.batch if mark and counts else None))
     publish_views(lake, "gold", _drop_broken_groups(shown, tables, broken))

@@ -33,7 +33,14 @@ from gold.source_check.digests import (
     find_differences,
 )
 from gold.source_check.plan import ComparisonPlan, name_at_source, plan_comparison
-from gold.source_check.verified import Unfinished, Verified, read_verified, utc_now, write_verified
+from gold.source_check.verified import (
+    Unfinished,
+    Verified,
+    read_verified,
+    show_proof,
+    utc_now,
+    write_verified,
+)
 from gold.views import catalog
 from lakehouse.config.table import Table
 from lakehouse.errors import TableFailed
@@ -193,6 +200,7 @@ def compare_with_source(
     through = None if settled.real else work.find_equal_position(unfinished, settled)
     ended = Verified(through, utc_now(), plan.source)
     write_verified(lake.target, table.table, ended if through else kept.with_unfinished(None))
+    show_proof(lake.target, table.table)
     return Verdict(
         plan.source,
         done.all.gold,

@@ -1,11 +1,12 @@
-"""`verified_through`: the position up to which a table of gold was found equal to its source.
+"""`verified_through`: the position up to which a table was found equal to its source, or to bronze.
 
 A comparison runs beside the runs that write the ledger, so its result is in a file per table below
-the target's checkpoints. An interrupted comparison is recorded there too, with its equal parts:
-the next one leaves these out. The same holds for a comparison of several tables.
+the target's checkpoints. One with bronze never replaces one with the source. An interrupted
+comparison is recorded there too, with its equal parts: the next one leaves these out. The same
+holds for a comparison of several tables.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TypeVar
@@ -14,8 +15,10 @@ import msgspec
 
 from lakehouse.config.target import Target
 from lakehouse.places.place import Place, ask_each, to_place, write_whole
+from lakehouse.storage.views import View, change_view
 
 FOLDER, SWEEP = "_verified", "_sweep"
+BRONZE, NEVER, EQUAL = "bronze", "never verified", "equal to "
 Stored = TypeVar("Stored", bound=msgspec.Struct)
 
 
@@ -50,7 +53,7 @@ class Verified(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         through: the position, as the source writes it, else the batch of the change log.
         at: when the comparison ended that found the table equal, ISO 8601 in UTC.
-        source: the table of the source.
+        source: the table of the source, or `bronze`.
         unfinished: the comparison that goes on.
     """
 
@@ -87,11 +90,48 @@ def write_verified(target: Target, table: str, verified: Verified) -> None:
 
 
 def list_verified(target: Target, tables: Sequence[str]) -> dict[str, dict[str, str | None]]:
-    """What `status` and the report show of each table: `verified_through`, `verified_at`."""
+    """What `status` and the report show of each table: `verified_through`, `_at`, `_against`."""
     files = [_locate_file(target, table) for table in tables]
     states = ask_each(lambda file: _read_file(file, Verified) or Verified(), files)
-    shown = [{"verified_through": one.through, "verified_at": one.at} for one in states]
+    shown = [
+        {"verified_through": one.through, "verified_at": one.at, "verified_against": one.source}
+        for one in states
+    ]
     return dict(zip(tables, shown, strict=True))
+
+
+def keep_proof(target: Target, table: str, through: str) -> None:
+    """Keeps that a table was found equal to what bronze has, and says so in gold's comment."""
+    before = read_verified(target, table)
+    if before.through is None or before.source == BRONZE:
+        write_verified(target, table, Verified(through, utc_now(), BRONZE))
+        show_proof(target, table)
+
+
+def show_proof(target: Target, table: str) -> None:
+    """Brings gold's comment up to date; in a catalog the next run does so."""
+    if not target.catalog:
+        of = list_verified(target, [table])[table]
+        change_view(target, "gold", table, lambda view: add_proof(view, of))
+
+
+def add_proof(view: View, of: Mapping[str, str | None]) -> View:
+    """The view with what is proved of its table at the end of its comment."""
+    return view._replace(comment=f"{cut_proof(view.comment)}; {describe_verified(of)}")
+
+
+def cut_proof(comment: str) -> str:
+    """A view's comment without what is proved of its table."""
+    text, _, proof = comment.rpartition("; ")
+    return text if proof.startswith((NEVER, EQUAL)) else comment
+
+
+def describe_verified(of: Mapping[str, str | None]) -> str:
+    """What `list_verified` has of a table in words."""
+    if of["verified_through"] is None:
+        return NEVER
+    day = str(of["verified_at"])[:16].replace("T", " ")
+    return f"{EQUAL}{of['verified_against']} through {of['verified_through']}, found {day}Z"
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gold import job
+from gold.source_check.verified import cut_proof
 from gold.views import catalog
 from lakehouse.config.table import Table
 from lakehouse.spark.local_rows import local_rows
@@ -43,10 +44,12 @@ def _is_same_view(published: View | None, wanted: View) -> bool:
     """Whether they are the same view, as a file keeps it.
 
     A pinned view may be pinned to an earlier version than now, and a view with pending changes has
-    their time in its query: these parts are not compared.
+    their time in its query: these parts are not compared. Nor is what its
+    comment says of when the table was verified.
     """
     if published is None:
         return False
+    published = published._replace(comment=cut_proof(published.comment))
     if wanted.pinned or wanted.applied:
         moves = ("query", "as_of", "pinned", "waiting")
         published = published._replace(**{name: getattr(wanted, name) for name in moves})

@@ -4,7 +4,8 @@ The file is replaced in one rename, so that readers see a consistent set of view
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from lakehouse.config.target import Layer, Target
@@ -53,6 +54,11 @@ def publish_views(lake: Lake, layer: Layer, views: Iterable[View]) -> None:
     _update_views(lake.target, layer, {view.name: view for view in views}, ())
 
 
+def change_view(target: Target, layer: Layer, name: str, change: Callable[[View], View]) -> None:
+    """Changes a view of a lake without a catalog, if it exists."""
+    _update_views(target, layer, {}, (), {name: change})
+
+
 def retract_views(target: Target, layer: Layer, names: Collection[str]) -> None:
     """Removes views from a lake without a catalog, if they exist."""
     if not _read_stored_views(target, layer).keys().isdisjoint(names):
@@ -60,11 +66,16 @@ def retract_views(target: Target, layer: Layer, names: Collection[str]) -> None:
 
 
 def _update_views(
-    target: Target, layer: Layer, fresh: Mapping[str, View], gone: Collection[str]
+    target: Target,
+    layer: Layer,
+    fresh: Mapping[str, View],
+    gone: Collection[str],
+    changes: Mapping[str, Callable[[View], View]] = MappingProxyType({}),
 ) -> None:
     file = _views_file(target, layer)
     with hold_commit_lock(target):
         kept = {**_read_stored_views(target, layer), **fresh}
+        kept |= {name: change(kept[name]) for name, change in changes.items() if name in kept}
         text = json.dumps([view._asdict() for view in kept.values() if view.name not in gone])
         if file.exists() and file.read_text() == text:
             return

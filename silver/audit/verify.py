@@ -15,7 +15,7 @@ from lakehouse.config.table import Table
 from lakehouse.storage.lake import Lake
 from silver.audit import recomputed as rebuilt_laws
 from silver.audit import row_checks
-from silver.state.table_state import read_state
+from silver.state.table_state import TableState, read_state
 
 EXAMPLES = 5
 
@@ -35,7 +35,11 @@ class Law(NamedTuple):
 
 
 def verify(
-    lake: Lake, table: Table, more: Mapping[str, DataFrame], sample: int | None = None
+    lake: Lake,
+    table: Table,
+    more: Mapping[str, DataFrame],
+    sample: int | None = None,
+    state: TableState | None = None,
 ) -> list[Law]:
     """The verdict on every law, in a fixed order.
 
@@ -44,8 +48,9 @@ def verify(
         table: the table's configuration.
         more: further laws by name: frames of units as `build_row_laws` makes them.
         sample: about how many keys are rebuilt from bronze; None for all.
+        state: what is known of the table, where the caller has read it.
     """
-    seen = read_state(lake, table.table)
+    seen = state or read_state(lake, table.table)
     stored = row_checks.build_row_laws(lake, table, seen)
     arrived = row_checks.build_arrival_laws(lake, table, seen)
     rebuilt = rebuilt_laws.build_rebuild_law(lake, table, seen, sample)

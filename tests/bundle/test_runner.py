@@ -130,15 +130,17 @@ def test_run_if_decides_by_how_the_tasks_before_have_ended(
     assert ("gold" in calls.commands) == starts
 
 
-def test_the_source_is_compared_by_a_job_that_sleeps_until_it_is_told(
+def test_a_daily_job_compares_with_the_source_or_where_none_is_named_with_bronze(
     bundle: Bundle, calls: Calls
 ) -> None:
     job = bundle.jobs["source_check"]
     assert job["schedule"]["pause_status"] == "${var.proving}"
-    assert bundle.known["var.proving"] == "PAUSED"
+    assert bundle.known["var.source"] == ""
     assert job["max_concurrent_runs"] == 1
     known = {**bundle.known, "var.source": "postgresql://me:secret:shop/pw@host/shop"}
     run(bundle._replace(known=known), "source_check", calls.programs())
-    [call] = calls
+    run(bundle, "source_check", calls.programs())
+    call, without = calls
     assert call[:3] == ["lakehouse", "verify", "--source=postgresql://me:secret:shop/pw@host/shop"]
+    assert without[:3] == ["lakehouse", "verify", "--source="]
     assert "--set=checkpoints=/Volumes/lakehouse_dev/bronze/checkpoints" in call

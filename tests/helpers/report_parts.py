@@ -44,6 +44,7 @@ CALM: dict[str, Any] = {
     "counts": {},
     "accounted": True,
     "verified_through": None,
+    "verified_against": None,
     "verified_at": None,
 }
 

@@ -1,7 +1,7 @@
 """`sql` and `status`: queries of the lake, and the state of its tables."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
 from itertools import accumulate
@@ -23,6 +23,7 @@ from cdc_lakehouse.terminal.console import (
     wrap_line,
 )
 from gold.capture_status import read_capture
+from gold.source_check.verified import NEVER, describe_verified
 from gold.status.metrics import render_metrics
 from gold.status.trouble import PipelineStatus, Record, list_lines, name_state, worst_first
 from lakehouse.config.unpacking import find_nearest
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
 
-MOST_TROUBLE_LINES = 10
+MOST_TROUBLE_LINES, MOST_NAMED = 10, 5
 ALL_SHOWN = "--format csv or json shows all"
 
 _ASKS = "SELECT, WITH, FROM, VALUES, TABLE, SHOW, DESCRIBE or EXPLAIN"
@@ -158,9 +159,22 @@ def show_status(pipeline: PipelineStatus, as_json: bool, wide: bool) -> None:
     show_records([to_row(record) for record in worst_first(pipeline.records)], as_json=False)
     lines = list_lines(pipeline)
     _print_troubles([(table, text) for table, text, _ in lines if table])
-    for table, text, _ in lines:
-        if not table:
-            print("\n".join(wrap_line(text)))
+    for text in [*(text for table, text, _ in lines if not table), *list_proofs(pipeline.records)]:
+        print("\n".join(wrap_line(text)))
+
+
+def list_proofs(records: Sequence[Record]) -> Iterator[str]:
+    """Which tables with records were never verified, and the oldest proof of the others."""
+    records = [record for record in records if record["counts"].get("records")]
+    proved = [record for record in records if record["verified_at"]]
+    if proved:
+        oldest = min(proved, key=lambda record: record["verified_at"])
+        others = f", as {len(proved) - 1} others since" if proved[1:] else ""
+        yield f"{oldest['table']}: {describe_verified(oldest)}{others}"
+    names = [record["table"] for record in records if not record["verified_at"]]
+    if names:
+        more = f" and {len(names) - MOST_NAMED:,} more" if names[MOST_NAMED:] else ""
+        yield f"{NEVER}: {', '.join(names[:MOST_NAMED])}{more}; do: `lakehouse verify`"
 
 
 def _print_troubles(troubles: Sequence[tuple[str, str]]) -> None:
@@ -217,7 +231,7 @@ def to_wide_row(record: Record) -> dict[str, object]:
         "vectors": record["deletion_vectors"],
         "apply p95": render_duration(record["apply_p95_seconds"]),
         "recommended": render_duration(least and 60 * least),
-        "verified through": record["verified_through"],
+        "verified through": record["verified_through"] or NEVER,
         "adds up": "yes" if record["accounted"] else "NO",
         "last failure": record["last_failure"],
     }

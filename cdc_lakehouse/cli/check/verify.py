@@ -11,7 +11,7 @@ from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_conf, 
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.rounds import raise_all
 from cdc_lakehouse.terminal.console import add_colours, show_progress, wrap_line
-from gold.source_check.verified import read_verified, sweep_tables
+from gold.source_check.verified import keep_proof, read_verified, sweep_tables
 from lakehouse.config.table import Table
 from lakehouse.errors import LawsBroken, SourceDiffers, TableFailed
 from lakehouse.storage.lake import Lake
@@ -65,14 +65,17 @@ def verify(
 
     One row per key, no overlapping versions, gaps only after deletes, the current rows are the open
     versions, every bronze record is in the change log once, the outcomes of every run add up, and a
-    sample of the keys comes out the same when it is rebuilt from bronze. Nothing is written.
+    sample of the keys comes out the same when it is rebuilt from bronze. `status` shows up to which
+    batch a table was found so.
 
     With --source gold is compared with the database that the table comes from: digests by bucket,
     then the rows that differ. Exit code 1 when some difference is real; what is newer at the source
     than what is applied is in flight and shown apart. `status` shows up to which position a table
-    was found equal. What was equal before an interruption is not compared again.
+    was found equal. What was equal before an interruption is not compared again. An empty URL is
+    none.
     """
     target, tables = load_conf(choose_one(chosen, table) if table else chosen)
+    source = source or None
     if source is not None:
         from gold.source_check.database import resolve_url
 
@@ -130,14 +133,21 @@ def _check_laws(lake: Lake, table: Table, sample: int | None, as_json: bool) -> 
     """
     from gold.views import agreement
     from silver.audit import verify as stored
+    from silver.audit.recomputed import SAME
+    from silver.state.table_state import read_state
 
     with show_progress(f"verifying {table.table}"):
-        shows = agreement.build_gold_laws(lake, table)
-        laws = stored.verify(lake, table, shows, sample)
+        state, shows = read_state(lake, table.table), agreement.build_gold_laws(lake, table)
+        laws = stored.verify(lake, table, shows, sample, state)
     print("\n".join(render_laws(table, laws, as_json)))
     broken = [law.law for law in laws if not law.holds]
     if broken:
         raise LawsBroken(table.table, broken)
+    if state.batch:
+        rebuilt = sum(law.checked for law in laws if law.law == SAME)
+        whole = sample is None or rebuilt < sample // 2
+        of_some = "" if whole else f", {rebuilt:,} of its keys"
+        keep_proof(lake.target, table.table, f"batch {state.batch}{of_some}")
 
 
 def render_laws(table: Table, laws: "Sequence[Law]", as_json: bool = False) -> "Iterator[str]":

@@ -61,7 +61,7 @@ def record(table: str, **more: Any) -> dict[str, Any]:
         "deletion_vectors": 0, "apply_p95_seconds": 1.5, "last_failure": None,
         "recommended_max_staleness_minutes": 8, "accounted": True, "applied_batch": 1,
         "last_run": None, "checked_at": "2026-01-31T00:00:00Z", "counts": {"records": 1},
-        "verified_through": None, "verified_at": None,
+        "verified_through": None, "verified_at": None, "verified_against": None,
     }  # fmt: skip
     return quiet | more
 
@@ -163,7 +163,10 @@ def test_many_tables_in_trouble_are_not_taller_than_sixty_lines(
         as_json=False,
         wide=False,
     )
-    assert printed(capsys)[-1] == "… and 198 more: --format json shows all"
+    assert printed(capsys)[-2:] == [
+        "… and 198 more: --format json shows all",
+        "never verified: t0, t1, t2, t3, t4 and 195 more; do: `lakehouse verify`",
+    ]
 
 
 def test_a_table_in_trouble_is_not_hidden_behind_the_others_troubles(
@@ -174,7 +177,22 @@ def test_a_table_in_trouble_is_not_hidden_behind_the_others_troubles(
     show_status(PipelineStatus(records, [], []), as_json=False, wide=False)
     lines = printed(capsys)
     assert any("b: the last run failed: cause" in line for line in lines)
-    assert "more: --format json shows all" in lines[-1]
+    assert "more: --format json shows all" in lines[-2]
+
+
+def test_the_status_ends_with_how_far_tables_were_verified(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def proved(day: int) -> dict[str, Any]:
+        at = {"verified_through": f"batch {day}", "verified_at": f"2026-03-0{day}T11:00:00Z"}
+        return record(f"t{day}", verified_against="bronze", **at)
+
+    records = [proved(2), proved(1), proved(3), record("new"), record("empty", counts={})]
+    show_status(PipelineStatus(records, [], []), as_json=False, wide=False)
+    assert printed(capsys)[-2:] == [
+        "t1: equal to bronze through batch 1, found 2026-03-01 11:00Z, as 2 others since",
+        "never verified: new; do: `lakehouse verify`",
+    ]
 
 
 @pytest.mark.parametrize("columns", [3, 29, 200])

@@ -87,16 +87,17 @@ def test_the_page_says_what_status_says_in_the_order_of_status() -> None:
     assert '<th scope="row">shop.carts</th>' in shown
 
 
-def test_a_table_tells_how_far_it_was_found_equal_to_its_source() -> None:
+def test_a_table_tells_how_far_it_was_verified() -> None:
     at = {"verified_through": "0/1A", "verified_at": "2026-03-04T11:00:00Z"}
+    at["verified_against"] = "shop.t"
     compared, other = (
         re.sub(
-            "<[^>]+>", "", render_page(report([record("t", **more)])).partition("equal to its")[2]
+            "<[^>]+>", "", render_page(report([record("t", **more)])).partition("<dt>verified")[2]
         )
         for more in (at, {})
     )
-    assert compared.startswith(" sourcethrough 0/1A, compared 2026-03-04 11:00")
-    assert other.startswith(" sourcenot compared; lakehouse verify t --source URL")
+    assert compared.startswith("equal to shop.t through 0/1A, found 2026-03-04 11:00")
+    assert other.startswith("never verified; lakehouse verify t")
 
 
 def test_a_wait_that_breaks_the_promise_is_told_apart() -> None:

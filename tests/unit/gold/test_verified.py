@@ -1,5 +1,6 @@
 """What is kept of comparisons with the source: files below the checkpoints."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,14 +8,20 @@ import pytest
 from gold.source_check.verified import (
     Unfinished,
     Verified,
+    add_proof,
+    cut_proof,
+    describe_verified,
+    keep_proof,
     list_verified,
     read_verified,
     sweep_tables,
     write_verified,
 )
 from lakehouse.config.target import Target
+from lakehouse.storage.views import View, load_views
 
 PROVED = Verified("0/1A", "9999-01-01T00:00:00Z", "shop.orders")
+ALL = ["orders", "items", "new"]
 
 
 @pytest.fixture
@@ -28,9 +35,38 @@ def test_what_is_kept_is_read_again_and_shown(target: Target) -> None:
     kept = read_verified(target, "orders")
     assert kept.unfinished == Unfinished("a", 3, 26, (2, 0), 11, 12)
     assert list_verified(target, ["orders", "new"]) == {
-        "orders": {"verified_through": "0/1A", "verified_at": "9999-01-01T00:00:00Z"},
-        "new": {"verified_through": None, "verified_at": None},
+        "orders": {
+            "verified_through": "0/1A",
+            "verified_at": "9999-01-01T00:00:00Z",
+            "verified_against": "shop.orders",
+        },
+        "new": {"verified_through": None, "verified_at": None, "verified_against": None},
     }
+
+
+def test_a_comparison_with_bronze_never_replaces_one_with_the_source(target: Target) -> None:
+    for _ in range(2):
+        keep_proof(target, "items", "batch 3")
+    write_verified(target, "orders", PROVED)
+    keep_proof(target, "orders", "batch 3")
+    told = {name: describe_verified(of) for name, of in list_verified(target, ALL).items()}
+    assert told["orders"] == "equal to shop.orders through 0/1A, found 9999-01-01 00:00Z"
+    assert told["items"].startswith("equal to bronze through batch 3, found 20")
+    assert told["new"] == "never verified"
+
+
+def test_the_comment_of_gold_ends_with_the_newest_proof(target: Target) -> None:
+    view = View("orders", {"id": None}, "orders; all of them", ("id",), "SELECT 1 AS id")
+    never = list_verified(target, ["orders"])["orders"]
+    shown = add_proof(add_proof(view, never), never)
+    assert shown.comment == "orders; all of them; never verified"
+    file = Path(target.lake, "gold", "_views.json")
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps([shown._asdict()]))
+    keep_proof(target, "orders", "batch 3")
+    comment = load_views(target, "gold")["orders"].comment
+    assert comment.startswith("orders; all of them; equal to bronze through batch 3, found ")
+    assert cut_proof(comment) == view.comment == cut_proof(view.comment)
 
 
 def test_a_file_that_is_damaged_tells_nothing(target: Target) -> None:

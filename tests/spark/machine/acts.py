@@ -1,0 +1,237 @@
+"""What people do to a lake: each act changes the world and its model, and checks the answer."""
+
+import random
+import re
+from dataclasses import replace
+
+from tests.spark.machine.checks import check_words, hold
+from tests.spark.machine.model import Taken
+from tests.spark.machine.source import KEYS
+from tests.spark.machine.world import Act, Answer, World
+
+ADVICE = re.compile(r"`lakehouse ([^`]+)`|do: lakehouse ([^;,`]+?)(?:[;,]|$)")
+WHY = "known"
+ACTS: dict[str, tuple[int, Act]] = {}
+"""By name: how often an act is chosen, and the act."""
+
+
+def act(often: int) -> "object":
+    """Registers an act."""
+
+    def register(function: Act) -> Act:
+        ACTS[function.__name__] = often, function
+        return function
+
+    return register
+
+
+def follow_advice(world: World, answer: Answer) -> None:
+    """Does literally what a refused command says is to be done, and runs again."""
+    told = " ".join(answer.err.split())
+    wanted = [one or other for one, other in ADVICE.findall(told)]
+    wanted = [words for words in wanted if words.startswith("rebuild t")]
+    hold("a refusal says what to do", bool(wanted), answer)
+    rebuild(world)
+    done = world.type("run")
+    check_words(done)
+    world.model.run()
+    hold("what was told to do mends it", done.code == 0, done)
+
+
+@act(9)
+def run(world: World, choice: random.Random) -> None:
+    """The lake's daily command."""
+    words = ["run", *choice.choice([[], [], [], ["--merge"]])]
+    answer = world.type(*words)
+    check_words(answer)
+    if not world.model.conf.present:
+        hold("no table, no run", answer.code == 2, answer)
+        return
+    refused = world.model.refuses
+    world.model.run()
+    hold("a run is refused exactly if it must", (answer.code == 1) == refused, answer)
+    hold("a run ends with 0 or 1", answer.code in (0, 1), answer)
+    if refused:
+        follow_advice(world, answer)
+
+
+@act(10)
+def drop(world: World, choice: random.Random) -> None:
+    """The source sends a file, and a run often follows."""
+    lines = [] if choice.random() < 0.1 else world.source.send(choice)
+    name = world.next_name()
+    world.drop(name, world.source.render(lines))
+    world.model.waiting[name] = lines
+    if choice.random() < 0.5:
+        run(world, choice)
+
+
+@act(2)
+def overwrite(world: World, choice: random.Random) -> None:
+    """A dropped file gets another content under its name."""
+    names = [*world.model.waiting, *world.model.read]
+    if not names:
+        return
+    name, lines = choice.choice(names), world.source.send(choice)
+    if choice.random() < 0.2:
+        lines = []
+    world.drop(name, world.source.render(lines))
+    if name in world.model.waiting:
+        world.model.waiting[name] = lines
+        return
+    world.model.changed[name] = lines
+    _read_again(world)
+
+
+def _read_again(world: World) -> None:
+    """What the status says of an overwritten file is done literally."""
+    model = world.model
+    if not model.conf.present or model.refuses:
+        return
+    done = world.type("run")
+    check_words(done)
+    model.run()
+    hold("an overwritten file fails no run", done.code == 0, done)
+    for name in list(model.changed):
+        said = [of for of, _ in ADVICE.findall(" ".join(done.err.split()))]
+        again = [of for of in said if of.startswith("run --again") and name in of]
+        hold("a run names an overwritten file", bool(again), done)
+        answer = world.type(*again[0].split())
+        check_words(answer)
+        hold("what was told to do mends it", answer.code == 0, answer)
+        model.waiting[f"again-{name}"] = model.changed.pop(name)
+        del model.read[name]
+        model.run()
+
+
+@act(1)
+def delete_file(world: World, choice: random.Random) -> None:
+    """A dropped file is deleted, read or not."""
+    names = [*world.model.waiting, *world.model.read]
+    if names:
+        name = choice.choice(names)
+        (world.root / "landing" / "t" / name).unlink(missing_ok=True)
+        world.note(f"rm landing/t/{name}")
+        for files in (world.model.waiting, world.model.read, world.model.changed):
+            files.pop(name, None)
+
+
+@act(1)
+def move_file(world: World, choice: random.Random) -> None:
+    """A dropped file gets another name: its records come again."""
+    here = [name for name in world.model.read if (world.root / "landing" / "t" / name).exists()]
+    here = [name for name in here if name not in world.model.changed]
+    if here:
+        old, new = choice.choice(here), world.next_name()
+        folder = world.root / "landing" / "t"
+        (folder / old).rename(folder / new)
+        world.note(f"mv landing/t/{old} landing/t/{new}")
+        world.model.waiting[new] = world.model.read.pop(old)
+
+
+@act(3)
+def rebuild(world: World, choice: random.Random | None = None) -> None:
+    """The table is built anew from bronze."""
+    if world.model.built is None or not world.model.conf.present:
+        return
+    answer = world.type("rebuild", "t")
+    check_words(answer)
+    hold("a rebuild ends well", answer.code == 0, answer)
+    world.model.rebuild()
+
+
+@act(2)
+def replay(world: World, choice: random.Random) -> None:
+    """Dead letters are tried again."""
+    if _is_at_rest(world):
+        answer = world.type("dead-letters", "replay")
+        check_words(answer)
+        hold("a replay ends well", answer.code == 0, answer)
+        world.model.replay()
+
+
+@act(1)
+def acknowledge(world: World, choice: random.Random) -> None:
+    """Dead letters are known, and ring no more."""
+    if _is_at_rest(world) and world.model.dead:
+        answer = world.type("dead-letters", "acknowledge", WHY, "--table", "t")
+        check_words(answer)
+        hold("an acknowledgement ends well", answer.code == 0, answer)
+        for one in world.model.dead:
+            one.acknowledged = True
+
+
+def _is_at_rest(world: World) -> bool:
+    """Whether silver has read all of bronze, with the YAML as it is."""
+    model = world.model
+    return model.built is not None and model.conf.present and not model.refuses
+
+
+@act(1)
+def erase(world: World, choice: random.Random) -> None:
+    """A person's key goes from every layer."""
+    if not _is_at_rest(world) or world.model.changed:
+        return
+    key = choice.randrange(KEYS)
+    answer = world.type("erase", "t", "--key", str(key), "--landing")
+    check_words(answer)
+    hold("an erasure ends well", answer.code == 0, answer)
+    world.model.erase(key)
+    for name, lines in list(world.model.read.items()):
+        if any(line.key == key for line in lines):
+            del world.model.read[name]
+
+
+@act(1)
+def maintain(world: World, choice: random.Random) -> None:
+    """The nightly upkeep, at times with the landing folder."""
+    if _is_at_rest(world):
+        clean = choice.random() < 0.5
+        answer = world.type("maintain", *(["--landing"] if clean else []))
+        check_words(answer)
+        hold("upkeep ends well", answer.code == 0, answer)
+
+
+@act(4)
+def edit_yaml(world: World, choice: random.Random) -> None:
+    """Someone edits the table's YAML."""
+    conf = world.model.conf
+    names = ["history", "rule", "rule", "flag", "declared", "renamed", "present"]
+    names += [] if world.source.format == "debezium" else ["where"]
+    name = choice.choice(names)
+    if name == "renamed" and world.source.renamed:
+        return
+    world.model.conf = replace(conf, **{name: not getattr(conf, name)})
+    world.write_yaml()
+
+
+@act(1)
+def rename_at_source(world: World, choice: random.Random) -> None:
+    """The source follows the YAML and renames the column."""
+    world.source.renamed = world.source.renamed or world.model.conf.renamed
+
+
+@act(2)
+def add_column(world: World, choice: random.Random) -> None:
+    """The source has one more column from now on."""
+    world.source.extra = True
+
+
+@act(1)
+def move_lake(world: World, choice: random.Random) -> None:
+    """The project's folder gets another path."""
+    new = world.root.with_name(f"{world.root.name}x")
+    world.root.rename(new)
+    world.note(f"cd ..; mv {world.root.name} {new.name}; cd {new.name}")
+    world.root = new
+
+
+@act(1)
+def go_elsewhere(world: World, choice: random.Random) -> None:
+    """Commands are typed in another folder, with --conf and --root."""
+    world.elsewhere = not world.elsewhere
+
+
+def letters(world: World) -> list[Taken]:
+    """The dead letters that can be mended by hand."""
+    return [one for one in world.model.dead if not one.acknowledged]

@@ -1,0 +1,139 @@
+"""What must hold after each act, whatever the acts were."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tests.spark.machine.model import in_order
+from tests.spark.machine.world import Answer, World
+
+WIDTH = 80
+INNARDS = re.compile(r"Traceback|Py4J|py4j|org\.apache|java\.lang|io\.delta|pyspark\.|Exception\b")
+OWN_WAYS = re.compile(r"\S{60,}")
+SHOWN = {
+    "current": "SELECT 'current' AS what, to_json(struct(*)) AS row FROM gold.t",
+    "history": "SELECT 'history' AS what, to_json(struct(*)) AS row FROM gold.t_history",
+    "bronze": "SELECT 'bronze' AS what, CAST(count(*) AS STRING) AS row FROM bronze.t",
+}
+OF_HISTORY = ("sequence_from", "sequence_to", "is_current")
+
+
+class Fault(AssertionError):
+    """A law that does not hold: which, and how that was seen."""
+
+    def __init__(self, law: str, told: object) -> None:
+        super().__init__(f"{law}\n{told}")
+        self.law = law
+
+
+def hold(law: str, holds: bool, told: object) -> None:
+    """Says which law is broken.
+
+    Raises:
+        Fault: it does not hold.
+    """
+    if not holds:
+        raise Fault(law, told)
+
+
+def check_words(answer: Answer) -> None:
+    """What a command says fits the terminal, and names nothing of Spark's or Python's own."""
+    told = f"{answer.out}\n{answer.err}"
+    hold("no innards", not INNARDS.search(told), answer)
+    if "json" not in answer.words:
+        wide = [line for line in told.splitlines() if len(line) > WIDTH]
+        hold("80 columns", not [line for line in wide if not OWN_WAYS.search(line)], answer)
+    if answer.code:
+        hold("a failure says why", bool(answer.err.strip()), answer)
+
+
+def check_lake(world: World) -> None:
+    """Gold, the accounts and the status are those of the model."""
+    model = world.model
+    if model.built is None or not model.conf.present or model.refuses:
+        return
+    shown = read_gold(world)
+    hold("gold is the oracle's", shown["current"] == model.current(), _beside(world, shown))
+    if model.built.history:
+        same = shown["history"] == model.history()
+        hold("history is the oracle's", same, _beside(world, shown))
+    bronze = [int(count) for count in shown["bronze"]]
+    hold("bronze has every record", bronze == [len(model.bronze)], (bronze, len(model.bronze)))
+
+
+def _beside(world: World, shown: dict[str, Any]) -> str:
+    model = world.model
+    wanted = {"current": model.current(), "history": model.history()}
+    lines = []
+    for what, rows in wanted.items():
+        got = shown.get(what, [])
+        lines += [f"{what} lacks {row}" for row in rows if row not in got]
+        lines += [f"{what} has   {row}" for row in got if row not in rows]
+    return "\n".join(lines)
+
+
+def read_gold(world: World) -> dict[str, list[Any]]:
+    """What gold and bronze have, by one query."""
+    history = world.model.built is not None and world.model.built.history
+    parts = [sql for what, sql in SHOWN.items() if what != "history" or history]
+    answer = world.type("sql", " UNION ALL ".join(parts), "--format", "json")
+    check_words(answer)
+    hold("gold can be read", answer.code == 0, answer)
+    found: dict[str, list[Any]] = {"current": [], "history": [], "bronze": []}
+    for line in answer.out.splitlines():
+        one = json.loads(line)
+        found[one["what"]].append(json.loads(one["row"]))
+    for row in found["history"]:
+        for name in OF_HISTORY:
+            row.pop(name, None)
+    for what in ("current", "history"):
+        found[what] = in_order(found[what])
+    return found
+
+
+def check_status(world: World) -> None:
+    """The status says ok exactly if nothing is wrong, and its numbers are the model's."""
+    model = world.model
+    if model.built is None or not model.conf.present:
+        return
+    answer = world.type("status", "--format", "json")
+    hold("status answers", answer.code == 0, answer)
+    record = json.loads(answer.out.splitlines()[0])
+    shown = world.type("status")
+    check_words(shown)
+    if model.refuses:
+        hold("status names a refusal", "lakehouse rebuild t" in " ".join(shown.out.split()), shown)
+        return
+    dead = [one for one in model.dead if not one.acknowledged]
+    known = len(model.dead) - len(dead)
+    counted = record["dead_letters_total"], record["dead_letters_acknowledged"]
+    hold("dead letters are counted", counted == (len(dead), known), (counted, len(dead), known))
+    hold("outcomes add up", record["accounted"], record["counts"])
+    hold("status counts rows", record["rows"] == len(model.outcome().current), shown)
+    wrong = list(find_troubles(world))
+    is_ok = any(line.split()[:2] == ["t", "ok"] for line in shown.out.splitlines())
+    told = f"{shown}\nwrong: {wrong}"
+    hold("status says ok if nothing is wrong", bool(wrong) or is_ok or bool(model.dead), told)
+    hold("status names what is wrong", not (wrong and is_ok), told)
+    for word in wrong:
+        hold("status names what is wrong", word in " ".join(shown.out.split()), told)
+
+
+def find_troubles(world: World) -> Iterator[str]:
+    """The words that the status must have."""
+    model = world.model
+    if any(not one.acknowledged for one in model.dead):
+        yield "dead letter"
+    if model.changed:
+        yield "overwritten after it was read"
+
+
+def check_laws(world: World) -> None:
+    """`verify` finds nothing."""
+    model = world.model
+    if model.built is None or not model.conf.present or model.refuses:
+        return
+    answer = world.type("verify", "t", "--all")
+    check_words(answer)
+    hold("verify agrees", answer.code == 0, answer)

@@ -1,0 +1,165 @@
+"""A lake in a folder, the commands that are typed there, and the source that drops files."""
+
+import contextlib
+import io
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cdc_lakehouse.cli.commands import app
+from cdc_lakehouse.cli.front import run_command_line
+from tests.spark.machine.model import Model
+from tests.spark.machine.source import Source
+
+TARGET = {"kind": "local", "root": ".", "master": "local[2]"}
+TYPES = {"id": "bigint", "name": "string", "qty": "int", "op": "string", "v": "bigint"}
+RULE = {"type": "expect_column_values_to_be_between", "column": "qty", "min_value": 0}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command said, and its exit code."""
+
+    words: tuple[str, ...]
+    code: int
+    out: str
+    err: str
+
+    def __str__(self) -> str:
+        return f"$ lakehouse {shlex.join(self.words)}\n{self.out}{self.err}[exit {self.code}]"
+
+
+@dataclass
+class World:
+    """One lake with one table.
+
+    Attributes:
+        root: the folder of the project.
+        model: what it must show.
+        source: where its files come from.
+        script: what was done, as lines of a shell.
+        answer: what the last command said.
+        files: how many files were named.
+    """
+
+    root: Path
+    source: Source
+    model: Model = field(default_factory=Model)
+    script: list[str] = field(default_factory=list)
+    answer: Answer = Answer((), 0, "", "")
+    files: int = 0
+    elsewhere: bool = False
+    spent: dict[str, float] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Writes the project's files."""
+        for folder in ("conf/targets", "conf/tables", "landing/t"):
+            (self.root / folder).mkdir(parents=True)
+        self.write("conf/targets/local.yml", yaml.safe_dump(TARGET))
+        self.write_yaml()
+
+    def write(self, name: str, text: str) -> None:
+        """Writes a file below the root, and notes it as a shell would have it."""
+        (self.root / name).write_text(text, encoding="utf-8")
+        end = "" if not text or text.endswith("\n") else "\n"
+        self.note(f"cat > {shlex.quote(name)} <<'END'\n{text}{end}END" if text else f": > {name}")
+
+    def note(self, line: str) -> None:
+        """Adds a line to the script."""
+        self.script.append(line)
+
+    def write_yaml(self) -> None:
+        """Writes the table's YAML as the model's configuration has it, or removes it."""
+        file = self.root / "conf" / "tables" / "t.yml"
+        if not self.model.conf.present:
+            file.unlink(missing_ok=True)
+            self.note("rm -f conf/tables/t.yml")
+            return
+        self.write("conf/tables/t.yml", yaml.safe_dump(self._table(), sort_keys=False))
+
+    def _table(self) -> dict[str, Any]:
+        conf, of = self.model.conf, self.source.format
+        table: dict[str, Any] = {"table": "t", "keys": ["id"]}
+        columns = dict[str, Any](TYPES)
+        if of == "debezium":
+            table["source"] = {"format": "debezium", "path": "t"}
+            columns = {name: columns[name] for name in ("id", "name", "qty")}
+        else:
+            kind = {"file_format": "csv"} if of == "csv" else {}
+            table["source"] = {"format": "rows", "path": "t", **kind, "time_column": "at"}
+            ends = {"apply_as_deletes": "op = 'd'", "apply_as_truncates": "op = 't'"}
+            table |= {"sequence_by": "v", **ends, "except_column_list": ["op", "v", "at"]}
+            columns["at"] = "timestamp"
+            if conf.where:
+                table["source"]["where"] = "op <> 'x'"
+        if conf.declared:
+            columns["extra"] = "string"
+        if conf.renamed:
+            columns["label"] = {"type": columns.pop("name"), "renamed_from": "name"}
+        table |= {"columns": columns, "stored_as_scd_type": 2 if conf.history else 1}
+        table |= {"on_delete": "flag"} if conf.flag else {}
+        return table | ({"expectations": [RULE]} if conf.rule else {})
+
+    def next_name(self) -> str:
+        """The name of a new file in the landing folder."""
+        self.files += 1
+        return f"{self.files:03}.{'csv' if self.source.format == 'csv' else 'jsonl'}"
+
+    def drop(self, name: str, text: str) -> None:
+        """Drops a file, or overwrites one."""
+        self.write(f"landing/t/{name}", text)
+
+    def type(self, *words: str) -> Answer:
+        """Types a command, in the project's folder or elsewhere."""
+        given = list(words)
+        if self.elsewhere:
+            given += ["--conf", str(self.root / "conf"), "--root", str(self.root)]
+        out, err, code, began = io.StringIO(), io.StringIO(), 0, time.monotonic()
+        with (
+            _in_folder(self.root.parent if self.elsewhere else self.root),
+            _own_hooks(),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            try:
+                run_command_line(app, given)
+            except SystemExit as left:
+                code = left.code if isinstance(left.code, int) else 1
+            except Exception as error:  # at a terminal the hook shows it
+                sys.excepthook(type(error), error, error.__traceback__)
+                code = 1
+        self.spent[words[0]] = self.spent.get(words[0], 0.0) + time.monotonic() - began
+        answer = Answer(words, code, out.getvalue(), err.getvalue())
+        if words[0] not in ("sql", "status"):
+            self.note(f"lakehouse {shlex.join(words)}  # exit {code}")
+        return answer
+
+
+@contextlib.contextmanager
+def _in_folder(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+@contextlib.contextmanager
+def _own_hooks() -> Iterator[None]:
+    """The process's hook of exceptions is as before when the block ends."""
+    before = sys.excepthook
+    try:
+        yield
+    finally:
+        sys.excepthook = before
+
+
+Act = Callable[[World, Any], None]
