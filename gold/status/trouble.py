@@ -81,7 +81,7 @@ def worst_first(records: Sequence[Record]) -> list[Record]:
 def _list_failures(record: Record) -> Iterator[Trouble]:
     table, failure = record["table"], record["last_failure"]
     if failure is not None:
-        first = str(failure).splitlines()[0] if failure else "no reason given"
+        first = str(failure or "no reason given").splitlines()[0].removeprefix(f"{table}: ")
         action = find_remedy(str(failure)) or "mend the cause and run again"
         yield Trouble("FAILED", f"the last run failed: {first}; do: {action}")
     if not record["accounted"]:

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakehouse.config.table import Table
+from lakehouse.storage.delta_log import read_table_log
 from lakehouse.storage.lake import Lake
 from lakehouse.words import JSON_OPTIONS
 from silver.audit.row_checks import key_text
@@ -54,6 +55,9 @@ def build_rebuild_law(
     batch = _decode_again(silver_table, seen, stored, values)
     if not table.keys:
         return {SAME: _without_key(batch, stored, values)}
+    logged = read_table_log(lake.target, "silver", f"{table.table}_changes")
+    if logged is not None and logged.rows is not None and logged.rows <= (sample or 0):
+        sample = None
     chosen = _is_chosen(batch.rows, table, sample, seen.batch)
     part = replace(batch, decoded=batch.decoded.where(chosen))
     compared = _check_versions if is_history else _check_rows

@@ -1,7 +1,7 @@
 """`verify`: the laws of a table, checked on stored data, or gold against its source database."""
 
 import json
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +13,7 @@ from cdc_lakehouse.cli.work.rounds import raise_all
 from cdc_lakehouse.terminal.console import add_colours, show_progress, wrap_line
 from gold.source_check.verified import keep_proof, read_verified, sweep_tables
 from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.errors import LawsBroken, SourceDiffers, TableFailed
 from lakehouse.storage.lake import Lake
 from lakehouse.words import render_count
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from gold.source_check.digests import Difference
     from gold.source_check.verdict import SourceDatabase, Verdict
     from silver.audit.verify import Law
+    from silver.state.table_state import TableState
 
 MOST_NAMED = 100
 _WHY_UNCHECKED = "a snapshot's changes come from comparing it with the rows before it"
@@ -84,9 +86,7 @@ def verify(
     lake = open_lake(target, tables, sends_functions=source is None)
     as_json = shown == "json"
     if source is None:
-        keys = None if every_key else sample
-        check_laws = partial(_check_laws, lake, sample=keys, as_json=as_json)
-        raise_all(_check_each(tables, as_json, check_laws))
+        raise_all(_check_laws(lake, tables, None if every_key else sample, as_json))
         return
     from gold.source_check.database import with_secret, without_password
     from gold.source_check.verdict import SourceDatabase
@@ -125,21 +125,53 @@ def _check_each(
     return failures
 
 
-def _check_laws(lake: Lake, table: Table, sample: int | None, as_json: bool) -> None:
-    """Shows how each law does; a sample of None rebuilds every key.
+def _check_laws(
+    lake: Lake, tables: list[Table], sample: int | None, as_json: bool
+) -> list[TableFailed]:
+    """Shows how each law of each table does; a sample of None rebuilds every key.
+
+    Some tables are judged at once, as planning a table's query takes longer than its work.
+
+    Raises:
+        TableFailed: a law of the only table is broken.
+    """
+    from gold.views import agreement
+    from silver.audit.verify import verify as judge_table
+    from silver.state.table_state import TableState, read_states
+
+    with show_progress("reading what is known"):
+        states = read_states(lake)
+
+    def judge(one: Table) -> "tuple[TableState, list[Law]]":
+        state = states.get(one.table, TableState())
+        shows = agreement.build_gold_laws(lake, one)
+        return state, judge_table(lake, one, shows, sample, state)
+
+    pool = ThreadPoolExecutor(lake.at_once)
+    judged = {one.table: pool.submit(judge, one) for one in tables}
+
+    def show(one: Table) -> None:
+        with show_progress(f"verifying {one.table}"):
+            state, laws = judged[one.table].result()
+        print("\n".join(render_laws(one, laws, as_json)))
+        _keep_verdict(lake.target, one, state, laws, sample)
+
+    try:
+        return _check_each(tables, as_json, show)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _keep_verdict(
+    target: Target, table: Table, state: "TableState", laws: "list[Law]", sample: int | None
+) -> None:
+    """Keeps that every law holds for what was applied.
 
     Raises:
         LawsBroken: one of them is broken.
     """
-    from gold.views import agreement
-    from silver.audit import verify as stored
     from silver.audit.recomputed import SAME
-    from silver.state.table_state import read_state
 
-    with show_progress(f"verifying {table.table}"):
-        state, shows = read_state(lake, table.table), agreement.build_gold_laws(lake, table)
-        laws = stored.verify(lake, table, shows, sample, state)
-    print("\n".join(render_laws(table, laws, as_json)))
     broken = [law.law for law in laws if not law.holds]
     if broken:
         raise LawsBroken(table.table, broken)
@@ -147,7 +179,7 @@ def _check_laws(lake: Lake, table: Table, sample: int | None, as_json: bool) -> 
         rebuilt = sum(law.checked for law in laws if law.law == SAME)
         whole = sample is None or rebuilt < sample // 2
         of_some = "" if whole else f", {rebuilt:,} of its keys"
-        keep_proof(lake.target, table.table, f"batch {state.batch}{of_some}")
+        keep_proof(target, table.table, f"batch {state.batch}{of_some}")
 
 
 def render_laws(table: Table, laws: "Sequence[Law]", as_json: bool = False) -> "Iterator[str]":

@@ -234,7 +234,11 @@ def whole_groups(tables: Sequence[Table], everything: Sequence[Table]) -> list[T
 def list_failures(entries: Sequence[Entry]) -> list[TableFailed]:
     """A failure for every entry that failed, with its remedy where that is known."""
     return [
-        TableFailed(f"{e.layer} {e.table}", with_remedy(e.message), is_unreachable(e.message))
+        TableFailed(
+            f"{e.layer} {e.table}",
+            with_remedy((e.message or "").removeprefix(f"{e.table}: ")),
+            is_unreachable(e.message),
+        )
         for e in entries
         if e.status == "failed"
     ]

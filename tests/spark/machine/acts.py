@@ -5,11 +5,11 @@ import re
 from dataclasses import replace
 
 from tests.spark.machine.checks import check_words, hold
-from tests.spark.machine.model import Taken
+from tests.spark.machine.kills import killed_before, watched_writes
 from tests.spark.machine.source import KEYS
-from tests.spark.machine.world import Act, Answer, World
+from tests.spark.machine.world import KILLED, Act, Answer, World
 
-ADVICE = re.compile(r"`lakehouse ([^`]+)`|do: lakehouse ([^;,`]+?)(?:[;,]|$)")
+ADVICE = re.compile(r"`lakehouse ([^`]+)`|: lakehouse ([^;,`]+?)(?:[;,]|$)")
 WHY = "known"
 ACTS: dict[str, tuple[int, Act]] = {}
 """By name: how often an act is chosen, and the act."""
@@ -64,6 +64,42 @@ def drop(world: World, choice: random.Random) -> None:
     world.model.waiting[name] = lines
     if choice.random() < 0.5:
         run(world, choice)
+
+
+@act(3)
+def kill(world: World, choice: random.Random) -> None:
+    """A run is killed before one of its writes, at times twice, and the next one ends the work."""
+    if not world.model.conf.present or world.model.refuses:
+        return
+    for _ in range(choice.choice([1, 1, 2])):
+        number = choice.randint(1, 25)
+        with killed_before(number):
+            answer = world.type(*choice.choice([["run"], ["run"], ["run", "--merge"]]))
+        world.note(f"# killed before its write {number}")
+        hold("a killed run says no more", answer.code in (0, 1, KILLED), answer)
+    run(world, choice)
+
+
+@act(1)
+def run_twice(world: World, choice: random.Random) -> None:
+    """A second run begins while one is at work: it is refused and says who is."""
+    if not world.model.conf.present or world.model.refuses:
+        return
+    number, seen = choice.randint(1, 12), list[Answer]()
+
+    def begin_another(write: int) -> None:
+        if write == number and not seen:
+            seen.append(Answer((), 0, "", ""))
+            seen.append(world.type("run"))
+
+    with watched_writes(begin_another):
+        answer = world.type("run")
+    check_words(answer)
+    hold("a run beside another ends well", answer.code == 0, answer)
+    for other in seen[1:]:
+        check_words(other)
+        hold("a second run is refused", other.code in (0, 1), other)
+    world.model.run()
 
 
 @act(2)
@@ -164,7 +200,9 @@ def acknowledge(world: World, choice: random.Random) -> None:
 def _is_at_rest(world: World) -> bool:
     """Whether silver has read all of bronze, with the YAML as it is."""
     model = world.model
-    return model.built is not None and model.conf.present and not model.refuses
+    if model.built is None or not model.conf.present or model.refuses:
+        return False
+    return model.conf.renamed == model.built.renamed
 
 
 @act(1)
@@ -196,7 +234,7 @@ def maintain(world: World, choice: random.Random) -> None:
 def edit_yaml(world: World, choice: random.Random) -> None:
     """Someone edits the table's YAML."""
     conf = world.model.conf
-    names = ["history", "rule", "rule", "flag", "declared", "renamed", "present"]
+    names = ["history", "rule", "rule", "flag", "declared", "renamed", "published", "present"]
     names += [] if world.source.format == "debezium" else ["where"]
     name = choice.choice(names)
     if name == "renamed" and world.source.renamed:
@@ -230,8 +268,3 @@ def move_lake(world: World, choice: random.Random) -> None:
 def go_elsewhere(world: World, choice: random.Random) -> None:
     """Commands are typed in another folder, with --conf and --root."""
     world.elsewhere = not world.elsewhere
-
-
-def letters(world: World) -> list[Taken]:
-    """The dead letters that can be mended by hand."""
-    return [one for one in world.model.dead if not one.acknowledged]

@@ -5,12 +5,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from deltalake import DeltaTable
+
 from tests.spark.machine.model import in_order
+from tests.spark.machine.source import moment
 from tests.spark.machine.world import Answer, World
 
 WIDTH = 80
 INNARDS = re.compile(r"Traceback|Py4J|py4j|org\.apache|java\.lang|io\.delta|pyspark\.|Exception\b")
 OWN_WAYS = re.compile(r"\S{60,}")
+AS_OF = "SELECT '{at}' AS what, to_json(struct(*)) AS row FROM gold.t_as_of(TIMESTAMP '{time}')"
 SHOWN = {
     "current": "SELECT 'current' AS what, to_json(struct(*)) AS row FROM gold.t",
     "history": "SELECT 'history' AS what, to_json(struct(*)) AS row FROM gold.t_history",
@@ -42,7 +46,8 @@ def check_words(answer: Answer) -> None:
     told = f"{answer.out}\n{answer.err}"
     hold("no innards", not INNARDS.search(told), answer)
     if "json" not in answer.words:
-        wide = [line for line in told.splitlines() if len(line) > WIDTH]
+        shown = answer.out.splitlines() + answer.err.partition("error: ")[0].splitlines()
+        wide = [line for line in shown if len(line) > WIDTH]
         hold("80 columns", not [line for line in wide if not OWN_WAYS.search(line)], answer)
     if answer.code:
         hold("a failure says why", bool(answer.err.strip()), answer)
@@ -58,6 +63,12 @@ def check_lake(world: World) -> None:
     if model.built.history:
         same = shown["history"] == model.history()
         hold("history is the oracle's", same, _beside(world, shown))
+        for at in list_times(world):
+            told = at, shown[str(at)], model.as_of(at)
+            hold("gold as of a time is the oracle's", shown[str(at)] == model.as_of(at), told)
+    if model.view.published:
+        told = read_published(world), model.current()
+        hold("the published table is the oracle's", told[0] == told[1], told)
     bronze = [int(count) for count in shown["bronze"]]
     hold("bronze has every record", bronze == [len(model.bronze)], (bronze, len(model.bronze)))
 
@@ -77,19 +88,30 @@ def read_gold(world: World) -> dict[str, list[Any]]:
     """What gold and bronze have, by one query."""
     history = world.model.built is not None and world.model.built.history
     parts = [sql for what, sql in SHOWN.items() if what != "history" or history]
+    times = list_times(world) if history else []
+    parts += [AS_OF.format(at=at, time=f"{moment(at):%F %T}") for at in times]
     answer = world.type("sql", " UNION ALL ".join(parts), "--format", "json")
     check_words(answer)
     hold("gold can be read", answer.code == 0, answer)
-    found: dict[str, list[Any]] = {"current": [], "history": [], "bronze": []}
+    found = {what: list[Any]() for what in ("current", "history", "bronze", *map(str, times))}
     for line in answer.out.splitlines():
         one = json.loads(line)
         found[one["what"]].append(json.loads(one["row"]))
     for row in found["history"]:
         for name in OF_HISTORY:
             row.pop(name, None)
-    for what in ("current", "history"):
-        found[what] = in_order(found[what])
-    return found
+    return {what: rows if what == "bronze" else in_order(rows) for what, rows in found.items()}
+
+
+def list_times(world: World) -> list[int]:
+    """Three times of the source."""
+    return sorted({1, world.source.at // 2, world.source.at})
+
+
+def read_published(world: World) -> list[dict[str, Any]]:
+    """What other engines read of gold, without Spark."""
+    rows = DeltaTable(str(world.root / "lake" / "gold" / "t")).to_pyarrow_table().to_pylist()
+    return in_order({c: v for c, v in row.items() if v is not None} for row in rows)
 
 
 def check_status(world: World) -> None:

@@ -51,7 +51,7 @@ def draw(seed: int, length: int = LENGTH) -> list[Step]:
 
 
 def play(
-    seed: int, steps: Sequence[Step], folder: Path, tell: Callable[[World], None]
+    seed: int, steps: Sequence[Step], folder: Path, tell: Callable[[World], object] = id
 ) -> Found | None:
     """Does the steps in an empty lake, and checks it after each; returns the first fault."""
     root = folder / f"m{seed}"
@@ -83,7 +83,7 @@ def shorten(found: Found, folder: Path, seconds: float) -> Found:
     until, at = time.monotonic() + seconds, len(found.steps) - 1
     while at > 0 and time.monotonic() < until:
         steps = [step for number, step in enumerate(found.steps) if number != at]
-        again = play(found.seed, steps, folder, lambda world: None)
+        again = play(found.seed, steps, folder)
         if again is not None and again.law == found.law:
             found = again
         at = min(at, len(found.steps)) - 1

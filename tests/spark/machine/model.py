@@ -20,6 +20,7 @@ class Conf:
     flag: bool = False
     declared: bool = False
     renamed: bool = False
+    published: bool = False
     present: bool = True
 
     def judge(self, sent: Sent) -> str:
@@ -53,6 +54,7 @@ class Model:
     Attributes:
         conf: the YAML as it is.
         built: the YAML with which the table was built; None before its first record.
+        view: the YAML with which gold was published last.
         waiting: files that bronze has not read, by name.
         read: files that it has read.
         changed: files that were overwritten after they were read.
@@ -61,6 +63,7 @@ class Model:
 
     conf: Conf = Conf()
     built: Conf | None = None
+    view: Conf = Conf()
     waiting: dict[str, list[Sent]] = field(default_factory=dict)
     read: dict[str, list[Sent]] = field(default_factory=dict)
     changed: dict[str, list[Sent]] = field(default_factory=dict)
@@ -101,14 +104,17 @@ class Model:
         if self.built is not None and self.conf.renamed != self.built.renamed:
             self.rebuild()
         self._judge(self.unread)
+        self.view = self.conf
 
     def rebuild(self) -> None:
         """Every record of bronze is judged by the YAML as it is now."""
         self._judge(self.bronze)
+        self.view = self.conf
 
     def replay(self) -> None:
         """Dead letters are judged again."""
         self._judge(self.dead)
+        self.view = self.conf
 
     def erase(self, key: int) -> None:
         """Nothing of a key is left."""
@@ -146,10 +152,19 @@ class Model:
             rows.append(row if ends is None else row | {"valid_to": stamp(ends)})
         return in_order(rows)
 
+    def as_of(self, at: int) -> list[dict[str, Any]]:
+        """What gold would have shown at a time of the source, nulls left out."""
+        rows = []
+        for key, begins, ends, *values in self.outcome().history:
+            if begins <= at and (ends is None or ends > at):
+                row = self._row(key, dict(zip(COLUMNS, values, strict=True)))
+                rows.append(row | ({"is_deleted": False} if self.view.flag else {}))
+        return in_order(rows)
+
     @property
     def _shown(self) -> Conf:
         """The YAML that gold shows: settings of views follow each run, others the build."""
-        return replace(self.built or self.conf, flag=self.conf.flag)
+        return replace(self.built or self.conf, flag=self.view.flag)
 
     def _row(self, key: int, row: dict[str, Any]) -> dict[str, Any]:
         name = "label" if self._shown.renamed else "name"

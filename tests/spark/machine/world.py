@@ -15,9 +15,11 @@ import yaml
 
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
+from tests.spark.machine.kills import Killed
 from tests.spark.machine.model import Model
 from tests.spark.machine.source import Source
 
+KILLED = 137
 TARGET = {"kind": "local", "root": ".", "master": "local[2]"}
 TYPES = {"id": "bigint", "name": "string", "qty": "int", "op": "string", "v": "bigint"}
 RULE = {"type": "expect_column_values_to_be_between", "column": "qty", "min_value": 0}
@@ -99,6 +101,7 @@ class World:
             columns["at"] = "timestamp"
             if conf.where:
                 table["source"]["where"] = "op <> 'x'"
+        table |= {"publish": "table"} if conf.published else {}
         if conf.declared:
             columns["extra"] = "string"
         if conf.renamed:
@@ -130,6 +133,8 @@ class World:
         ):
             try:
                 run_command_line(app, given)
+            except Killed:
+                code = KILLED
             except SystemExit as left:
                 code = left.code if isinstance(left.code, int) else 1
             except Exception as error:  # at a terminal the hook shows it

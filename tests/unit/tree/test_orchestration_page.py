@@ -58,10 +58,10 @@ def verify(files: list[Path]) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(["systemd-analyze", "verify", *files], capture_output=True, text=True)
 
 
-def test_cron_starts_a_run_every_ten_minutes_and_maintenance_once_a_day() -> None:
+def test_cron_starts_a_run_every_ten_minutes_and_maintenance_and_a_proof_once_a_day() -> None:
     (text,) = [text for text in shown("text") if "lakehouse --quiet run" in text]
     times = [line.split()[:5] for line in text.splitlines()]
-    assert times == [["*/10", "*", "*", "*", "*"], ["30", "2", "*", "*", "*"]]
+    assert [" ".join(fields) for fields in times] == ["*/10 * * * *", "30 2 * * *", "0 4 * * *"]
     for fields in times:
         for field, (first, last) in zip(fields, RANGES, strict=True):
             number = field.removeprefix("*/")
