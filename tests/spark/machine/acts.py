@@ -1,5 +1,6 @@
 """What people do to a lake: each act changes the world and its model, and checks the answer."""
 
+import json
 import random
 import re
 from dataclasses import replace
@@ -197,6 +198,26 @@ def acknowledge(world: World, choice: random.Random) -> None:
             one.acknowledged = True
 
 
+@act(2)
+def mend(world: World, choice: random.Random) -> None:
+    """A dead letter is mended by hand."""
+    broken = [one for one in world.model.dead if one.sent.event is None and not one.acknowledged]
+    if not broken or not _is_at_rest(world) or world.source.format == "csv":
+        return
+    one, good = choice.choice(broken), world.source.change(choice)
+    listed = world.type("dead-letters", "list", "--format", "json")
+    check_words(listed)
+    letters = [json.loads(line) for line in listed.out.splitlines()]
+    places = [letter["position"] for letter in letters if letter["raw"] == one.sent.text]
+    hold("every dead letter is listed", bool(places), listed)
+    file = world.root / "mended.json"
+    world.write(file.name, good.text)
+    answer = world.type("dead-letters", "edit", places[0], "--file", str(file))
+    check_words(answer)
+    hold("a mended letter is taken", answer.code == 0, answer)
+    world.model.mend(one, good)
+
+
 def _is_at_rest(world: World) -> bool:
     """Whether silver has read all of bronze, with the YAML as it is."""
     model = world.model
@@ -262,6 +283,13 @@ def move_lake(world: World, choice: random.Random) -> None:
     world.root.rename(new)
     world.note(f"cd ..; mv {world.root.name} {new.name}; cd {new.name}")
     world.root = new
+
+
+@act(1)
+def travel(world: World, choice: random.Random) -> None:
+    """The machine is set to another time zone."""
+    world.zone = choice.choice(["America/New_York", "Asia/Kathmandu", "UTC"])
+    world.note(f"export TZ={world.zone}")
 
 
 @act(1)

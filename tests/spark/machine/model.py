@@ -116,6 +116,12 @@ class Model:
         self._judge(self.dead)
         self.view = self.conf
 
+    def mend(self, one: Taken, good: Sent) -> None:
+        """A record stands in the place of a dead letter."""
+        one.sent = good
+        self._judge([one])
+        self.view = self.conf
+
     def erase(self, key: int) -> None:
         """Nothing of a key is left."""
         self.run()

@@ -53,7 +53,7 @@ class Source:
 
     def send(self, choice: random.Random) -> list[Sent]:
         """A file's records: new ones, late ones, some twice, some rubbish; in any order."""
-        lines = [self._change(choice) for _ in range(choice.randint(1, 6))]
+        lines = [self.change(choice) for _ in range(choice.randint(1, 6))]
         late = [line for line in self.held if choice.random() < 0.5]
         self.held = [line for line in self.held if line not in late]
         back = [line for line in lines if choice.random() < 0.2]
@@ -75,7 +75,8 @@ class Source:
     def _header(self) -> list[str]:
         return ["op", "v", "at", "id", "label" if self.renamed else "name", "qty", "extra"]
 
-    def _change(self, choice: random.Random) -> Sent:
+    def change(self, choice: random.Random) -> Sent:
+        """The source's next change."""
         self.at += 1
         operations = ["upsert"] * 12 + ["delete"] * 4 + ["truncate"]
         operation = choice.choice(operations)

@@ -49,6 +49,9 @@ class World:
         script: what was done, as lines of a shell.
         answer: what the last command said.
         files: how many files were named.
+        elsewhere: whether commands are typed in another folder.
+        zone: the time zone of the machine.
+        spent: the seconds of each command.
     """
 
     root: Path
@@ -58,6 +61,7 @@ class World:
     answer: Answer = Answer((), 0, "", "")
     files: int = 0
     elsewhere: bool = False
+    zone: str = "UTC"
     spent: dict[str, float] = field(default_factory=dict)
 
     def begin(self) -> None:
@@ -127,7 +131,7 @@ class World:
         out, err, code, began = io.StringIO(), io.StringIO(), 0, time.monotonic()
         with (
             _in_folder(self.root.parent if self.elsewhere else self.root),
-            _own_hooks(),
+            _own_hooks(self.zone),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
         ):
@@ -158,13 +162,20 @@ def _in_folder(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _own_hooks() -> Iterator[None]:
-    """The process's hook of exceptions is as before when the block ends."""
+def _own_hooks(zone: str) -> Iterator[None]:
+    """The process's hook of exceptions and its time zone are as before when the block ends."""
     before = sys.excepthook
+    _set_zone(zone)
     try:
         yield
     finally:
         sys.excepthook = before
+        _set_zone("UTC")
+
+
+def _set_zone(zone: str) -> None:
+    os.environ["TZ"] = zone
+    time.tzset()
 
 
 Act = Callable[[World, Any], None]
