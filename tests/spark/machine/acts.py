@@ -278,11 +278,15 @@ def add_column(world: World, choice: random.Random) -> None:
 
 @act(1)
 def move_lake(world: World, choice: random.Random) -> None:
-    """The project's folder gets another path."""
+    """The project's folder gets another path: every file in it is a new one to bronze."""
     new = world.root.with_name(f"{world.root.name}x")
     world.root.rename(new)
     world.note(f"cd ..; mv {world.root.name} {new.name}; cd {new.name}")
     world.root = new
+    here = {file.name for file in (new / "landing" / "t").iterdir()}
+    model = world.model
+    again = {name: lines for name, lines in {**model.read, **model.changed}.items() if name in here}
+    model.waiting, model.read, model.changed = again | model.waiting, {}, {}
 
 
 @act(1)

@@ -53,17 +53,18 @@ def check_words(answer: Answer) -> None:
         hold("a failure says why", bool(answer.err.strip()), answer)
 
 
-def check_lake(world: World) -> None:
-    """Gold, the accounts and the status are those of the model."""
+def check_lake(world: World, at_times: bool = False) -> None:
+    """Gold and bronze are those of the model, also `at_times` of the source."""
     model = world.model
     if model.built is None or not model.conf.present or model.refuses:
         return
-    shown = read_gold(world)
+    times = list_times(world) if at_times and model.built.history else []
+    shown = read_gold(world, times)
     hold("gold is the oracle's", shown["current"] == model.current(), _beside(world, shown))
     if model.built.history:
         same = shown["history"] == model.history()
         hold("history is the oracle's", same, _beside(world, shown))
-        for at in list_times(world):
+        for at in times:
             told = at, shown[str(at)], model.as_of(at)
             hold("gold as of a time is the oracle's", shown[str(at)] == model.as_of(at), told)
     if model.view.published:
@@ -84,11 +85,10 @@ def _beside(world: World, shown: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def read_gold(world: World) -> dict[str, list[Any]]:
+def read_gold(world: World, times: list[int]) -> dict[str, list[Any]]:
     """What gold and bronze have, by one query."""
     history = world.model.built is not None and world.model.built.history
     parts = [sql for what, sql in SHOWN.items() if what != "history" or history]
-    times = list_times(world) if history else []
     parts += [AS_OF.format(at=at, time=f"{moment(at):%F %T}") for at in times]
     answer = world.type("sql", " UNION ALL ".join(parts), "--format", "json")
     check_words(answer)

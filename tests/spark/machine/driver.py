@@ -67,6 +67,7 @@ def play(
             if any(line.startswith("lakehouse") for line in world.script[before:]):
                 checks.check_lake(world)
                 checks.check_status(world)
+        checks.check_lake(world, at_times=True)
         checks.check_laws(world)
     except Fault as fault:
         return Found(seed, fault.law, str(fault), steps, world.script)
