@@ -1,8 +1,10 @@
-"""A job's tasks as a graph: what must come before what."""
+"""Jobs and tasks as a graph: what must come before what, and what asks for what."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from graphlib import TopologicalSorter
 from typing import Any
+
+from tests.bundle.lint.reading import Bundle, resolved
 
 Task = dict[str, Any]
 
@@ -32,3 +34,12 @@ def before(tasks: Sequence[Task]) -> dict[str, set[str]]:
         direct = dependencies(task)
         earlier[task["task_key"]] = set(direct).union(*(earlier.get(key, set()) for key in direct))
     return earlier
+
+
+def find_called(bundle: Bundle, job: Task) -> Iterator[str]:
+    """Keys of the jobs that a job's tasks ask for, those that the bundle declares."""
+    ids = {bundle.known[f"resources.jobs.{key}.id"]: key for key in bundle.jobs}
+    for task in job["tasks"]:
+        called = resolved(task.get("run_job_task", {}).get("job_id", ""), bundle.known)
+        if called in ids:
+            yield ids[called]

@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
-from tests.bundle.lint.finding import Finding, Rule
+from tests.bundle.lint.finding import Faults, Fields, Finding, of_resources, rule
 from tests.bundle.lint.reading import REFERENCE, Bundle, resolved, texts
 
 PARAMETER = re.compile(r"\{\{\s*job\.parameters\.([^}\s]+)\s*\}\}")
@@ -20,6 +19,7 @@ REFERRING_FIELDS = (
 )
 
 
+@rule
 def undeclared_reference(bundle: Bundle) -> Iterator[Finding]:
     """A `${var.x}`, `${resources…}` or other reference that nothing declares."""
     rules = {"var": "undeclared_variable", "resources": "undeclared_resource"}
@@ -30,40 +30,31 @@ def undeclared_reference(bundle: Bundle) -> Iterator[Finding]:
                 yield Finding(rule, bundle.target, f"${{{reference}}}")
 
 
-def undeclared_job_parameter(bundle: Bundle) -> Iterator[Finding]:
-    for key, job in bundle.jobs.items():
-        declared = {parameter["name"] for parameter in job.get("parameters", [])}
-        for name in sorted(_parameters(job) - declared):
-            yield Finding("undeclared_job_parameter", f"jobs.{key}", f"job.parameters.{name}")
+@of_resources("jobs")
+def check_parameters(bundle: Bundle, job: Fields) -> Faults:
+    """A parameter is declared, and reaches a wheel only when a task passes it on.
+
+    What run_job_task hands to another job must be a parameter of that job.
+    """
+    declared = {parameter["name"] for parameter in job.get("parameters", [])}
+    passed = {name for text in texts(job["tasks"]) for name in PARAMETER.findall(text)}
+    yield from (("undeclared_job_parameter", f"job.parameters.{n}") for n in passed - declared)
+    yield from (("unpassed_job_parameter", name) for name in declared - passed)
+    ids = {bundle.known[f"resources.jobs.{key}.id"]: of for key, of in bundle.jobs.items()}
+    for call in (task["run_job_task"] for task in job["tasks"] if "run_job_task" in task):
+        called = ids.get(resolved(call["job_id"], bundle.known), {})
+        known = {parameter["name"] for parameter in called.get("parameters", [])}
+        for name in set(call.get("job_parameters", {})) - known:
+            yield "undeclared_called_parameter", name
 
 
-def unpassed_job_parameter(bundle: Bundle) -> Iterator[Finding]:
-    """A job parameter reaches a wheel only when a task passes it on."""
-    for key, job in bundle.jobs.items():
-        for parameter in job.get("parameters", []):
-            if parameter["name"] not in _parameters(job):
-                yield Finding("unpassed_job_parameter", f"jobs.{key}", parameter["name"])
-
-
-def undeclared_called_parameter(bundle: Bundle) -> Iterator[Finding]:
-    """What run_job_task hands to another job must be a parameter of that job."""
-    ids = {bundle.known[f"resources.jobs.{key}.id"]: job for key, job in bundle.jobs.items()}
-    for key, job in bundle.jobs.items():
-        for call in (task["run_job_task"] for task in job["tasks"] if "run_job_task" in task):
-            called = ids.get(resolved(call["job_id"], bundle.known), {})
-            declared = {parameter["name"] for parameter in called.get("parameters", [])}
-            for name in sorted(set(call.get("job_parameters", {})) - declared):
-                yield Finding("undeclared_called_parameter", f"jobs.{key}", name)
-
-
-def task_value(bundle: Bundle) -> Iterator[Finding]:
+@of_resources("jobs")
+def task_value(_: Bundle, job: Fields) -> Faults:
     """A value that another task sets stays unset outside of notebooks, and its use is an error."""
-    for key, job in bundle.jobs.items():
-        for text in texts(job["tasks"]):
-            if TASK_VALUE.search(text):
-                yield Finding("task_value", f"jobs.{key}", text)
+    yield from filter(TASK_VALUE.search, texts(job["tasks"]))
 
 
+@rule
 def hard_coded_name(bundle: Bundle) -> Iterator[Finding]:
     """Catalogs, schemas, volumes, jobs and warehouses are named by `${…}`: dev names differ."""
     names = {schema["name"] for schema in bundle.resources["schemas"].values() if "name" in schema}
@@ -78,10 +69,6 @@ def hard_coded_name(bundle: Bundle) -> Iterator[Finding]:
         rest = DYNAMIC.sub("", REFERENCE.sub("", text))
         if (field in REFERRING_FIELDS and rest) or written.search(rest):
             yield Finding("hard_coded_name", place, f"{field}: {text}")
-
-
-def _parameters(job: dict[str, Any]) -> set[str]:
-    return {name for text in texts(job["tasks"]) for name in PARAMETER.findall(text)}
 
 
 def _fields(bundle: Bundle) -> Iterator[tuple[str, str, str]]:
@@ -106,13 +93,3 @@ def _fields(bundle: Bundle) -> Iterator[tuple[str, str, str]]:
                 )
         url = job.get("trigger", {}).get("file_arrival", {}).get("url", "")
         yield f"jobs.{key}", "url", url.removesuffix("/")
-
-
-RULES: tuple[Rule, ...] = (
-    undeclared_reference,
-    undeclared_job_parameter,
-    unpassed_job_parameter,
-    undeclared_called_parameter,
-    task_value,
-    hard_coded_name,
-)

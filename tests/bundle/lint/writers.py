@@ -5,8 +5,8 @@ from graphlib import CycleError
 from itertools import combinations
 from typing import Any
 
-from tests.bundle.lint.finding import Finding, Rule
-from tests.bundle.lint.graph import before, dependencies
+from tests.bundle.lint.finding import Finding, rule
+from tests.bundle.lint.graph import before, dependencies, find_called
 from tests.bundle.lint.reading import Bundle, resolved
 
 EVERY_TABLE = "*"
@@ -24,6 +24,7 @@ LAYERS = {
 Writes = set[tuple[str, str]]
 
 
+@rule
 def concurrent_tasks(bundle: Bundle) -> Iterator[Finding]:
     """Two tasks of a job that write one table, and neither waits for the other."""
     for key, job in bundle.jobs.items():
@@ -38,6 +39,7 @@ def concurrent_tasks(bundle: Bundle) -> Iterator[Finding]:
                 yield Finding("concurrent_writers", f"jobs.{key}", " and ".join(keys))
 
 
+@rule
 def concurrent_jobs(bundle: Bundle) -> Iterator[Finding]:
     """Two jobs that write one table, and nothing keeps them from running at once."""
     running = {key: job for key, job in bundle.jobs.items() if _can_start(bundle, key)}
@@ -46,6 +48,7 @@ def concurrent_jobs(bundle: Bundle) -> Iterator[Finding]:
             yield Finding("concurrent_writers", f"jobs.{one}", f"jobs.{other} writes it too")
 
 
+@rule
 def broken_chain(bundle: Bundle) -> Iterator[Finding]:
     """A writing task that starts only after another one succeeded: one broken table stops all."""
     for key, job in bundle.jobs.items():
@@ -89,16 +92,6 @@ def _can_start(bundle: Bundle, key: str, asked: frozenset[str] = frozenset()) ->
     job = bundle.jobs[key]
     starts = [job[name] for name in ("continuous", "schedule", "trigger") if name in job]
     paused = all(resolved(start.get("pause_status"), bundle.known) == "PAUSED" for start in starts)
-    callers = set(_callers(bundle, key)) - asked
+    callers = {each for each, of in bundle.jobs.items() if key in find_called(bundle, of)}
+    callers -= asked | {key}
     return not paused or any(_can_start(bundle, caller, asked | {key}) for caller in callers)
-
-
-def _callers(bundle: Bundle, key: str) -> Iterator[str]:
-    wanted = bundle.known[f"resources.jobs.{key}.id"]
-    for caller, job in bundle.jobs.items():
-        calls = [task["run_job_task"]["job_id"] for task in job["tasks"] if "run_job_task" in task]
-        if caller != key and wanted in resolved(calls, bundle.known):
-            yield caller
-
-
-RULES: tuple[Rule, ...] = (concurrent_tasks, concurrent_jobs, broken_chain)
