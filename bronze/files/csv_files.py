@@ -5,7 +5,6 @@ order mark, the separator by the table's declared columns, backslashes before qu
 would be malformed otherwise, blanks behind separators by the header.
 """
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -15,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.feeds import Feed
+from bronze.files.csv_header import clean_name, has_blanks, split_cells, unnamed_column
 from bronze.files.file_kinds import UnreadableFile, check_ending, check_is_csv, encoding_by_mark
 from lakehouse.config.csv_options import SEPARATORS
 
@@ -132,15 +132,14 @@ def inspect_csv(spark: SparkSession, feed: Feed, path: str, others: Sequence[str
         return CsvFile((), ())
     counts = {len(feed.columns), len(_columns_in_file(feed, others))}
     sep = feed.csv.sep or _choose_separator(header, feed, counts)
-    cells = _split_cells(header, sep, feed.csv.quote)
-    blanks = len(cells) > 1 and all(cell[:1] == " " for cell in cells[1:])
+    cells = split_cells(header, sep, feed.csv.quote)
     shown = _LineCounts() if encoding in _WIDE else _examine_lines(text, feed.csv.escape, sep)
     detected = {
         "sep": sep,
         "escape": "\\" if shown.backslashed else feed.csv.quote,
         "lineSep": _line_end(line),
         "nullValue": _NULL,
-        "ignoreLeadingWhiteSpace": str(blanks).lower(),
+        "ignoreLeadingWhiteSpace": str(has_blanks(cells)).lower(),
         "encoding": encoding,
     }
     file = CsvFile(tuple(_read_names(cells, feed, others)), (), returns=line.endswith("\r\r"))
@@ -203,21 +202,12 @@ def _choose_separator(header: str, feed: Feed, counts: Collection[int]) -> str:
     declared = {name.lower() for name in (*feed.keys, *feed.columns)}
 
     def fitting(sep: str) -> int:
-        cells = _split_cells(header, sep, feed.csv.quote)
+        cells = split_cells(header, sep, feed.csv.quote)
         if not feed.csv.header:
             return int(len(cells) in counts)
-        return len({_clean_name(cell, feed.csv.quote).lower() for cell in cells} & declared)
+        return len({clean_name(cell, feed.csv.quote).lower() for cell in cells} & declared)
 
     return max(SEPARATORS, key=fitting)
-
-
-def _split_cells(header: str, sep: str, quote: str) -> list[str]:
-    if len(sep) > 1:
-        return [cell.strip(quote) for cell in header.split(sep)]
-    if not quote:
-        return header.split(sep)
-    reader = csv.reader([header], delimiter=sep, quotechar=quote)
-    return next(reader, [])
 
 
 def _examine_lines(text: DataFrame, escape: str | None, sep: str) -> _LineCounts:
@@ -272,7 +262,7 @@ def _read_names(cells: Sequence[str], feed: Feed, others: Sequence[str]) -> list
         columns = _columns_in_file(feed, others)
         return columns if len(cells) == len(columns) else list(feed.columns)
     quote = feed.csv.quote
-    names = [_clean_name(cell, quote) or unnamed_column(at) for at, cell in enumerate(cells)]
+    names = [clean_name(cell, quote) or unnamed_column(at) for at, cell in enumerate(cells)]
     doubled = [name for name, count in Counter(n.lower() for n in names).items() if count > 1]
     if doubled:
         raise UnreadableFile(f"the header has {doubled[0]} more than once, expected it once")
@@ -301,15 +291,3 @@ def _columns_in_file(feed: Feed, others: Sequence[str]) -> list[str]:
     """The declared columns without those in the names of the folders."""
     given_by_folders = {name.lower() for name in others}
     return [name for name in feed.columns if name.lower() not in given_by_folders]
-
-
-def unnamed_column(at: int) -> str:
-    """The name of a column that has none in the header."""
-    return f"_c{at}"
-
-
-def _clean_name(cell: str, quote: str) -> str:
-    """A name without its quotes, and without blanks inside and outside of them."""
-    name = cell.strip()
-    quoted = bool(quote) and len(name) > 1 and name[0] == name[-1] == quote
-    return name[1:-1].replace(quote * 2, quote).strip() if quoted else name

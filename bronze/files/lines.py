@@ -12,7 +12,8 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType, T
 
 from bronze.contract import NOT_TEXT, folder_columns
 from bronze.feeds import Feed
-from bronze.files.csv_files import BLANKS, BYTES, CsvFile, inspect_csv, unnamed_column
+from bronze.files.csv_files import BLANKS, BYTES, CsvFile, inspect_csv
+from bronze.files.csv_header import unnamed_column
 from bronze.files.file_kinds import UnreadableFile
 from bronze.files.json_files import has_other_records, read_other_records
 from bronze.files.listing import URL, DroppedFile, literal_path

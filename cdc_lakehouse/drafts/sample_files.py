@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
+from bronze.files.csv_header import clean_name, has_blanks, split_cells
+from bronze.files.file_kinds import encoding_by_mark
 from cdc_lakehouse.drafts.delete_signs import DeleteSign
 from lakehouse.config.csv_options import SEPARATORS
 from lakehouse.config.formats import is_whole, value_of
@@ -84,7 +86,7 @@ def open_sample(file: Path) -> SampleFile:
     elif ".csv" in file.suffixes:
         encoding = _find_encoding(file)
         rows = _read_records(file, _csv_rows, encoding)
-        written = {} if encoding.startswith("utf") else {"encoding": encoding}
+        written = {} if encoding.lower().startswith("utf") else {"encoding": encoding}
         sample = SampleFile("csv", rows, csv_types(rows), written)
     else:
         sample = SampleFile("json", _read_records(file, _parse_objects))
@@ -129,8 +131,8 @@ def _find_encoding(file: Path) -> str:
             head = opened.read(MOST_BYTES)
     except (OSError, EOFError, zlib.error):
         return "utf-8-sig"  # whoever reads the records says what is wrong
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
+    if (marked := encoding_by_mark(head)) not in (None, "UTF-8"):
+        return str(marked)
     with suppress(UnicodeDecodeError):
         codecs.getincrementaldecoder("utf-8")().decode(head)
         return "utf-8-sig"
@@ -175,9 +177,11 @@ def _first_text(file: Path) -> str | None:
 
 
 def _csv_rows(text: TextIO) -> Iterator[Object]:
-    header = text.readline()
+    header = text.readline().rstrip("\r\n")
     separator = max(SEPARATORS, key=header.count)
-    for row in csv.DictReader(itertools.chain([header], text), delimiter=separator):
+    cells = split_cells(header, separator, '"')
+    names, blanks = [clean_name(cell, '"') for cell in cells], has_blanks(cells)
+    for row in csv.DictReader(text, names, delimiter=separator, skipinitialspace=blanks):
         yield {name: field or None for name, field in row.items() if name}
 
 

@@ -270,6 +270,7 @@ def test_a_compressed_file_without_its_end_is_named(capsys: pytest.CaptureFixtur
         ("5 €", "cp1252", "windows-1252"),
         ("Zoë", "utf-8-sig", None),
         ("Zoë", "utf-16", None),
+        ("Zoë", "utf-16-le", None),
     ],
 )
 def test_a_csv_file_in_another_encoding_is_drafted_with_it(
@@ -280,6 +281,16 @@ def test_a_csv_file_in_another_encoding_is_drafted_with_it(
     assert init("--from", str(file)) == 0
     [table] = load_tables(Path("conf"))
     assert (table.keys, table.feeds[0].csv.encoding) == (["id"], wanted)
+
+
+@pytest.mark.parametrize("rows", ['"id" ; "first name" \n1;a\n', "id, first name\n1, a\n"])
+def test_the_names_in_a_csv_header_are_those_that_a_run_reads(rows: str) -> None:
+    file = Path("a.csv")
+    file.write_text(rows)
+    assert init("--from", str(file)) == 0
+    [table] = load_tables(Path("conf"))
+    types = {name: column.type for name, column in table.columns.items()}
+    assert types == {"id": "bigint", "first name": "string"}
 
 
 def test_drafts_that_are_all_there_say_how_to_write_them_again(
