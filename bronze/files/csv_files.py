@@ -14,9 +14,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.feeds import Feed
-from bronze.files.csv_header import clean_name, has_blanks, split_cells, unnamed_column
 from bronze.files.file_kinds import UnreadableFile, check_ending, check_is_csv, encoding_by_mark
-from lakehouse.config.csv_options import SEPARATORS
+from lakehouse.config.csv_options import (
+    SEPARATORS,
+    clean_name,
+    has_blanks,
+    split_cells,
+    unnamed_column,
+)
 
 BYTES = "ISO-8859-1"
 """The encoding with one character for each byte: it keeps bytes that are not UTF-8."""

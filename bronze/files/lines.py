@@ -13,12 +13,12 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType, T
 from bronze.contract import NOT_TEXT, folder_columns
 from bronze.feeds import Feed
 from bronze.files.csv_files import BLANKS, BYTES, CsvFile, inspect_csv
-from bronze.files.csv_header import unnamed_column
 from bronze.files.file_kinds import UnreadableFile
 from bronze.files.json_files import has_other_records, read_other_records
 from bronze.files.listing import URL, DroppedFile, literal_path
 from bronze.files.parquet_files import arrow_rows, files_with_96_bits
 from bronze.files.row_numbers import number_rows
+from lakehouse.config.csv_options import unnamed_column
 from lakehouse.places.place import ask_each
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.names import quote

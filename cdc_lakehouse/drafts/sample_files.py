@@ -14,10 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
-from bronze.files.csv_header import clean_name, has_blanks, split_cells
 from bronze.files.file_kinds import encoding_by_mark
 from cdc_lakehouse.drafts.delete_signs import DeleteSign
-from lakehouse.config.csv_options import SEPARATORS
+from lakehouse.config.csv_options import SEPARATORS, clean_name, has_blanks, split_cells
 from lakehouse.config.formats import is_whole, value_of
 from lakehouse.config.source import FileFormat
 from lakehouse.errors import ConfigurationError

@@ -1,6 +1,8 @@
-"""The options of a source's CSV files, named as in Spark, and how their numbers are written."""
+"""The options of a source's CSV files, named as in Spark; their numbers, and their headers."""
 
 import codecs
+import csv
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -105,3 +107,30 @@ class Csv(Strict):
         return {
             name: str(v).lower() if isinstance(v, bool) else str(v) for name, v in options.items()
         }
+
+
+def split_cells(header: str, sep: str, quote: str) -> list[str]:
+    """The cells of a header line."""
+    if len(sep) > 1:
+        return [cell.strip(quote) for cell in header.split(sep)]
+    if not quote:
+        return header.split(sep)
+    reader = csv.reader([header], delimiter=sep, quotechar=quote)
+    return next(reader, [])
+
+
+def has_blanks(cells: Sequence[str]) -> bool:
+    """Whether blanks follow the separators, which are then no part of values either."""
+    return len(cells) > 1 and all(cell[:1] == " " for cell in cells[1:])
+
+
+def unnamed_column(at: int) -> str:
+    """The name of a column that has none in the header."""
+    return f"_c{at}"
+
+
+def clean_name(cell: str, quote: str) -> str:
+    """A name without its quotes, and without blanks inside and outside of them."""
+    name = cell.strip()
+    quoted = bool(quote) and len(name) > 1 and name[0] == name[-1] == quote
+    return name[1:-1].replace(quote * 2, quote).strip() if quoted else name
