@@ -47,34 +47,33 @@ class CaptureStatus(msgspec.Struct, frozen=True):
     @property
     def lag(self) -> float | None:
         """Seconds of lag as of now: they grow while nobody captures."""
-        if self.state == "streaming" and time.time() - self.at < SILENT_SECONDS:
+        age = time.time() - self.at
+        if self.state == "streaming" and age < SILENT_SECONDS:
             return self.lag_seconds
-        return None if self.state == "snapshot" else time.time() - self.at + (self.lag_seconds or 0)
+        return None if self.state == "snapshot" else age + (self.lag_seconds or 0)
 
     def describe(self) -> str:
         """A line about it."""
-        parts = [f"capture {self.name}: {self.state}"]
-        if self.lag is not None:
-            parts.append(f"{render_duration(round(self.lag))} behind")
-        if self.kept_bytes is not None:
-            parts.append(f"the database keeps {self.kept_bytes / _MB:,.1f} MB of its log")
-        if self.newest_file is not None:
-            ago = render_duration(round(time.time() - self.newest_file))
-            parts.append(f"newest file {ago} ago")
-        return ", ".join(parts)
+        lag, kept, newest = self.lag, self.kept_bytes, self.newest_file
+        parts = {
+            f"capture {self.name}: {self.state}": self.state,
+            f"{render_duration(round(lag or 0))} behind": lag,
+            f"the database keeps {(kept or 0) / _MB:,.1f} MB of its log": kept,
+            f"newest file {render_duration(round(time.time() - (newest or 0)))} ago": newest,
+        }
+        return ", ".join(part for part, value in parts.items() if value is not None)
 
     def find_troubles(self) -> Iterator[tuple[str, str]]:
         """What is wrong: a word, and a sentence."""
-        again = "`lakehouse capture`"
+        again, kept = "`lakehouse capture`", self.kept_bytes or 0
         if self.state == "failed":
-            yield "FAILED", f"{' '.join((self.message or 'no reason given').split())}"
+            yield "FAILED", " ".join((self.message or "no reason given").split())
         if self.lag is not None and self.lag > self.max_lag:
-            behind = render_duration(round(self.lag))
-            limit = render_duration(self.max_lag)
+            behind, limit = render_duration(round(self.lag)), render_duration(self.max_lag)
             yield "LATE", f"{behind} behind, max_lag is {limit}; do: see that {again} runs"
-        if (self.kept_bytes or 0) > self.max_kept:
-            problem = f"the database keeps {(self.kept_bytes or 0) / _MB:,.0f} MB of its log"
-            yield "LOG", f"{problem}, more than max_wal; do: {again}, or {again} --drop"
+        if kept > self.max_kept:
+            problem = f"the database keeps {kept / _MB:,.0f} MB of its log, more than max_wal"
+            yield "LOG", f"{problem}; do: {again}, or {again} --drop"
 
 
 def write_capture(target: Target, status: CaptureStatus) -> None:

@@ -1,29 +1,47 @@
 """The captured database, asked by SQL: what it has, what it lacks, how far the capture is behind.
 
-Here is what any database needs; PostgreSQL and MariaDB have modules of their own.
+What is asked stands in a file of SQL for each kind of database: questions, and for what they find a
+sentence and a statement.
 """
 
 import json
 import re
+import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import URL, Engine, create_engine, inspect, text
+from sqlalchemy import URL, Engine, create_engine, text
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from cdc_lakehouse.capture.files import CaptureRefused, Position, State
+from cdc_lakehouse.capture.files import CaptureRefused, Position
 from cdc_lakehouse.capture.settings import CaptureSettings
-from gold.source_check.database import list_schemas
+from cdc_lakehouse.drafts.source_draft import CONNECTORS
+from gold.source_check.database import check_url
 from lakehouse.config.unpacking import find_nearest
 from lakehouse.errors import LakehouseError, SourceUnreachable
 
-SIGNAL_COLUMNS = "id varchar(64) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048)"
-MARK = "lakehouse"
-MADE = "made by lakehouse capture"
-"""The comment on what capture has made in the database, and only that is dropped."""
+MARK, PATIENCE = "lakehouse", 20.0
+"""The beginning of a mark; seconds until the server lets go of a slot whose reader was killed."""
+_SHOWN = {
+    "made": "made by lakehouse capture",
+    "columns": "id varchar(64) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048)",
+    "again": "`lakehouse capture --snapshot` takes all rows again",
+}
+"""What sentences and statements may name: a comment that marks what is dropped, the signals."""
+
+
+class Question(NamedTuple):
+    """A query, and for each of its rows a sentence and a statement, with the row's values."""
+
+    query: str
+    found: str
+    do: str
 
 
 class Lack(NamedTuple):
@@ -47,142 +65,238 @@ class DatabaseNotReady(LakehouseError):
 class Lag(NamedTuple):
     """How far the capture is behind: bytes of the log, and all bytes that the server keeps."""
 
-    bytes: int
+    behind: int
     kept: int
 
 
 class Database:
-    """A source database of any kind; `jdbc` is the connector's property for its name."""
+    """A source database, of which a connector reads the log.
 
-    jdbc = "database.dbname"
+    Of one without a file of SQL nothing is asked: only its connector knows it.
+    """
 
-    def __init__(self, settings: CaptureSettings, url: URL) -> None:
-        self.settings, self.url, self.name = settings, url, settings.name
+    port: int | None = None
+    name_key = "database.dbname"
 
-    @property
-    def connector(self) -> str:
-        """The class of Debezium's connector."""
-        return ""
+    def __init__(self, settings: CaptureSettings, url: URL, kind: str = "other") -> None:
+        self.settings, self.url = settings, url
+        self.sizes: dict[str, int] = {}
+        self._questions = _read_questions(Path(__file__).with_name(f"{kind}.sql"))
 
     @property
     def jars(self) -> str:
-        """The name of the list of its jars."""
-        return "none"
+        """The name of the list of the connector's jars."""
+        return self.url.get_backend_name()
 
     @cached_property
     def _engine(self) -> Engine:
         return create_engine(self.url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)
 
-    def ask(self, query: str, **given: object) -> list[tuple[Any, ...]]:
+    def ask(self, query: str, **given: object) -> list[dict[str, Any]]:
         """The rows of a query; none of a statement without rows.
 
         Raises:
             SourceUnreachable: the database does not answer.
             CaptureRefused: it refuses the statement.
         """
+        of = {"name": self.settings.name, "signals": self.settings.signals}
         try:
             with self._engine.connect() as connection:
-                answer = connection.execute(text(query), given)
-                return [tuple(row) for row in answer] if answer.returns_rows else []
-        except OperationalError as failure:
-            said = str(failure.orig).strip().splitlines()[0]
-            raise SourceUnreachable(self.url.render_as_string(), said) from failure
+                answer = connection.execute(text(query), of | {"tables": self.captured} | given)
+                return [dict(row) for row in answer.mappings()] if answer.returns_rows else []
         except SQLAlchemyError as failure:
             said = str(getattr(failure, "orig", failure)).strip().splitlines()[0]
-            raise CaptureRefused(
-                f"the database says: {said}", "mend that and start again"
-            ) from None
+            if isinstance(failure, OperationalError):
+                raise SourceUnreachable(self.url.render_as_string(), said) from failure
+            problem = f"the database says: {said}"
+            raise CaptureRefused(problem, "mend that and start again") from None
 
-    def password(self) -> str:
-        """The password of the URL."""
-        return str(self.url.password or "")
+    def find(self, section: str, **given: object) -> Iterator[dict[str, Any]]:
+        """What the questions of a section find, with `found` and `do`, question by question."""
+        own = {"name": self.settings.name, "folder": self.settings.state, **_SHOWN}
+        for question in self._questions.get(section, ()):
+            for row in self.ask(question.query, **given):
+                values = own | {"signals": self.quote(self.settings.signals)} | row
+                found, do = (part.format(**values) for part in question[1:])
+                yield row | {"found": found, "do": do}
 
-    def list_tables(self) -> list[str]:
-        """All tables as SCHEMA.TABLE."""
-        inspector = inspect(self._engine)
-        schemas = list_schemas(inspector)
-        return [f"{s}.{name}" for s in schemas for name in inspector.get_table_names(schema=s)]
+    def execute(self, section: str, **given: object) -> list[str]:
+        """Executes the statements of a section; returns the sentences."""
+        done = []
+        for row in self.find(section, **given):
+            self.ask(row["do"].replace(":", r"\:"))
+            done.append(row["found"])
+        return done
 
+    @property
     def captured(self) -> list[str]:
-        """The tables that match, sorted."""
-        return sorted(filter(self.settings.matches, self.list_tables()))
+        """The tables that match, sorted; without SQL the patterns."""
+        known = sorted(filter(self.settings.matches, self.sizes))
+        return known if self._questions else self.settings.tables
 
     def find_lacks(self) -> list[Lack]:
-        """All that the database lacks."""
-        tables = self.list_tables()
-        return [*self._find_unmatched(tables)]
+        """All that the database lacks; brings the list of tables up to date."""
+        self.sizes = {row["table"]: int(row["size"] or 0) for row in self.find("tables")}
+        lacks = [Lack(row["found"], row["do"], row.get("table")) for row in self.find("lacks")]
+        return [*self._find_unmatched(), *lacks]
 
-    def _find_unmatched(self, tables: Sequence[str]) -> Iterator[Lack]:
+    def _find_unmatched(self) -> Iterator[Lack]:
         """Patterns that no table matches, as a misspelt name does."""
-        for pattern in self.settings.tables:
-            if not any(fnmatchcase(table, pattern) for table in tables):
-                meant = find_nearest(pattern, tables)
-                action = f"did you mean {meant}?" if meant else f"there are {', '.join(tables[:8])}"
+        for pattern in self.settings.tables if self._questions else ():
+            if not any(fnmatchcase(table, pattern) for table in self.sizes):
+                meant = find_nearest(pattern, self.sizes)
+                some = f"there are {', '.join([*self.sizes][:8])}"
+                action = f"did you mean {meant}?" if meant else some
                 yield Lack(f"no table matches {pattern} in conf/capture.yml", action)
 
-    def check_state(self, position: Position, state: State) -> None:
-        """Refuses to go on where changes would be lost."""
+    def check_position(self, position: Position) -> None:
+        """Refuses to go on where changes would be lost, once no killed reader has the log.
 
-    def begin(self) -> None:
-        """Makes the database ready for a first snapshot."""
+        Raises:
+            CaptureRefused: they would be, or somebody reads it.
+        """
+        until, goes_on = time.monotonic() + PATIENCE, bool(position.offset)
+        while any(self.find("readers")) and time.monotonic() < until:
+            time.sleep(0.5)
+        of = {"is_new": not goes_on and position.tables is None, "lsn": position.lsn}
+        for row in (*self.find("readers"), *self.find("refusals", goes_on=goes_on, **of)):
+            raise CaptureRefused(row["found"], row["do"])
 
-    def add_tables(self, tables: Iterable[str]) -> list[str]:
-        """Lets the connector see these tables; returns those that it could not see before."""
-        return []
+    def publish(self, tables: Sequence[str]) -> list[str]:
+        """Lets the connector see these tables; returns those that it could not see before.
 
-    def drop(self) -> list[str]:
-        """Removes what capture made in the database; returns its names."""
-        return []
+        Raises:
+            CaptureRefused: the server refuses it, or a table is being written to for too long.
+        """
+        new = {row["table"] for row in self.find("unpublished", tables=list(tables))}
+        self.execute("publication", tables=list(tables))
+        return [table for table in tables if table in new]
 
     def properties(self, tables: Sequence[str]) -> dict[str, object]:
         """Properties of the connector for this database and these tables."""
-        listed = [*tables, self.settings.signals]
+        listed = ",".join(map(to_pattern, [*tables, self.settings.signals]))
         return {
-            "connector.class": self.settings.debezium.get("connector.class", self.connector),
+            "connector.class": CONNECTORS.get(self.jars),
             "database.hostname": self.url.host or "localhost",
-            "database.port": self.url.port,
-            self.jdbc: self.url.database,
+            "database.port": self.url.port or self.port,
+            self.name_key: self.url.database,
             "database.user": self.url.username or "",
-            "database.password": self.password(),
-            "table.include.list": ",".join(map(to_pattern, listed)),
+            "database.password": str(self.url.password or ""),
+            "table.include.list": listed if self._questions else listed.replace(r"\*", ".*"),
             "signal.data.collection": self.settings.signals,
         }
 
-    def estimate_rows(self, tables: Sequence[str]) -> int:
-        """About how many rows the tables have; 0 where nobody knows."""
-        return 0
-
-    def is_streaming(self) -> bool:
-        """Whether the connector reads the log."""
-        return True
-
     def send_mark(self) -> str:
-        """Writes a mark into the log, behind all that is there now; returns its text."""
-        return self._send("log", {"message": "mark"})
+        """Writes a mark into the log, behind all that is there now; returns its text.
 
-    def advance(self) -> None:
-        """Lets the log be forgotten where only tables that are not captured change."""
+        Raises:
+            CaptureRefused: nothing can be asked of this database.
+        """
+        return self._signal("log", {"message": "mark"})
 
     def ask_for_rows(self, tables: Sequence[str]) -> None:
         """Asks the connector for all rows of these tables while it goes on reading the log."""
-        self._send("execute-snapshot", {"data-collections": list(map(to_pattern, tables))})
+        self._signal("execute-snapshot", {"data-collections": list(map(to_pattern, tables))})
 
-    def _send(self, kind: str, data: object) -> str:
+    def _signal(self, kind: str, data: object) -> str:
         """Writes a row into the signal table, in place of earlier ones; returns its id."""
-        mark, table = f"{MARK}-{uuid.uuid4().hex}", self.quoted(self.settings.signals)
-        self.ask(f"DELETE FROM {table} WHERE id LIKE :of", of=f"{MARK}-%")
+        if not self._questions:
+            raise CaptureRefused("signals and --once with this database", "leave them out")
+        mark, table = f"{MARK}-{uuid.uuid4().hex}", self.quote(self.settings.signals)
+        self.ask(f"DELETE FROM {table} WHERE id LIKE '{MARK}-%'")
         row = {"id": mark, "kind": kind, "data": json.dumps(data)}
         self.ask(f"INSERT INTO {table} (id, type, data) VALUES (:id, :kind, :data)", **row)
         return mark
 
-    def measure_lag(self, state: State) -> Lag | None:
+    def measure_lag(self, position: Position) -> Lag | None:
         """How far the capture is behind; None where nobody knows."""
-        return None
+        return next((Lag(int(row["behind"]), int(row["kept"])) for row in self.find("lag")), None)
 
-    def quoted(self, table: str) -> str:
-        """SCHEMA.TABLE in the quotes of the database."""
-        quote = self._engine.dialect.identifier_preparer.quote_identifier
+    def quote(self, table: str) -> str:
+        """SCHEMA.TABLE, quoted where the database needs it."""
+        quote = self._engine.dialect.identifier_preparer.quote
         return ".".join(map(quote, table.split(".", 1)))
+
+
+class Postgres(Database):
+    """A PostgreSQL database: a slot, and a publication."""
+
+    port = 5432
+
+    def properties(self, tables: Sequence[str]) -> dict[str, object]:
+        """Properties of the connector for this database and these tables."""
+        with self._engine.connect() as connection:  # the driver knows PGPASSWORD and its file
+            driver = connection.connection.driver_connection
+            password = str((driver and driver.info.password) or "")
+        return {
+            **super().properties(tables),
+            "database.password": password,
+            "plugin.name": "pgoutput",
+            "slot.name": self.settings.name,
+            "slot.drop.on.stop": "false",
+            "publication.name": self.settings.name,
+            "publication.autocreate.mode": "disabled",
+        }
+
+
+class MariaDb(Database):
+    """A MariaDB or MySQL database: each has a connector of its own, which reads its binlog."""
+
+    port, name_key = 3306, "database.include.list"
+
+    @cached_property
+    def jars(self) -> str:
+        """Which of the two it is."""
+        (row,) = self.ask("SELECT VERSION() AS version")
+        return "mariadb" if "mariadb" in str(row["version"]).lower() else "mysql"
+
+    def check_position(self, position: Position) -> None:
+        """Checks that the server still has the log from where the capture goes on.
+
+        Raises:
+            CaptureRefused: it has not.
+        """
+        at = position.offset.get("file")
+        if at and at not in self._list_logs():
+            problem = f"the binlog {at} is gone: the changes since it was last read are lost"
+            raise CaptureRefused(problem, _SHOWN["again"])
+
+    def properties(self, tables: Sequence[str]) -> dict[str, object]:
+        """Properties of the connector for this database and these tables."""
+        reader = f"{self.url.host}/{self.settings.name}".encode()
+        return {
+            **super().properties(tables),
+            "database.server.id": 1_000_000 + zlib.crc32(reader) % 1_000_000,
+            "bigint.unsigned.handling.mode": "precise",
+            "include.schema.changes": "false",
+            "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+        }
+
+    def measure_lag(self, position: Position) -> Lag | None:
+        """The binlog behind the acknowledged position, and all that the server has of it."""
+        logs, at = self._list_logs(), position.offset.get("file")
+        if at not in logs:
+            return None
+        behind = sum(size for name, size in logs.items() if name >= at) - position.offset["pos"]
+        return Lag(max(behind, 0), sum(logs.values()))
+
+    def _list_logs(self) -> dict[str, int]:
+        rows = self.ask("SHOW BINARY LOGS")
+        return {str(row["Log_name"]): int(row["File_size"]) for row in rows}
+
+
+def open_database(settings: CaptureSettings) -> Database:
+    """The database of the settings, which is not asked yet.
+
+    Raises:
+        ConfigurationError: the URL has no driver here, or its password is missing.
+    """
+    backend = settings.url.get_backend_name()
+    if backend == "postgresql":
+        return Postgres(settings, check_url(settings.source), backend)
+    if backend in ("mariadb", "mysql"):
+        return MariaDb(settings, check_url(settings.source), "mariadb")
+    return Database(settings, settings.url)
 
 
 def to_pattern(table: str) -> str:
@@ -190,26 +304,16 @@ def to_pattern(table: str) -> str:
     return re.sub(r"([^A-Za-z0-9_])", r"\\\1", table)
 
 
-class OtherDatabase(Database):
-    """A database that only its connector knows: nothing is asked of it by SQL."""
-
-    def captured(self) -> list[str]:
-        """The patterns, as the connector itself finds the tables."""
-        return self.settings.tables
-
-    def find_lacks(self) -> list[Lack]:
-        """Nothing, as nobody asks."""
-        return []
-
-    def properties(self, tables: Sequence[str]) -> dict[str, object]:
-        """Properties of any connector."""
-        patterns = ",".join(to_pattern(table).replace(r"\*", ".*") for table in tables)
-        return {**super().properties(tables), "table.include.list": patterns}
-
-    def send_mark(self) -> str:
-        """Refuses `--once`, which needs to find its mark.
-
-        Raises:
-            CaptureRefused: always.
-        """
-        raise CaptureRefused("--once with this database", "leave it out")
+def _read_questions(file: Path) -> dict[str, list[Question]]:
+    """The questions of a file by section; what stands before the sections begins each query."""
+    sections: dict[str, list[Question]] = defaultdict(list)
+    texts = file.read_text(encoding="utf-8") if file.exists() else ""
+    before, *parts = texts.replace("{made}", _SHOWN["made"]).split("-- section: ")
+    for part in parts:
+        section, *blocks = part.strip().split("\n\n")
+        for block in [section.partition("\n")[2], *blocks]:
+            told = dict(re.findall(r"^-- (found|do): (.*)$", block, re.MULTILINE))
+            query = re.sub(r"^--.*$", "", before + block, flags=re.MULTILINE).strip()
+            question = Question(query, told.get("found", ""), told.get("do", ""))
+            sections[section.partition("\n")[0]].append(question)
+    return dict(sections)

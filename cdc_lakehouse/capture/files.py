@@ -1,17 +1,16 @@
 """Landing files of captured records, and the state of a capture on this machine.
 
-A record is acknowledged to the engine once its file is there as a whole. What the engine keeps
-itself, its file of offsets and the history of the tables' shapes, is not written in one step: both
-are copied aside after each acknowledgement, and a torn one is replaced by its copy.
+A record is acknowledged to the engine once its file is there as a whole, and the state says so. The
+engine's own file of offsets, which is not written in one step, is made anew from the state at each
+start; of the history of the tables' columns a copy is kept.
 """
 
 import fcntl
 import gzip
 import json
 import os
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,11 @@ from typing import Any
 from lakehouse.config.strict import Strict
 from lakehouse.config.target import Target
 from lakehouse.errors import LakehouseError
-from lakehouse.places.place import Place, list_folder, to_place
+from lakehouse.places.place import list_folder, to_place, write_whole
 
 LARGEST = 32 << 20
 """Bytes of a file's text, before it is compressed: one that has more is complete."""
 SUFFIX = ".jsonl.gz"
-_FIRST = ("INITIAL", "TRUE")
-"""What the offsets say of a first snapshot; those of single tables are INCREMENTAL or BLOCKING."""
 
 
 class CaptureRefused(LakehouseError):
@@ -36,49 +33,47 @@ class CaptureRefused(LakehouseError):
         super().__init__(f"capture\n  found:    {problem}\n  do:       {action}")
 
 
-def write_synced(file: Place, content: bytes) -> None:
-    """Writes a file that is there as a whole or not at all, even after the machine loses power."""
-    if not isinstance(file, Path):
-        file.write_bytes(content)
-        return
-    aside = file.with_name(f".{file.name}.tmp")
-    with aside.open("wb", buffering=0) as out:
-        out.write(content)
-        os.fsync(out)
-    aside.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
 class Position(Strict):
     """How far a capture has come, written before the engine hears of it.
 
     Attributes:
         next: the offset of the next record; offsets are the order of arrival.
+        offset: the engine's place in the database's log; empty before the first record.
+        partition: what of the database that is the place of.
         lsn: the newest place in PostgreSQL's log that may be acknowledged to the server.
         tables: what is captured; None before the first snapshot.
         newest: when the newest file was written, in seconds since 1970.
         committed: the newest record's commit at the source, in seconds since 1970.
     """
 
-    next: int
+    next: int | None = None
+    offset: Mapping[str, Any] = {}
+    partition: Mapping[str, Any] = {}
     lsn: int = 0
     tables: list[str] | None = None
     newest: float | None = None
     committed: float | None = None
 
+    @property
+    def is_in_snapshot(self) -> bool:
+        """Whether the first snapshot is not complete, or has not begun."""
+        first = str(self.offset.get("snapshot")).upper() in ("INITIAL", "TRUE")
+        return not self.offset or (first and not self.offset.get("snapshot_completed"))
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether the rows of a new table are being read, beside the log."""
+        return "incremental_snapshot_collections" in self.offset
+
 
 class State:
-    """The folder of one capture, which one process at a time may use."""
+    """The folder of one capture, which one process at a time may use; `position` is in it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.offsets, self.history = folder / "offsets", folder / "schema-history"
-        self.kept_offsets = _copy_of(self.offsets)
-        self._position = folder / "position.json"
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+        self.offsets, self.history = self.folder / "offsets", self.folder / "schema-history"
+        self._file, self._copy = self.folder / "state.json", self.folder / "schema-history.kept"
+        self.position = Position()
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -96,84 +91,39 @@ class State:
                 problem = f"process {lock.read().strip()} captures with {self.folder} already"
                 raise CaptureRefused(problem, "stop that one first") from None
             lock.truncate(0)
-            lock.write(str(os.getpid()))
-            lock.flush()
+            print(os.getpid(), file=lock, flush=True)
+            with suppress(FileNotFoundError, ValueError):  # what cannot be read is as good as lost
+                self.position = Position.model_validate_json(self._file.read_bytes())
             yield
 
-    def read(self) -> Position | None:
-        """The position; None before the first start."""
-        with suppress(FileNotFoundError):
-            return Position.model_validate_json(self._position.read_bytes())
-        return None
+    def note(self, **changed: object) -> None:
+        """Replaces some of the position, in one step."""
+        following = self.position.model_copy(update=changed)
+        if following != self.position:
+            write_whole(self._file, following.model_dump_json().encode(), is_synced=True)
+            self.position = following
 
-    def write(self, position: Position) -> None:
-        """Replaces the position in one step."""
-        write_synced(self._position, position.model_dump_json().encode())
+    def forget(self, **changed: object) -> None:
+        """Forgets the place in the log, so that a snapshot is taken."""
+        for file in (self.offsets, self.history, self._copy):
+            file.unlink(missing_ok=True)
+        self.note(offset={}, partition={}, lsn=0, **changed)
 
-    def forget(self) -> None:
-        """Removes what the engine kept, so that it takes a snapshot."""
-        for file in (self.offsets, self.history):
-            for each in (file, _copy_of(file)):
-                each.unlink(missing_ok=True)
+    def keep_history(self) -> None:
+        """Copies the history of the tables' columns aside, where it has become longer."""
+        if self.history.exists():
+            size = self._copy.stat().st_size if self._copy.exists() else 0
+            if self.history.stat().st_size != size:
+                write_whole(self._copy, self.history.read_bytes(), is_synced=True)
 
-    def remove(self) -> None:
-        """Removes the position, so that the next capture is the first."""
-        self._position.unlink(missing_ok=True)
-
-    def keep(self) -> None:
-        """Copies the engine's files aside where they have changed."""
-        for file in (self.offsets, self.history):
-            if file.exists():
-                content, copy = file.read_bytes(), _copy_of(file)
-                if not copy.exists() or copy.read_bytes() != content:
-                    write_synced(copy, content)
-
-    def mend(self, is_offsets: Callable[[Path], bool]) -> list[str]:
-        """Replaces torn files by their copies; returns the names of those that it replaced."""
-        mended = []
-        for file, is_whole in ((self.offsets, is_offsets), (self.history, _is_history)):
-            copy = _copy_of(file)
-            if copy.exists() and not (file.exists() and is_whole(file)):
-                write_synced(file, copy.read_bytes())
-                mended.append(file.name)
-        return mended
-
-
-def read_places(offsets: Path) -> list[dict[str, Any]]:
-    """The places in the log in a file of offsets: JSON objects in a map that Java has written."""
-    text = offsets.read_text(encoding="latin-1") if offsets.exists() else ""
-    places = []
-    for start in re.finditer(r'\{"', text):
-        with suppress(ValueError):
-            places.append(json.JSONDecoder().raw_decode(text, start.start())[0])
-    return [place for place in places if "server" not in place]
-
-
-def is_in_snapshot(offsets: Path) -> bool:
-    """Whether the first snapshot is not complete, or has not begun, by a file of offsets."""
-    places = read_places(offsets)
-    return not places or any(
-        str(place.get("snapshot")).upper() in _FIRST and not place.get("snapshot_completed")
-        for place in places
-    )
-
-
-def reads_rows(offsets: Path) -> bool:
-    """Whether the rows of a new table are being read, beside the log."""
-    return any("incremental_snapshot_collections" in place for place in read_places(offsets))
-
-
-def _copy_of(file: Path) -> Path:
-    return file.with_name(f"{file.name}.kept")
-
-
-def _is_history(file: Path) -> bool:
-    """Whether the last line of the tables' history is whole: lines are only added."""
-    text = file.read_bytes()
-    try:
-        return text.endswith(b"\n") and bool(json.loads(text.rstrip(b"\n").rpartition(b"\n")[2]))
-    except ValueError:
-        return False
+    def mend_history(self) -> bool:
+        """Replaces the history by its copy where its last line is torn, and says whether it was."""
+        lines = self.history.read_bytes().splitlines(True) if self.history.exists() else []
+        with suppress(ValueError, IndexError):
+            if not self._copy.exists() or (lines[-1].endswith(b"\n") and json.loads(lines[-1])):
+                return False
+        write_whole(self.history, self._copy.read_bytes(), is_synced=True)
+        return True
 
 
 class LandingFiles:
@@ -186,12 +136,10 @@ class LandingFiles:
         place its records before those of an earlier capture.
         """
         self.folder = to_place(target, landing)
-        if isinstance(self.folder, Path):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            for torn in self.folder.glob(f".*{SUFFIX}.tmp"):
-                torn.unlink()
-        names = [file.name for file in list_folder(self.folder) if file.name.endswith(SUFFIX)]
-        ends = [name.removesuffix(SUFFIX).rpartition("-")[2] for name in names]
+        files = list_folder(self.folder)
+        for torn in [file for file in files if SUFFIX in file.name and file.name.endswith(".tmp")]:
+            torn.unlink(missing_ok=True)
+        ends = [file.name.removesuffix(SUFFIX).rpartition("-")[2] for file in files]
         behind = [int(end) + 1 for end in ends if end.isdigit()]
         self.next = max([time.time_ns() // 1000 if next_offset is None else next_offset, *behind])
         self.written = 0
@@ -215,10 +163,5 @@ class LandingFiles:
     def _complete(self, lines: Sequence[str], following: int) -> None:
         name = f"{self.next:018d}-{following - 1:018d}{SUFFIX}"
         text = "".join(lines).encode("utf-8", "surrogatepass")
-        write_synced(self.folder / name, gzip.compress(text, 3, mtime=0))
+        write_whole(self.folder / name, gzip.compress(text, 3, mtime=0), is_synced=True)
         self.next, self.written = following, self.written + 1
-
-
-def headers_of(headers: Mapping[str, str]) -> str:
-    """Headers as a JSON object; their values are JSON already."""
-    return "{" + ",".join(f"{json.dumps(key)}:{value}" for key, value in headers.items()) + "}"

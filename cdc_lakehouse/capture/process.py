@@ -1,6 +1,6 @@
 """A capture as a process beside a run, started again where it fails."""
 
-import signal
+import os
 import subprocess
 import sys
 import threading
@@ -11,7 +11,7 @@ from cdc_lakehouse.cli.options import Chosen, options_of
 from cdc_lakehouse.terminal.console import warn
 from lakehouse.errors import ConfigurationError
 
-PAUSE_SECONDS, PATIENCE = 30.0, 60.0
+GLANCE_SECONDS, PATIENCE, LONGEST_PAUSE = 0.2, 30.0, 60.0
 
 
 @contextmanager
@@ -24,33 +24,36 @@ def capture_beside(chosen: Chosen, continuous: bool) -> Iterator[None]:
     Raises:
         LakehouseError: the database cannot be captured as it is, or --continuous is missing.
     """
-    from cdc_lakehouse.capture.session import open_capture
+    from cdc_lakehouse.capture.session import BESIDE, open_capture
 
     if not continuous:
         action = "add --continuous, or call `lakehouse capture --once` before"
         raise ConfigurationError("command line", "--capture", "one round", "--continuous", action)
     open_capture(chosen).check()
     command = [sys.executable, "-m", "cdc_lakehouse", "capture", *options_of(chosen)]
-    ended, children = threading.Event(), [subprocess.Popen(command)]
+    environment, ended = os.environ | {BESIDE: str(os.getpid())}, threading.Event()
 
-    def watch() -> None:
-        while code := children[-1].wait():
-            if ended.is_set():
+    def keep_up() -> None:
+        pause = 1.0
+        while not ended.wait(0):
+            child = subprocess.Popen(command, env=environment)
+            while child.poll() is None and not ended.wait(GLANCE_SECONDS):
+                pass
+            if ended.is_set() or child.returncode == 0:
+                child.terminate()
+                try:
+                    child.wait(PATIENCE)
+                except subprocess.TimeoutExpired:
+                    child.kill()
                 return
-            warn(f"capture has ended with {code}; it is started again in {PAUSE_SECONDS:.0f} s")
-            if ended.wait(PAUSE_SECONDS):
-                return
-            children.append(subprocess.Popen(command))
+            pause = min(2 * pause, LONGEST_PAUSE)
+            warn(f"capture has ended with {child.returncode}; it is started again in {pause:.0f} s")
+            ended.wait(pause)
 
-    watching = threading.Thread(target=watch, daemon=True)
-    watching.start()
+    working = threading.Thread(target=keep_up, daemon=True)
+    working.start()
     try:
         yield
     finally:
         ended.set()
-        children[-1].send_signal(signal.SIGTERM)
-        try:
-            children[-1].wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            children[-1].kill()
-        watching.join()
+        working.join()

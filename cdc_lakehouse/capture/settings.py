@@ -1,12 +1,11 @@
 """What `conf/capture.yml` says: which tables of which database are captured, and where to."""
 
 import re
-from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ByteSize, Field
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -16,39 +15,46 @@ from lakehouse.config.strict import Strict
 from lakehouse.config.table import Duration
 from lakehouse.config.target import MEMORY, Target
 from lakehouse.config.unpacking import unpack_model
-from lakehouse.errors import ConfigurationError, ManyConfigurationErrors
+from lakehouse.errors import ConfigurationError
 
 FILE = "capture"
-NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 OWNED = re.compile(
     r"name$|topic\.prefix|(slot|publication|plugin)\.|publish\.via|lsn\.flush|offset\.|database\."
     r"(hostname|port|user|password|dbname|names|include|exclude)|(table|schema)\.(in|ex)clude\."
     r"|signal\.|schema\.history\.internal|snapshot\.mode$|heartbeat\.|read\.only|max\.batch\.size"
-    r"|poll\.interval|header\.converter|extended\.headers|converter"
+    r"|poll\.interval|header\.converter|extended\.headers|((key|value)\.)?converter(?!\.schemas)"
 )
 """Names of Debezium's properties that `capture` sets itself."""
-_SIZE, _UNITS = re.compile(r"^\s*(\d+)\s*([KMGT])i?B?\s*$", re.IGNORECASE), "KMGT"
 
 
 def _check_name(text: str) -> str:
-    if not NAME.fullmatch(text):
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", text):
         raise ValueError("small letters, digits and _, at most 41, a letter first")
     return text
 
 
-def _check_size(text: str) -> str:
-    if not _SIZE.match(text):
-        raise ValueError("a size such as '512 MB' or '10 GB'")
+def _check_url(text: str) -> str:
+    try:
+        if make_url(text).database:
+            return text
+    except (ArgumentError, ValueError):
+        pass
+    raise ValueError("a URL with a database, such as postgresql://me:env:PASSWORD@host:5432/shop")
+
+
+def _check_table(text: str) -> str:
+    if "." not in text.strip("."):
+        raise ValueError(f"SCHEMA.TABLE, such as public.{text}")
     return text
 
 
-def to_bytes(text: str) -> int:
-    """The bytes of a size such as `10 GB`."""
-    match = _SIZE.match(_check_size(text))
-    return int(match[1]) << 10 * (_UNITS.index(match[2].upper()) + 1) if match else 0
+def _check_property(key: str) -> str:
+    if OWNED.match(key):
+        raise ValueError("a property that capture does not set itself")
+    return key
 
 
-Size = Annotated[str, AfterValidator(_check_size)]
+Pattern = Annotated[str, AfterValidator(_check_table)]
 
 
 class CaptureSettings(Strict):
@@ -57,29 +63,28 @@ class CaptureSettings(Strict):
     name: Annotated[str, AfterValidator(_check_name)] = Field(
         description="Begins the topics' names, and is that of the slot and of the publication.",
     )
-    source: str = Field(
+    source: Annotated[str, AfterValidator(_check_url)] = Field(
         description="The database, such as `postgresql://me:env:PASSWORD@host:5432/shop`;"
         " `env:NAME` stands for a variable's value."
     )
-    tables: list[str] = Field(
+    tables: list[Pattern] = Field(
         min_length=1,
         description="Patterns of SCHEMA.TABLE (DATABASE.TABLE in MariaDB), such as `public.*`. A"
         " new table that matches is captured from then on.",
     )
-    except_tables: list[str] = Field(
+    except_tables: list[Pattern] = Field(
         default_factory=list, alias="except", description="Patterns of tables that are left out."
     )
-    signals: str = Field(
-        description="The table by which new tables are read, SCHEMA.TABLE; it is made where it"
-        " does not exist."
+    signals: Pattern = Field(
+        description="The table by which new tables are read; it is made where it does not exist."
     )
-    landing: str | None = Field(
-        default=None,
+    landing: str = Field(
+        default="",
         description="The folder of the files, or its URL in an object store: `s3a://`, `abfss://`"
         " or `gs://`; by default `name` below the target's landing root.",
     )
-    state: str | None = Field(
-        default=None,
+    state: str = Field(
+        default="",
         description="The folder on this machine that holds the place in the log; by default"
         " `capture/NAME` below the target's root, or beside conf.",
     )
@@ -99,10 +104,11 @@ class CaptureSettings(Strict):
     max_lag: Duration = Field(
         default="10 minutes", description="`status` has an alarm where the lag is longer."
     )
-    max_wal: Size = Field(
-        default="10 GB", description="`status` has an alarm where the database keeps more log."
+    max_wal: ByteSize = Field(
+        default=ByteSize(10**10),
+        description="`status` has an alarm where the database keeps more log.",
     )
-    debezium: dict[str, str | int | bool] = Field(
+    debezium: dict[Annotated[str, AfterValidator(_check_property)], str | int | bool] = Field(
         default_factory=dict, description="Further properties of Debezium's connector, as they are."
     )
 
@@ -120,17 +126,8 @@ class CaptureSettings(Strict):
         )
 
 
-class CapturePlaces(Strict):
-    """Where a capture writes: its landing folder or URL, and its own folder on this machine."""
-
-    landing: str
-    state: Path
-
-
-def load_capture(
-    conf: Path, target: Target, root: str | None
-) -> tuple[CaptureSettings, CapturePlaces]:
-    """The settings in conf/capture.yml, and where they write to.
+def load_capture(conf: Path, target: Target, root: str | None) -> CaptureSettings:
+    """The settings in conf/capture.yml, with the places where they write to.
 
     With `root` everything lies below that folder, as with every command.
 
@@ -143,38 +140,10 @@ def load_capture(
         action = "write it: `lakehouse init --source URL --capture`"
         raise ConfigurationError(str(file), "(file)", "no file", "what is captured", action)
     settings = unpack_model(CaptureSettings, read_yaml(file), str(file))
-    if errors := list(_check_settings(settings, str(file))):
-        raise ManyConfigurationErrors(errors)
-    landing = (root is None and settings.landing) or settings.name
+    given = settings.model_dump(include={"landing", "state"} if root is None else set())
+    landing = given.get("landing") or settings.name
     if "://" not in landing and not Path(landing).is_absolute():
         landing = f"{target.landing}/{landing}"
     here = target.root if target.root and "://" not in target.root else conf.absolute().parent
-    state = (root is None and settings.state) or f"{here}/capture/{settings.name}"
-    return settings, CapturePlaces(landing=landing, state=Path(state).expanduser().absolute())
-
-
-def _check_settings(settings: CaptureSettings, file: str) -> Iterator[ConfigurationError]:
-    try:
-        is_url = bool(make_url(settings.source).database)
-    except (ArgumentError, ValueError):
-        is_url = False
-    if not is_url:
-        expected = "a URL with a database, such as postgresql://me:env:PASSWORD@host:5432/shop"
-        problem = re.sub(r"://.*@", "://…@", settings.source)
-        yield ConfigurationError(file, "source", problem, expected, "correct it")
-    for key in ("signals", "tables", "except"):
-        value = getattr(settings, "except_tables" if key == "except" else key)
-        for name in [value] if isinstance(value, str) else value:
-            if "." not in name.strip("."):
-                expected = "SCHEMA.TABLE"
-                yield ConfigurationError(file, key, name, expected, f"write public.{name}")
-    yield from check_properties(settings.debezium, file)
-
-
-def check_properties(given: Mapping[str, object], file: str) -> Iterator[ConfigurationError]:
-    """An error for each property of Debezium that is the capture's own to set."""
-    free = ("connector.class", "key.converter.schemas.enable", "value.converter.schemas.enable")
-    for key in given:
-        if OWNED.match(re.sub(r"^(key|value)\.(?=converter)", "", key)) and key not in free:
-            expected = "a property that capture does not set itself"
-            yield ConfigurationError(file, f"debezium.{key}", key, expected, "remove it")
+    state = Path(given.get("state") or f"{here}/capture/{settings.name}").expanduser().absolute()
+    return settings.model_copy(update={"landing": landing, "state": str(state)})

@@ -39,7 +39,8 @@ _KINDS: Sequence[tuple[tuple[type[types.TypeEngine[Any]], ...], str]] = (
 )
 _UNSIGNED = {"smallint": "int", "int": "bigint", "bigint": "decimal(20,0)"}
 _BACKENDS = ("postgresql", "mysql", "mariadb")
-_CLASSES = {
+CONNECTORS = {
+    "postgresql": "io.debezium.connector.postgresql.PostgresConnector",
     "mysql": "io.debezium.connector.mysql.MySqlConnector",
     "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
 }
@@ -167,6 +168,7 @@ def render_connector(tables: Sequence[DatabaseTable], connector: ConnectorDraft)
     signals = signal_table(tables)
     listed = ",".join([*(f"{table.schema}.{table.name}" for table in tables), signals])
     common = {
+        "connector.class": CONNECTORS[backend],
         "topic.prefix": connector.prefix,
         "database.hostname": url.host or "localhost",
         "database.port": str(url.port or (5432 if postgres else 3306)),
@@ -182,7 +184,6 @@ def render_connector(tables: Sequence[DatabaseTable], connector: ConnectorDraft)
     }
     specific = (
         {
-            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
             "database.dbname": url.database or "",
             "plugin.name": "pgoutput",
             "slot.name": to_identifier(connector.prefix),
@@ -192,7 +193,6 @@ def render_connector(tables: Sequence[DatabaseTable], connector: ConnectorDraft)
         }
         if postgres
         else {
-            "connector.class": _CLASSES[backend],
             "database.server.id": "184054",
             "bigint.unsigned.handling.mode": "precise",
             **_schema_history(connector),

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar, get_args
 
@@ -178,8 +179,8 @@ def _wrong_value(model: type[BaseModel], place: Place, error: ErrorDetails) -> D
 
 
 def shorten_value(value: object) -> str:
-    """A value of the YAML as JSON, at most 80 characters."""
-    text = json.dumps(value, default=str, ensure_ascii=False)
+    """A value of the YAML as JSON, at most 80 characters, without the password of a URL."""
+    text = re.sub(r"://[^\s\"]*@", "://…@", json.dumps(value, default=str, ensure_ascii=False))
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

@@ -73,15 +73,31 @@ def open_file(file: Place) -> BinaryIO:
     return open_object(file)
 
 
-def write_whole(file: Place, content: bytes) -> None:
-    """Writes a file so that readers see either all of it or the previous one."""
+def write_whole(file: Place, content: bytes, is_synced: bool = False) -> None:
+    """Writes a file so that readers see either all of it or the previous one.
+
+    If `is_synced` that also holds after the machine has lost its power.
+    """
     if not isinstance(file, Path):
         file.write_bytes(content)
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     aside = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     aside.write_bytes(content)
+    if is_synced:
+        _sync(aside)
     aside.replace(file)
+    if is_synced:
+        _sync(file.parent)
+
+
+def _sync(path: Path) -> None:
+    """Waits until the file, or the names in the folder, are on the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def move_file(file: Place, to: Place) -> None:

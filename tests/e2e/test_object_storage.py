@@ -1,6 +1,5 @@
 """A lake in an object store, without a catalog: all of it over a real S3-compatible server."""
 
-import gzip
 import json
 import os
 import signal
@@ -13,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from cdc_lakehouse.capture.files import LandingFiles
 from lakehouse.places.place import list_folder, to_place, write_whole
 from lakehouse.places.settings import jars_of_stores
 from lakehouse.spark.local_settings import CENTRAL
 from lakehouse.storage.locks import hold_locks
+from tests.e2e import postgres
 from tests.e2e.one_table import TABLE, answer, command, events, succeeds
 from tests.e2e.parts import ROOT, free_port
+from tests.e2e.test_capture import needs_postgres
 from tests.helpers.object_store import BUCKET, ENVIRONMENT, object_store, store_target
 from tests.pages.dialogue import follow
 from tests.pages.shell import Shell
@@ -180,11 +180,25 @@ def test_two_drivers_at_once_lose_no_commit_to_the_tables_that_they_share(
     assert found >= {(table, layer) for table in ("t", "u") for layer in ("bronze", "silver")}
 
 
-def test_captured_records_come_into_a_store_whole_and_go_on_after_a_restart(url: str) -> None:
-    target, landing = store_target(url), f"s3a://{BUCKET}/landing/captured"
-    files = LandingFiles(target, landing, None)
-    files.write([("shop.t", '{"id":1}', '{"op":"c"}', "{}"), ("shop.t", '{"id":1}', "null", "{}")])
-    (file,) = list_folder(to_place(target, landing))
-    lines = gzip.decompress(file.read_bytes()).splitlines()
-    assert [json.loads(line)["offset"] for line in lines] == [files.next - 2, files.next - 1]
-    assert LandingFiles(target, landing, 0).next == files.next
+@needs_postgres
+def test_a_database_is_captured_into_a_store_and_read_from_there(tmp_path: Path, url: str) -> None:
+    server, lake = postgres.start("store", content=None), StoreLake(tmp_path, url, "captured")
+    try:
+        server.execute("CREATE TABLE t (id int PRIMARY KEY, n int, text varchar(9))")
+        server.execute("INSERT INTO t SELECT g, g, 'first' FROM generate_series(1, 5) g")
+        (tmp_path / "conf" / "tables" / "t.yml").unlink()
+        succeeds("init", lake.options, "--source", server.url, "--capture")
+        succeeds("capture", lake.options, "--once")
+        succeeds("run", lake.options)
+        server.execute("UPDATE t SET text = 'second' WHERE id < 3", "DELETE FROM t WHERE id = 5")
+        succeeds("capture", lake.options, "--once")
+        succeeds("run", lake.options)
+        texts = {1: "second", 2: "second", 3: "first", 4: "first"}
+        wanted = [{"id": key, "n": key, "text": text} for key, text in texts.items()]
+        assert answer(lake.options, ROWS) == wanted
+        assert "capture shop: stopped" in succeeds("status", lake.options)
+        names = [file.name for file in list_folder(to_place(lake.target, lake.target.landing))]
+        assert names == ["shop"]
+        assert not (tmp_path / "s3a:").exists()
+    finally:
+        server.stop()

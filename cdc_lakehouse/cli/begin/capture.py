@@ -3,19 +3,15 @@
 import os
 import sys
 import traceback
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from cdc_lakehouse.cli.front import command
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.continuous import stop_on_signal
+from cdc_lakehouse.terminal.console import show_error
 from lakehouse.errors import ConfigurationError, LakehouseError
-
-if TYPE_CHECKING:
-    from cdc_lakehouse.capture.session import Capture
 
 Once = Annotated[bool, typer.Option("--once", help="Only what is there now, then end.")]
 Check = Annotated[bool, typer.Option("--check", help="Only say what the database lacks.")]
@@ -50,45 +46,24 @@ def capture(
         expected, action = "no --table", "name tables in conf/capture.yml: `tables`, `except`"
         raise ConfigurationError("command line", "--table", chosen.only[0], expected, action)
     work = open_capture(chosen)
+    name, database, code = work.settings.name, work.database, 0
     if check:
         work.check()
-        print(f"{work.settings.name}: the database is ready: {', '.join(work.database.captured())}")
-    elif drop:
-        _drop(work, yes)
-    else:
-        _leave(partial(_run, work, once, snapshot), chosen.debug)
-
-
-def _run(work: "Capture", once: bool, snapshot: bool) -> None:
-    with stop_on_signal() as stop:
-        work.run(once, snapshot, stop)
-
-
-def _leave(run: Callable[[], None], debug: bool) -> NoReturn:
-    """Runs and ends the process at once, as threads of Java would break its orderly end."""
-    from cdc_lakehouse.terminal.console import show_error
-
-    code = 0
+        print(f"{name}: the database is ready: {', '.join(database.captured)}")
+        return
+    if drop:
+        question = f"Remove the slot, the publication and the signal table of {name}?"
+        if not yes and not typer.confirm(question):
+            raise typer.Abort
+        print(f"removed: {', '.join(work.drop()) or 'nothing was there'}")
+        return
     try:
-        run()
-    except LakehouseError as failure:
-        show_error("".join(traceback.format_exception(failure)) if debug else str(failure))
-        code = failure.exit_code
-    except Exception:  # as the interpreter would, whose orderly end is left out
-        show_error(traceback.format_exc())
-        code = 1
+        with stop_on_signal() as stop:
+            work.run(once, snapshot, stop)
+    except Exception as failure:  # as the interpreter would, whose orderly end Java's threads break
+        is_told = isinstance(failure, LakehouseError) and not chosen.debug
+        show_error(str(failure) if is_told else traceback.format_exc())
+        code = getattr(failure, "exit_code", 1)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def _drop(work: "Capture", yes: bool) -> None:
-    """Removes what capture made, if a person says so."""
-    question = f"Remove the slot, the publication and the signal table of {work.settings.name}?"
-    if not yes and not typer.confirm(question):
-        raise typer.Abort
-    with work.state.held():
-        gone = work.database.drop()
-        work.state.forget()
-        work.state.remove()
-    print(f"removed: {', '.join(gone) or 'nothing was there'}")

@@ -255,7 +255,7 @@ def _write_capture(chosen: Chosen, text: str) -> None:
     """Writes conf/capture.yml, and says what the database still lacks."""
     import yaml
 
-    from cdc_lakehouse.capture.session import open_database
+    from cdc_lakehouse.capture.database import open_database
     from cdc_lakehouse.capture.settings import CaptureSettings
     from cdc_lakehouse.terminal.console import wrap_line
     from lakehouse.config.unpacking import unpack_model

@@ -8,15 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cdc_lakehouse.capture.files import (
-    CaptureRefused,
-    LandingFiles,
-    Position,
-    State,
-    is_in_snapshot,
-    read_places,
-)
-from cdc_lakehouse.capture.settings import load_capture, to_bytes
+from cdc_lakehouse.capture.files import CaptureRefused, LandingFiles, Position, State
+from cdc_lakehouse.capture.settings import load_capture
 from gold.capture_status import CaptureStatus, list_capture_lines, write_capture
 from gold.status.alarms import find_changes
 from gold.status.metrics import render_metrics
@@ -39,18 +32,20 @@ def written(conf: Path, **more: object) -> Path:
 
 
 def test_patterns_choose_tables_and_never_the_signals(tmp_path: Path) -> None:
-    settings, places = load_capture(written(tmp_path / "conf"), Target(root=str(tmp_path)), None)
+    settings = load_capture(written(tmp_path / "conf"), Target(root=str(tmp_path)), None)
     chosen = ["public.orders", "public.audit_log", "public.dbz_signal", "sales.orders", "sales.x"]
     assert [name for name in chosen if settings.matches(name)] == ["public.orders", "sales.orders"]
-    assert places.landing == f"{tmp_path}/landing/shop"
-    assert places.state == tmp_path / "capture" / "shop"
+    assert settings.landing == f"{tmp_path}/landing/shop"
+    assert settings.state == f"{tmp_path}/capture/shop"
 
 
 def test_with_a_root_everything_lies_below_it(tmp_path: Path) -> None:
     conf = written(tmp_path / "conf", landing="/elsewhere", state="/elsewhere/too")
-    _, places = load_capture(conf, Target(root=str(tmp_path)), str(tmp_path))
-    assert places.landing == f"{tmp_path}/landing/shop"
-    assert places.state.is_relative_to(tmp_path)
+    settings = load_capture(conf, Target(root=str(tmp_path)), str(tmp_path))
+    assert settings.landing == f"{tmp_path}/landing/shop"
+    assert settings.state == f"{tmp_path}/capture/shop"
+    given = load_capture(conf, Target(root=str(tmp_path)), None)
+    assert (given.landing, given.state) == ("/elsewhere", "/elsewhere/too")
 
 
 @pytest.mark.parametrize(
@@ -58,10 +53,11 @@ def test_with_a_root_everything_lies_below_it(tmp_path: Path) -> None:
     [
         ("name", "Shop", "small letters, digits and _"),
         ("source", "postgresql://me:secret@db", "a URL with a database"),
-        ("signals", "dbz_signal", "write public.dbz_signal"),
+        ("signals", "dbz_signal", "such as public.dbz_signal"),
+        ("tables", ["orders"], "such as public.orders"),
         ("debezium", {"slot.name": "mine"}, "debezium.slot.name"),
         ("debezium", {"key.converter": "x"}, "debezium.key.converter"),
-        ("max_wal", "much", "a size such as"),
+        ("max_wal", "much", "could not parse value and unit"),
         ("tabels", [], "did you mean tables?"),
     ],
 )
@@ -76,9 +72,9 @@ def test_a_wrong_key_is_an_error_that_names_it(
 
 def test_properties_that_are_not_captures_own_pass(tmp_path: Path) -> None:
     passed = {"value.converter.schemas.enable": False, "snapshot.fetch.size": 10}
-    settings, _ = load_capture(written(tmp_path, debezium=passed), Target(root="x"), None)
-    assert settings.debezium == passed
-    assert to_bytes("10 GB") == 10 << 30
+    given = written(tmp_path, debezium=passed, max_wal="10 GB")
+    settings = load_capture(given, Target(root="x"), None)
+    assert (settings.debezium, settings.max_wal) == (passed, 10**10)
 
 
 def test_offsets_go_on_over_restarts_and_over_a_lost_state(tmp_path: Path) -> None:
@@ -102,47 +98,57 @@ def test_a_large_batch_becomes_several_files(tmp_path: Path) -> None:
     assert (files.written, files.next) == (2, 4)
 
 
-def test_torn_files_of_the_engine_are_replaced_by_their_copies(tmp_path: Path) -> None:
-    state = State(tmp_path)
-    state.offsets.write_bytes(b"whole")
+def test_a_torn_history_is_replaced_by_its_copy(tmp_path: Path) -> None:
+    state = State(str(tmp_path))
+    assert not state.mend_history()
     state.history.write_bytes(b'{"ddl":"a"}\n{"ddl":"b"}\n')
-    state.keep()
-    state.offsets.write_bytes(b"")
-    state.history.write_bytes(b'{"ddl":"a"}\n{"ddl":"b"}\n{"dd')
-    assert state.mend(lambda file: file.read_bytes() == b"whole") == ["offsets", "schema-history"]
-    assert state.offsets.read_bytes() == b"whole"
-    assert state.history.read_bytes().endswith(b'"b"}\n')
+    state.keep_history()
+    assert not state.mend_history()
+    for torn in (b"", b'{"ddl":"a"}\n{"dd', b'{"ddl":"a"}\n{"ddl":"b"}'):
+        state.history.write_bytes(torn)
+        assert state.mend_history()
+        assert state.history.read_bytes().endswith(b'"b"}\n')
 
 
-def test_a_snapshot_is_complete_when_the_offsets_say_so(tmp_path: Path) -> None:
-    offsets = tmp_path / "offsets"
-    assert is_in_snapshot(offsets)
-    inside = b'\xac\xed{"server":"shop"}{"lsn":5,"snapshot":"INITIAL","snapshot_completed":false'
-    offsets.write_bytes(inside + b',"ts_usec":7}x')
-    assert is_in_snapshot(offsets)
-    nested = b'"incremental_snapshot_collections":"[{\\"id\\":\\"a\\"}]","ts_usec":8}x'
-    nested = b'{"lsn":6,"snapshot":"INCREMENTAL",' + nested
-    offsets.write_bytes(b"\xac\xed" + nested)
-    assert not is_in_snapshot(offsets)
-    assert read_places(offsets)[0]["lsn"] == 6
+def test_a_snapshot_is_complete_when_the_place_in_the_log_says_so() -> None:
+    assert Position().is_in_snapshot
+    inside = {"lsn": 5, "snapshot": "INITIAL", "snapshot_completed": False}
+    assert Position(offset=inside).is_in_snapshot
+    assert not Position(offset=inside | {"snapshot_completed": True}).is_in_snapshot
+    rows = {"lsn": 6, "snapshot": "INCREMENTAL", "incremental_snapshot_collections": "[]"}
+    assert not Position(offset=rows).is_in_snapshot
+    assert Position(offset=rows).reads_rows
 
 
-def hold(folder: Path) -> None:
+def hold(folder: str) -> None:
     with State(folder).held():
         pass
 
 
 def test_a_second_capture_with_the_same_state_is_refused(tmp_path: Path) -> None:
-    with State(tmp_path).held():
-        other = multiprocessing.get_context("spawn").Process(target=hold, args=(tmp_path,))
+    folder = str(tmp_path)
+    with State(folder).held():
+        other = multiprocessing.get_context("spawn").Process(target=hold, args=(folder,))
         other.start()
         other.join()
         assert other.exitcode == 1
-        with pytest.raises(CaptureRefused, match="captures with"), State(tmp_path).held():
+        with pytest.raises(CaptureRefused, match="captures with"), State(folder).held():
             pass
-    with State(tmp_path).held():
-        State(tmp_path).write(Position(next=7))
-    assert State(tmp_path).read() == Position(next=7)
+    state = State(folder)
+    with state.held():
+        state.note(next=7, offset={"lsn": 5})
+    again = State(folder)
+    with again.held():
+        assert again.position == Position(next=7, offset={"lsn": 5})
+        again.forget(tables=None)
+        assert again.position == Position(next=7)
+
+
+def test_a_state_that_cannot_be_read_is_as_good_as_lost(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_bytes(b'{"next":')
+    state = State(str(tmp_path))
+    with state.held():
+        assert state.position == Position()
 
 
 def test_a_late_capture_is_said_measured_and_an_alarm(tmp_path: Path) -> None:

@@ -1,0 +1,107 @@
+"""From a database to gold by two commands: `init --capture`, and `run --continuous --capture`."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e import mariadb, postgres
+from tests.e2e.live import ends, lakehouse, project
+from tests.e2e.parts import Process, wait_for
+from tests.e2e.postgres import Postgres
+from tests.e2e.test_capture import needs_mariadb, needs_postgres
+
+ITEMS = (
+    "CREATE TABLE item (id int PRIMARY KEY, name varchar(20))",
+    "INSERT INTO item VALUES (1, 'one'), (2, 'two')",
+)
+GOLD = "SELECT id, name FROM gold.item ORDER BY id"
+
+
+@pytest.fixture
+def shop() -> Iterator[Postgres]:
+    """A database with one table."""
+    server = postgres.start("to-gold", content=None)
+    server.execute(*ITEMS)
+    yield server
+    server.stop()
+
+
+def drafted(url: str, root: Path) -> Path:
+    """What `init --capture` makes of a database."""
+    conf = project(root)
+    ends(conf, root, "init", "--source", url, "--capture")
+    return conf
+
+
+def gold(conf: Path, root: Path) -> list[tuple[Any, ...]]:
+    """The rows of gold."""
+    log = lakehouse(conf, root, "sql", GOLD, "--format", "json", log="sql.log")
+    assert log.popen.wait(120) == 0, log.said()
+    lines = [line for line in log.said().splitlines() if line.startswith("{")]
+    return [tuple(json.loads(line).values()) for line in lines]
+
+
+def child_of(process: Process) -> int:
+    """The process that a run has started for its capture."""
+    for status in Path("/proc").glob("[0-9]*/status"):
+        if f"PPid:\t{process.popen.pid}\n" in status.read_text():
+            command = (status.parent / "cmdline").read_bytes().split(b"\0")
+            if b"capture" in command:
+                return int(status.parent.name)
+    raise AssertionError("no capture beside the run")
+
+
+def is_there(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+@needs_postgres
+def test_one_command_captures_and_runs_and_ends_both(shop: Postgres, tmp_path: Path) -> None:
+    conf = drafted(shop.url, tmp_path)
+    both = lakehouse(
+        conf, tmp_path, "run", "--continuous", "--interval", "1s", "--capture", ready="2 inserted"
+    )
+    os.kill(child_of(both), signal.SIGKILL)
+    wait_for(lambda: "capture has ended with -9" in both.said(), 30, "that capture is dead")
+    shop.execute("INSERT INTO item VALUES (3, 'three')", "DELETE FROM item WHERE id = 1")
+    wait_for(lambda: "1 deleted" in both.said(), 60, "the changes meanwhile")
+    child, began = child_of(both), time.monotonic()
+    assert both.stop(30) == 0, both.said()[-3000:]
+    assert time.monotonic() - began < 20
+    assert not is_there(child)
+    assert shop.rows("SELECT active FROM pg_replication_slots") == [(False,)]
+    assert gold(conf, tmp_path) == [(2, "two"), (3, "three")]
+
+
+@needs_postgres
+def test_a_capture_whose_run_was_killed_ends_too(shop: Postgres, tmp_path: Path) -> None:
+    conf = drafted(shop.url, tmp_path)
+    both = lakehouse(conf, tmp_path, "run", "--continuous", "--capture", ready="capturing")
+    child = child_of(both)
+    both.kill()
+    wait_for(lambda: not is_there(child), 30, "the end of the capture")
+
+
+@needs_mariadb
+def test_mariadb_comes_to_gold(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    server = mariadb.start("to-gold-mariadb")
+    request.addfinalizer(server.stop)
+    server.execute(*ITEMS)
+    conf = drafted(server.url, tmp_path)
+    for file in (conf / "tables").glob("*.yml"):
+        if file.stem != "item":
+            file.unlink()
+    (conf / "capture.yml").write_text(
+        (conf / "capture.yml").read_text().replace("shop.*", "shop.item")
+    )
+    ends(conf, tmp_path, "capture", "--once")
+    server.execute("UPDATE item SET name = 'zwei' WHERE id = 2", "DELETE FROM item WHERE id = 1")
+    ends(conf, tmp_path, "capture", "--once")
+    ends(conf, tmp_path, "run")
+    assert gold(conf, tmp_path) == [(2, "zwei")]
