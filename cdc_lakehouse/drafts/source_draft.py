@@ -2,7 +2,7 @@
 
 PostgreSQL, MySQL and MariaDB, as Debezium captures them: a type is the one that Debezium's records
 have for the column with its default settings (decimals precise, times adaptive) and those of
-`render_connector`.
+`render_connector`; of integers the widest.
 """
 
 import json
@@ -24,10 +24,8 @@ from lakehouse.words import render_count
 
 MOST_DIGITS = 38
 _KINDS: Sequence[tuple[tuple[type[types.TypeEngine[Any]], ...], str]] = (
-    ((mysql.TINYINT, types.SmallInteger), "smallint"),
-    ((types.BigInteger,), "bigint"),
-    ((mysql.YEAR, types.Integer), "int"),
-    ((postgresql.INTERVAL,), "bigint"),
+    # A declared type stays: so it is the widest, as whoever runs out of numbers widens a column.
+    ((mysql.YEAR, types.Integer, postgresql.INTERVAL), "bigint"),
     ((types.Boolean,), "boolean"),
     ((types.REAL, mysql.FLOAT), "float"),
     ((types.Float,), "double"),
@@ -37,7 +35,6 @@ _KINDS: Sequence[tuple[tuple[type[types.TypeEngine[Any]], ...], str]] = (
     ((types.LargeBinary, types.BINARY, types.VARBINARY), "binary"),
     ((mysql.TINYBLOB, mysql.MEDIUMBLOB, mysql.LONGBLOB), "binary"),
 )
-_UNSIGNED = {"smallint": "int", "int": "bigint", "bigint": "decimal(20,0)"}
 _BACKENDS = ("postgresql", "mysql", "mariadb")
 CONNECTORS = {
     "postgresql": "io.debezium.connector.postgresql.PostgresConnector",
@@ -270,8 +267,9 @@ def to_spark_type(kind: "types.TypeEngine[Any]") -> str:
         return f"decimal({kind.precision},{kind.scale or 0})" if limited else "string"
     if getattr(kind, "timezone", False) and isinstance(kind, types.DateTime):
         return "timestamp"
-    spark = next((spark for sources, spark in _KINDS if isinstance(kind, sources)), "string")
-    return _UNSIGNED.get(spark, spark) if getattr(kind, "unsigned", False) else spark
+    if isinstance(kind, types.BigInteger) and getattr(kind, "unsigned", False):
+        return "decimal(20,0)"
+    return next((spark for sources, spark in _KINDS if isinstance(kind, sources)), "string")
 
 
 def _read_partitions(engine: Engine) -> dict[tuple[str, str], list[tuple[str, str]]]:

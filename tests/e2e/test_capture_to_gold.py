@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from tests.e2e import mariadb, postgres
+from tests.e2e import mariadb, parts, postgres
 from tests.e2e.live import ends, lakehouse, project
 from tests.e2e.parts import Process, wait_for
 from tests.e2e.postgres import Postgres
 from tests.e2e.test_capture import needs_mariadb, needs_postgres
 
 ITEMS = (
-    "CREATE TABLE item (id int PRIMARY KEY, name varchar(20))",
-    "INSERT INTO item VALUES (1, 'one'), (2, 'two')",
+    "CREATE TABLE item (id int PRIMARY KEY, name varchar(20), n smallint)",
+    "INSERT INTO item VALUES (1, 'one', 1), (2, 'two', 2)",
 )
-GOLD = "SELECT id, name FROM gold.item ORDER BY id"
+GOLD = "SELECT id, name, n FROM gold.item ORDER BY id"
 
 
 @pytest.fixture
@@ -69,14 +71,18 @@ def test_one_command_captures_and_runs_and_ends_both(shop: Postgres, tmp_path: P
     )
     os.kill(child_of(both), signal.SIGKILL)
     wait_for(lambda: "capture has ended with -9" in both.said(), 30, "that capture is dead")
-    shop.execute("INSERT INTO item VALUES (3, 'three')", "DELETE FROM item WHERE id = 1")
+    shop.execute(
+        "DELETE FROM item WHERE id = 1",
+        "ALTER TABLE item ALTER COLUMN id TYPE bigint, ALTER COLUMN n TYPE bigint",
+        "INSERT INTO item VALUES (5000000000, 'wide', 6000000000)",
+    )
     wait_for(lambda: "1 deleted" in both.said(), 60, "the changes meanwhile")
     child, began = child_of(both), time.monotonic()
     assert both.stop(30) == 0, both.said()[-3000:]
     assert time.monotonic() - began < 20
     assert not is_there(child)
     assert shop.rows("SELECT active FROM pg_replication_slots") == [(False,)]
-    assert gold(conf, tmp_path) == [(2, "two"), (3, "three")]
+    assert gold(conf, tmp_path) == [(2, "two", 2), (5000000000, "wide", 6000000000)]
 
 
 @needs_postgres
@@ -86,6 +92,16 @@ def test_a_capture_whose_run_was_killed_ends_too(shop: Postgres, tmp_path: Path)
     child = child_of(both)
     both.kill()
     wait_for(lambda: not is_there(child), 30, "the end of the capture")
+
+
+@needs_postgres
+def test_the_live_demo_ends_with_gold_that_equals_its_database(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "lakehouse", "demo", "--live", "--root", tmp_path / "live"]
+    demo = parts.start(command, tmp_path / "demo.log", env={"PYTHONPATH": str(parts.ROOT)})
+    assert demo.popen.wait(300) == 0, demo.said()[-3000:]
+    (wide,) = re.findall(r"5000000000 .*", demo.said())[-1:]
+    assert wide.count("5000000000") == 2  # of the database, and of gold beside it
+    assert "3 rows in gold, 3 in public.orders: 0 real differences" in demo.said()
 
 
 @needs_mariadb
@@ -104,4 +120,4 @@ def test_mariadb_comes_to_gold(tmp_path: Path, request: pytest.FixtureRequest) -
     server.execute("UPDATE item SET name = 'zwei' WHERE id = 2", "DELETE FROM item WHERE id = 1")
     ends(conf, tmp_path, "capture", "--once")
     ends(conf, tmp_path, "run")
-    assert gold(conf, tmp_path) == [(2, "zwei")]
+    assert gold(conf, tmp_path) == [(2, "zwei", 2)]

@@ -4,7 +4,10 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from cdc_lakehouse.cli.ask.queries import to_narrow_row
 from cdc_lakehouse.cli.ask.report import find_report_file, write_page
@@ -27,13 +30,22 @@ if TYPE_CHECKING:
 STEPS = 5
 
 
+Live = Annotated[bool, typer.Option("--live", help="With a PostgreSQL, in the new folder live.")]
+
+
 @command("demo")
-def demo(chosen: Chosen) -> None:
+def demo(chosen: Chosen, live: Live = False) -> None:
     """Run everything on the captured events of a shop and show what came out.
 
     It takes about a minute on two processors. Everything it writes lies in lake/ and landing/ below
-    the root, and in conf/ where there is none.
+    the root, and in conf/ where there is none. With --live a PostgreSQL server is started, a small
+    shop in it captured and changed, and gold compared with it.
     """
+    if live:
+        from cdc_lakehouse.demo.live import show_live
+
+        show_live(Path(chosen.root or "live"))
+        return
     chosen = chosen._replace(conf=shop.copy_configuration(chosen.conf))
     target, tables = load_conf(chosen)
     tables = shop.select_shop_tables(tables)
