@@ -1,4 +1,4 @@
-"""PostgreSQL, Kafka and Kafka Connect on this machine, for docs/getting-started/postgresql.md.
+"""PostgreSQL, Kafka and Kafka Connect on this machine, for the page postgresql-kafka.md.
 
 `python -m tests.e2e.playground` prints the variables of the page, and goes on until Ctrl-C.
 """

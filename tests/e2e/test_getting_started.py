@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.e2e import parts
+from tests.e2e import parts, postgres
 from tests.e2e.kafka_broker import count_records
+from tests.e2e.test_capture import needs_postgres
 from tests.pages.dialogue import follow
 from tests.pages.shell import ROOT, Shell, Told
 
-PAGE = ROOT / "docs" / "getting-started" / "postgresql.md"
+PAGES = ROOT / "docs" / "getting-started"
+PAGE, KAFKA_PAGE = PAGES / "postgresql.md", PAGES / "postgresql-kafka.md"
 START = ".venv/bin/python -m tests.e2e.playground"
 EXAMPLES = {
     "SOURCE": "postgresql://me@db.example:5432/shop",
@@ -53,8 +55,18 @@ def playground() -> Iterator[Playground]:
     assert program.returncode == 0
 
 
+@needs_postgres
+def test_the_page_leads_from_a_database_to_rows_in_gold(tmp_path: Path) -> None:
+    server = postgres.start("page", content=None)
+    (tmp_path / "home").mkdir()
+    try:
+        follow(PAGE, Shell(tmp_path / "home", tmp_path), own={EXAMPLES["SOURCE"]: server.url})
+    finally:
+        server.stop()
+
+
 @parts.needs_kafka
-def test_the_page_leads_from_a_database_to_rows_in_gold(
+def test_the_page_leads_through_kafka_to_rows_in_gold(
     tmp_path: Path, playground: Playground
 ) -> None:
     wanted = iter(RECORDS_BEFORE_A_RUN)
@@ -73,5 +85,5 @@ def test_the_page_leads_from_a_database_to_rows_in_gold(
     home = tmp_path / "home"
     home.mkdir()
     own = {example: playground.addresses[name] for name, example in EXAMPLES.items()}
-    follow(PAGE, Shell(home, tmp_path, known=playground.known), wait_for_records, own)
+    follow(KAFKA_PAGE, Shell(home, tmp_path, known=playground.known), wait_for_records, own)
     assert next(wanted, None) is None

@@ -13,7 +13,8 @@ from tests.pages.shell import ROOT, Shell
 
 PAGES = ROOT / "docs" / "getting-started"
 FIRST_TABLE = PAGES / "first-table.md"
-FOLLOWED = {readme.README, readme.DEMO, FIRST_TABLE, databricks.PAGE, postgresql.PAGE}
+FROM_DATABASES = {postgresql.PAGE, postgresql.KAFKA_PAGE}
+FOLLOWED = {readme.README, readme.DEMO, FIRST_TABLE, databricks.PAGE} | FROM_DATABASES
 NO_COMMANDS = {"properties", "sql", "text", "yaml"}
 
 
