@@ -70,13 +70,13 @@ def test_one_command_captures_and_runs_and_ends_both(shop: Postgres, tmp_path: P
         conf, tmp_path, "run", "--continuous", "--interval", "1s", "--capture", ready="2 inserted"
     )
     os.kill(child_of(both), signal.SIGKILL)
-    wait_for(lambda: "capture has ended with -9" in both.said(), 30, "that capture is dead")
+    wait_for(lambda: "capture has ended with -9" in both.said(), 60, "that capture is dead")
     shop.execute(
         "DELETE FROM item WHERE id = 1",
         "ALTER TABLE item ALTER COLUMN id TYPE bigint, ALTER COLUMN n TYPE bigint",
         "INSERT INTO item VALUES (5000000000, 'wide', 6000000000)",
     )
-    wait_for(lambda: "1 deleted" in both.said(), 60, "the changes meanwhile")
+    wait_for(lambda: "1 deleted" in both.said(), 180, "the changes meanwhile")
     child, began = child_of(both), time.monotonic()
     assert both.stop(30) == 0, both.said()[-3000:]
     assert time.monotonic() - began < 20
