@@ -10,7 +10,7 @@ import time
 import uuid
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -36,20 +36,12 @@ _SHOWN = {
 """What sentences and statements may name: a comment that marks what is dropped, the signals."""
 
 
-class Question(NamedTuple):
-    """A query, and for each of its rows a sentence and a statement, with the row's values."""
-
-    query: str
-    found: str
-    do: str
-
-
-class Lack(NamedTuple):
-    """What the database lacks, the statement or change that mends it, and for which table alone."""
+class Found(NamedTuple):
+    """A row of an answer: the sentence and the statement of its question, with its values."""
 
     problem: str
     do: str
-    table: str | None = None
+    row: Mapping[str, Any]
 
 
 class DatabaseNotReady(LakehouseError):
@@ -57,16 +49,9 @@ class DatabaseNotReady(LakehouseError):
 
     exit_code = 2
 
-    def __init__(self, lacks: Sequence[Lack]) -> None:
+    def __init__(self, lacks: Sequence[Found]) -> None:
         blocks = (f"  found:    {lack.problem}\n  do:       {lack.do}" for lack in lacks)
         super().__init__("the database is not ready to be captured\n" + "\n".join(blocks))
-
-
-class Lag(NamedTuple):
-    """How far the capture is behind: bytes of the log, and all bytes that the server keeps."""
-
-    behind: int
-    kept: int
 
 
 class Database:
@@ -111,21 +96,21 @@ class Database:
             problem = f"the database says: {said}"
             raise CaptureRefused(problem, "mend that and start again") from None
 
-    def find(self, section: str, **given: object) -> Iterator[dict[str, Any]]:
-        """What the questions of a section find, with `found` and `do`, question by question."""
+    def find(self, section: str, **given: object) -> Iterator[Found]:
+        """What the questions of a section find, question by question."""
         own = {"name": self.settings.name, "folder": self.settings.state, **_SHOWN}
-        for question in self._questions.get(section, ()):
-            for row in self.ask(question.query, **given):
+        for query, *told in self._questions.get(section, ()):
+            for row in self.ask(query, **given):
                 values = own | {"signals": self.quote(self.settings.signals)} | row
-                found, do = (part.format(**values) for part in question[1:])
-                yield row | {"found": found, "do": do}
+                problem, do = (part.format(**values) for part in told)
+                yield Found(problem, do, row)
 
     def execute(self, section: str, **given: object) -> list[str]:
         """Executes the statements of a section; returns the sentences."""
         done = []
-        for row in self.find(section, **given):
-            self.ask(row["do"].replace(":", r"\:"))
-            done.append(row["found"])
+        for found in self.find(section, **given):
+            self.ask(found.do.replace(":", r"\:"))
+            done.append(found.problem)
         return done
 
     @property
@@ -134,20 +119,17 @@ class Database:
         known = sorted(filter(self.settings.matches, self.sizes))
         return known if self._questions else self.settings.tables
 
-    def find_lacks(self) -> list[Lack]:
+    def find_lacks(self) -> list[Found]:
         """All that the database lacks; brings the list of tables up to date."""
-        self.sizes = {row["table"]: int(row["size"] or 0) for row in self.find("tables")}
-        lacks = [Lack(row["found"], row["do"], row.get("table")) for row in self.find("lacks")]
-        return [*self._find_unmatched(), *lacks]
-
-    def _find_unmatched(self) -> Iterator[Lack]:
-        """Patterns that no table matches, as a misspelt name does."""
+        rows = [found.row for found in self.find("tables")]
+        self.sizes, lacks = {row["table"]: int(row["size"] or 0) for row in rows}, list[Found]()
         for pattern in self.settings.tables if self._questions else ():
             if not any(fnmatchcase(table, pattern) for table in self.sizes):
                 meant = find_nearest(pattern, self.sizes)
                 some = f"there are {', '.join([*self.sizes][:8])}"
                 action = f"did you mean {meant}?" if meant else some
-                yield Lack(f"no table matches {pattern} in conf/capture.yml", action)
+                lacks.append(Found(f"no table matches {pattern} in conf/capture.yml", action, {}))
+        return [*lacks, *self.find("lacks")]
 
     def check_position(self, position: Position) -> None:
         """Refuses to go on where changes would be lost, once no killed reader has the log.
@@ -159,18 +141,18 @@ class Database:
         while any(self.find("readers")) and time.monotonic() < until:
             time.sleep(0.5)
         of = {"is_new": not goes_on and position.tables is None, "lsn": position.lsn}
-        for row in (*self.find("readers"), *self.find("refusals", goes_on=goes_on, **of)):
-            raise CaptureRefused(row["found"], row["do"])
+        for found in (*self.find("readers"), *self.find("refusals", goes_on=goes_on, **of)):
+            raise CaptureRefused(found.problem, found.do)
 
-    def publish(self, tables: Sequence[str]) -> list[str]:
+    def publish(self, tables: Sequence[str]) -> set[str]:
         """Lets the connector see these tables; returns those that it could not see before.
 
         Raises:
             CaptureRefused: the server refuses it, or a table is being written to for too long.
         """
-        new = {row["table"] for row in self.find("unpublished", tables=list(tables))}
+        new = {found.row["table"] for found in self.find("unpublished", tables=list(tables))}
         self.execute("publication", tables=list(tables))
-        return [table for table in tables if table in new]
+        return new.intersection(tables)
 
     def properties(self, tables: Sequence[str]) -> dict[str, object]:
         """Properties of the connector for this database and these tables."""
@@ -208,9 +190,9 @@ class Database:
         self.ask(f"INSERT INTO {table} (id, type, data) VALUES (:id, :kind, :data)", **row)
         return mark
 
-    def measure_lag(self, position: Position) -> Lag | None:
-        """How far the capture is behind; None where nobody knows."""
-        return next((Lag(int(row["behind"]), int(row["kept"])) for row in self.find("lag")), None)
+    def measure_lag(self, position: Position) -> Mapping[str, Any] | None:
+        """The bytes of the log `behind` the position and all that are `kept`; None if unknown."""
+        return next((found.row for found in self.find("lag")), None)
 
     def quote(self, table: str) -> str:
         """SCHEMA.TABLE, quoted where the database needs it."""
@@ -272,13 +254,13 @@ class MariaDb(Database):
             "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
         }
 
-    def measure_lag(self, position: Position) -> Lag | None:
+    def measure_lag(self, position: Position) -> Mapping[str, Any] | None:
         """The binlog behind the acknowledged position, and all that the server has of it."""
         logs, at = self._list_logs(), position.offset.get("file")
         if at not in logs:
             return None
         behind = sum(size for name, size in logs.items() if name >= at) - position.offset["pos"]
-        return Lag(max(behind, 0), sum(logs.values()))
+        return {"behind": max(behind, 0), "kept": sum(logs.values())}
 
     def _list_logs(self) -> dict[str, int]:
         rows = self.ask("SHOW BINARY LOGS")
@@ -304,9 +286,9 @@ def to_pattern(table: str) -> str:
     return re.sub(r"([^A-Za-z0-9_])", r"\\\1", table)
 
 
-def _read_questions(file: Path) -> dict[str, list[Question]]:
-    """The questions of a file by section; what stands before the sections begins each query."""
-    sections: dict[str, list[Question]] = defaultdict(list)
+def _read_questions(file: Path) -> dict[str, list[tuple[str, str, str]]]:
+    """By section: queries, sentences, statements; what stands before begins each query."""
+    sections: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
     texts = file.read_text(encoding="utf-8") if file.exists() else ""
     before, *parts = texts.replace("{made}", _SHOWN["made"]).split("-- section: ")
     for part in parts:
@@ -314,6 +296,6 @@ def _read_questions(file: Path) -> dict[str, list[Question]]:
         for block in [section.partition("\n")[2], *blocks]:
             told = dict(re.findall(r"^-- (found|do): (.*)$", block, re.MULTILINE))
             query = re.sub(r"^--.*$", "", before + block, flags=re.MULTILINE).strip()
-            question = Question(query, told.get("found", ""), told.get("do", ""))
+            question = (query, told.get("found", ""), told.get("do", ""))
             sections[section.partition("\n")[0]].append(question)
     return dict(sections)

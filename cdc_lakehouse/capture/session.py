@@ -4,10 +4,11 @@ import os
 import threading
 import time
 from contextlib import suppress
+from itertools import count
 
 import msgspec
 
-from cdc_lakehouse.capture.database import DatabaseNotReady, Lack, open_database
+from cdc_lakehouse.capture.database import DatabaseNotReady, Found, open_database
 from cdc_lakehouse.capture.engine import LOG, Engine, start_java
 from cdc_lakehouse.capture.files import CaptureRefused, LandingFiles, State
 from cdc_lakehouse.capture.settings import CaptureSettings, load_capture
@@ -21,7 +22,8 @@ from lakehouse.errors import LakehouseError, LakeNotWritable, SourceUnreachable
 from lakehouse.remedies import find_remedy
 from lakehouse.words import render_count
 
-GLANCE_SECONDS, LOOK_SECONDS, TABLES_SECONDS, SAY_SECONDS = 0.5, 5.0, 30.0, 60.0
+GLANCE_SECONDS, LOOK, LIST, SAY = 0.5, 10, 60, 120
+"""Between two glances; how many of them between two measurements, lists of tables, and lines."""
 MOST_FAILURES, LONGEST_PAUSE = 5, 60.0
 QUIET_BYTES = 1 << 20
 """The log that is no lag: what the server itself writes while nobody changes anything."""
@@ -55,8 +57,8 @@ class Capture:
     def __init__(self, settings: CaptureSettings, target: Target) -> None:
         self.settings, self.target = settings, target
         self.state, self.database = State(settings.state), open_database(settings)
-        self._caught_up = self._said = self._looked = self._listed = 0.0
-        self._left_out: list[Lack] = []
+        self._caught_up = 0.0
+        self._left_out: list[Found] = []
         self._told, self._wants_snapshot, self._failures = (0, ""), False, 0
         lag, kept = to_seconds(settings.max_lag), int(settings.max_wal)
         self._status = CaptureStatus(settings.name, "stopped", 0.0, lag, kept)
@@ -92,16 +94,15 @@ class Capture:
             try:
                 while not (stop.is_set() or is_orphan() or self._try_work(once, stop)):
                     pass
-            except OSError as full:
-                self._note("failed", message=str(full))
-                reason = full.strerror or str(full)
+                self._note("stopped")
+            except (OSError, LakehouseError) as failure:
+                self._note("failed", message=str(failure))
+                if isinstance(failure, LakehouseError):
+                    raise
+                reason = failure.strerror or str(failure)
                 action = find_remedy(reason) or "mend that and start again; nothing is lost"
-                where = str(full.filename or self.settings.landing)
-                raise LakeNotWritable(where, reason, action) from full
-            except LakehouseError as refused:
-                self._note("failed", message=str(refused))
-                raise
-            self._note("stopped")
+                where = str(failure.filename or self.settings.landing)
+                raise LakeNotWritable(where, reason, action) from failure
 
     def _try_work(self, once: bool, stop: threading.Event) -> bool:
         """As `_work`; waits after a lost connection, or an engine that has ended.
@@ -139,7 +140,6 @@ class Capture:
         files = LandingFiles(self.target, self.settings.landing, self.state.position.next)
         engine = Engine(java, self.state, files, self.database)
         self._caught_up, self._told = time.time(), (0, "")
-        self._looked, self._listed = 0.0, time.monotonic()
         of = render_count(len(tables), "table")
         say(f"capturing {of} of {self.settings.name} into {self.settings.landing}")
         if new:
@@ -175,14 +175,14 @@ class Capture:
         Raises:
             DatabaseNotReady: something else is lacking.
         """
-        before, lacks = self.state.position.tables or (), self.database.find_lacks()
-        new = [lack for lack in lacks if before and lack.table and lack.table not in before]
+        before, lacks = self.state.position.tables or [], self.database.find_lacks()
+        new = [lack for lack in lacks if before and lack.row.get("table", before[0]) not in before]
         if others := [lack for lack in lacks if lack not in new]:
             raise DatabaseNotReady(others)
         for lack in new:
             if lack not in self._left_out:
                 warn(f"left out: {lack.problem}; do: {lack.do}")
-        self._left_out, left_out = new, {lack.table for lack in new}
+        self._left_out, left_out = new, {lack.row["table"] for lack in new}
         return [table for table in self.database.captured if table not in left_out]
 
     def _watch(self, engine: Engine, once: bool, stop: threading.Event) -> bool:
@@ -193,7 +193,9 @@ class Capture:
             OSError: a file cannot be written.
         """
         mark = ""
-        while not stop.wait(GLANCE_SECONDS) and not is_orphan():
+        for glance in count():
+            if stop.wait(GLANCE_SECONDS) or is_orphan():
+                break
             position = self.state.position
             if not engine.runs:
                 if isinstance(engine.failure, OSError):
@@ -205,56 +207,53 @@ class Capture:
             if mark in engine.marks and not position.reads_rows:
                 self._tell(engine, "all that was there is captured")
                 return True
-            self._look(engine)
-            if self._finds_tables():
+            if glance % LOOK == 0:
+                self._look(engine, glance % SAY == 0)
+            if glance % LIST == LIST - 1 and self._finds_tables():
                 return False
         self._tell(engine, "stopped")
         return True
 
     def _finds_tables(self) -> bool:
         """Whether tables have come that are to be captured, and lack nothing."""
-        now = time.monotonic()
-        if now - self._listed < TABLES_SECONDS:
-            return False
-        self._listed, before = now, self.state.position.tables or ()
         with suppress(DatabaseNotReady):
+            before = self.state.position.tables or ()
             if new := sorted(set(self._choose_tables()).difference(before)):
                 say(f"new: {', '.join(new)}")
                 return True
         return False
 
-    def _look(self, engine: Engine) -> None:
-        """Now and then measures how far the capture is behind, notes it and tells it."""
-        if time.monotonic() - self._looked < LOOK_SECONDS:
-            return
-        self._looked, position, now = time.monotonic(), self.state.position, time.time()
+    def _look(self, engine: Engine, says: bool) -> None:
+        """Measures how far the capture is behind, notes it and, if it `says` so, tells it."""
+        position, now = self.state.position, time.time()
         lag, in_snapshot = self.database.measure_lag(position), position.is_in_snapshot
         self._caught_up = max(self._caught_up, position.committed or 0.0)
-        if lag is None or lag.behind <= QUIET_BYTES:
+        if lag is None or lag["behind"] <= QUIET_BYTES:
             self._caught_up = now
         elif not in_snapshot:  # what is acknowledged behind it lets the server forget its log
             self.database.send_mark()
-        behind = round(now - self._caught_up, 1)
+        late = round(now - self._caught_up, 1)
+        before, state = self._status.state, "snapshot" if in_snapshot else "streaming"
         self._note(
-            "snapshot" if in_snapshot else "streaming",
-            lag_bytes=lag and lag.behind,
-            kept_bytes=lag and lag.kept,
-            lag_seconds=None if in_snapshot else behind,
+            state,
+            lag_bytes=int(lag["behind"]) if lag else None,
+            kept_bytes=int(lag["kept"]) if lag else None,
+            lag_seconds=None if in_snapshot else late,
             newest_file=position.newest,
         )
         if in_snapshot:
             expected = sum(self.database.sizes.get(table, 0) for table in position.tables or ())
             say(f"snapshot: {engine.rows:,}{f' of about {expected:,}' if expected else ''} rows")
-        elif now - self._said >= SAY_SECONDS:
-            much = f"{lag.behind / (1 << 20):,.1f} MB and " if lag else ""
-            self._tell(engine, f"streaming, {much}{render_duration(round(behind))} behind")
+        elif says or before != state:
+            much = f"{lag['behind'] / (1 << 20):,.1f} MB and " if lag else ""
+            self._tell(engine, f"streaming, {much}{render_duration(round(late))} behind")
 
     def _tell(self, engine: Engine, what: str) -> None:
         """Tells what this engine has written, where that is more than when it was last told."""
         records, files = engine.rows + engine.changes, engine.files.written
         if (records, what) != self._told:
             say(f"{what}: {render_count(records, 'record')} in {render_count(files, 'file')}")
-        self._told, self._said = (records, what), time.time()
+        self._told = records, what
 
     def _note(self, state: str, message: str | None = None, **facts: float | None) -> None:
         """Writes what `status` shows of this capture, where the target's folder can be reached."""

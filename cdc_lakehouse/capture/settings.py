@@ -1,6 +1,7 @@
 """What `conf/capture.yml` says: which tables of which database are captured, and where to."""
 
 import re
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal
@@ -55,62 +56,27 @@ def _check_property(key: str) -> str:
 
 
 Pattern = Annotated[str, AfterValidator(_check_table)]
+Property = Annotated[str, AfterValidator(_check_property)]
 
 
 class CaptureSettings(Strict):
-    """The capture of one database."""
+    """The capture of one database; docs/guides/capture.md says what each key is."""
 
-    name: Annotated[str, AfterValidator(_check_name)] = Field(
-        description="Begins the topics' names, and is that of the slot and of the publication.",
-    )
-    source: Annotated[str, AfterValidator(_check_url)] = Field(
-        description="The database, such as `postgresql://me:env:PASSWORD@host:5432/shop`;"
-        " `env:NAME` stands for a variable's value."
-    )
-    tables: list[Pattern] = Field(
-        min_length=1,
-        description="Patterns of SCHEMA.TABLE (DATABASE.TABLE in MariaDB), such as `public.*`. A"
-        " new table that matches is captured from then on.",
-    )
-    except_tables: list[Pattern] = Field(
-        default_factory=list, alias="except", description="Patterns of tables that are left out."
-    )
-    signals: Pattern = Field(
-        description="The table by which new tables are read; it is made where it does not exist."
-    )
-    landing: str = Field(
-        default="",
-        description="The folder of the files, or its URL in an object store: `s3a://`, `abfss://`"
-        " or `gs://`; by default `name` below the target's landing root.",
-    )
-    state: str = Field(
-        default="",
-        description="The folder on this machine that holds the place in the log; by default"
-        " `capture/NAME` below the target's root, or beside conf.",
-    )
-    snapshot_mode: Literal["initial", "no_data"] = Field(
-        default="initial", description="`no_data`: no rows of before, only changes from now on."
-    )
-    file_seconds: float = Field(
-        default=2.0, ge=0.1, le=5, description="After how many seconds a file is complete."
-    )
-    file_records: int = Field(
-        default=4096, ge=1, le=100_000, description="After how many records a file is complete."
-    )
-    jars: str | None = Field(
-        default=None, description="A folder with the connector's jars, so that none is fetched."
-    )
-    memory: str = Field(default="512m", pattern=MEMORY, description="The memory of Java.")
-    max_lag: Duration = Field(
-        default="10 minutes", description="`status` has an alarm where the lag is longer."
-    )
-    max_wal: ByteSize = Field(
-        default=ByteSize(10**10),
-        description="`status` has an alarm where the database keeps more log.",
-    )
-    debezium: dict[Annotated[str, AfterValidator(_check_property)], str | int | bool] = Field(
-        default_factory=dict, description="Further properties of Debezium's connector, as they are."
-    )
+    name: Annotated[str, AfterValidator(_check_name)]
+    source: Annotated[str, AfterValidator(_check_url)]
+    tables: list[Pattern] = Field(min_length=1)
+    except_tables: list[Pattern] = Field(default_factory=list, alias="except")
+    signals: Pattern
+    landing: str = ""
+    state: str = ""
+    snapshot_mode: Literal["initial", "no_data"] = "initial"
+    file_seconds: float = Field(default=2.0, ge=0.1, le=5)
+    file_records: int = Field(default=4096, ge=1, le=100_000)
+    jars: str | None = None
+    memory: str = Field(default="512m", pattern=MEMORY)
+    max_lag: Duration = "10 minutes"
+    max_wal: ByteSize = ByteSize(10**10)
+    debezium: Mapping[Property, str | int | bool] = {}
 
     @property
     def url(self) -> URL:
