@@ -1,8 +1,10 @@
 """Freshness: from the commit at the source to the row in gold, under a steady stream of changes.
 
-PostgreSQL → Debezium → Kafka → `lakehouse run --continuous`, all on this machine:
+PostgreSQL → Debezium → Kafka → `lakehouse run --continuous`, or with `lakehouse capture` in place
+of Debezium and Kafka, all on this machine:
 
     tests/e2e/install.sh && python -m benchmarks.freshness [--rate 500] [--seconds 60] [--keep]
+    python -m benchmarks.freshness --way capture
 
 A change is visible in gold once gold's view reads the batch of the change log that brought it, or
 the table that it was merged into; which batches the views read is looked at ten times a second. All
@@ -32,12 +34,15 @@ from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import table_name
 from lakehouse.storage.views import load_views
 from tests.e2e import connector, kafka_broker, parts, postgres
-from tests.e2e.live import lakehouse
+from tests.e2e.live import ends, lakehouse, project
+from tests.e2e.parts import Process
 from tests.e2e.postgres import Postgres
 from tests.e2e.test_live import configuration
 
 Shown = dict[str, list[tuple[float, int]]]
 QUESTION = "From a commit in PostgreSQL to gold"
+WAYS = {"kafka": "", "capture": ", without Kafka"}
+BULK = 200_000
 _LAST = re.compile(r"_batch <= (\d+)")
 TABLES = ("orders", "order_items", "products", "customers")
 STATEMENTS = (
@@ -51,21 +56,22 @@ STATEMENTS = (
 def main() -> None:
     """Measure and print, and keep it if that is wanted."""
     given = argparse.ArgumentParser(description="Freshness under a steady stream of changes.")
+    given.add_argument("--way", choices=WAYS, default="kafka", help="what brings the changes")
     given.add_argument("--rate", type=int, default=500, help="changes a second over 4 tables")
     given.add_argument("--seconds", type=float, default=60.0)
     given.add_argument("--warm-up", type=float, default=200.0, help="seconds that do not count")
     given.add_argument("--interval", default="1s", help="of lakehouse run --continuous")
     given.add_argument("--keep", action="store_true", help="write results/ and docs/benchmarks")
     options = given.parse_args()
-    root, server = parts.folder("freshness"), postgres.start("freshness")
+    root, server, facts = parts.folder("freshness"), postgres.start("freshness"), list[str]()
     try:
-        begun, ended, shown = measure(root, server, options)
+        begun, ended, shown = measure(root, server, options, facts)
     finally:
         for process in parts.STARTED:
             process.kill()
         server.stop()
     ages = delays(root, begun, ended, shown)
-    result = summed_up(ages, options)
+    result = summed_up(ages, options, facts)
     print(f"{result.subject}\n\n{table_of(result.lines)}")
     if options.keep:
         keep(result)
@@ -73,20 +79,15 @@ def main() -> None:
 
 
 def measure(
-    root: Path, server: Postgres, options: argparse.Namespace
+    root: Path, server: Postgres, options: argparse.Namespace, facts: list[str]
 ) -> tuple[float, float, Shown]:
     """Run everything; the span in which changes count, without the warm-up, and what was shown."""
-    node = kafka_broker.new("freshness")
+    if options.way == "capture":
+        server.execute("DROP PUBLICATION shop")
+        facts.append(capture_much(root.with_name(f"{root.name}-bulk"), server))
     fill(server)
-    node.start()
-    topics = [f"shop.shop.{table}" for table in TABLES]
-    for topic in topics:
-        node.create(topic)
-    kafka = {"topic": ",".join(topics), "bootstrap_servers": node.servers}
-    conf = configuration(root, {"kafka": kafka})
-    only(conf)
-    connect = connector.worker(node, root / "connect", server)
-    connect.capture(connect.start())
+    captures = options.way == "capture"
+    conf, capture = through_capture(root, server) if captures else through_kafka(root, server)
     running = lakehouse(
         conf, root, "run", "--continuous", "--interval", options.interval, ready="inserted"
     )
@@ -100,11 +101,79 @@ def measure(
     time.sleep(options.seconds)
     ended = time.time()
     time.sleep(15)
+    if captures:
+        facts.append(f"{peak_memory(capture)} MB in the steady stream")
     stop.set()
     writing.join()
     looking.join()
     assert running.stop(120) == 0, running.said()[-2000:]
     return begun, ended, shown
+
+
+def through_kafka(root: Path, server: Postgres) -> tuple[Path, Process]:
+    """A broker, and Kafka Connect with Debezium."""
+    node = kafka_broker.new("freshness")
+    node.start()
+    topics = [f"shop.shop.{table}" for table in TABLES]
+    for topic in topics:
+        node.create(topic)
+    kafka = {"topic": ",".join(topics), "bootstrap_servers": node.servers}
+    conf = configuration(root, {"kafka": kafka})
+    only(conf)
+    connect = connector.worker(node, root / "connect", server)
+    process = connect.start()
+    connect.capture(process)
+    return conf, process
+
+
+def through_capture(root: Path, server: Postgres) -> tuple[Path, Process]:
+    """`lakehouse capture`, and nothing else."""
+    conf = captures(root, server, *TABLES)
+    return conf, lakehouse(conf, root, "capture", ready="streaming", log="capture.log")
+
+
+def captures(root: Path, server: Postgres, *tables: str) -> Path:
+    """The configuration of a capture of these tables."""
+    conf = project(root)
+    ends(conf, root, "init", "--source", server.url, "--capture")
+    only(conf)
+    file = conf / "capture.yml"
+    wanted = {"tables": [f"shop.{table}" for table in tables]}
+    file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text()) | wanted))
+    return conf
+
+
+def capture_much(root: Path, server: Postgres) -> str:
+    """Events a second of many rows, written by transactions of a thousand, and the memory."""
+    root.mkdir()
+    server.execute("CREATE TABLE shop.bulk (id int PRIMARY KEY, n int, t text, at timestamptz)")
+    conf = captures(root, server, "bulk")
+    process = lakehouse(conf, root, "capture", ready="streaming", log="capture.log")
+    begun = time.monotonic()
+    for at in range(0, BULK, 1000):
+        row = "g, g, md5(g::text), now()"
+        server.execute(
+            f"INSERT INTO shop.bulk SELECT {row} FROM generate_series({at}, {at + 999}) g"
+        )
+    landing = root / "landing" / "shop"
+    parts.wait_for(lambda: captured_records(landing) >= BULK, 300, "all rows")
+    seconds, memory = time.monotonic() - begun, peak_memory(process)
+    process.stop()
+    ends(conf, root, "capture", "--drop", "--yes")
+    server.execute("DROP TABLE shop.bulk")
+    return f"{BULK / seconds:,.0f} events a second and {memory} MB with a backlog"
+
+
+def captured_records(landing: Path) -> int:
+    """How many records the names of the files count."""
+    ends_of = [file.name.split(".")[0].split("-") for file in landing.glob("*.jsonl.gz")]
+    return sum(int(last) - int(first) + 1 for first, last in ends_of)
+
+
+def peak_memory(process: Process) -> int:
+    """The most memory that a process has had so far, in MB."""
+    status = Path(f"/proc/{process.popen.pid}/status").read_text()
+    return int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) // 1024
 
 
 def fill(server: Postgres) -> None:
@@ -195,15 +264,17 @@ def _history(lake: Lake, table: str, *operations: str) -> list[float]:
     return sorted(row[0] / 1e6 for row in rows.collect())
 
 
-def summed_up(ages: Sequence[float], options: argparse.Namespace) -> Result:
+def summed_up(ages: Sequence[float], options: argparse.Namespace, facts: Sequence[str]) -> Result:
     """The median and the 95th percentile of the seconds from commit to visible."""
     cuts = statistics.quantiles(ages, n=100)
     lines = [Line("median", [round(cuts[49], 3)]), Line("95th percentile", [round(cuts[94], 3)])]
-    subject = f"{len(ages):,} changes, {options.rate} a second over {len(TABLES)} tables"
+    changes = f"{len(ages):,} changes, {options.rate} a second over {len(TABLES)} tables"
+    subject = "; ".join([changes, *facts])
     arguments = [word for word in sys.argv[1:] if word != "--keep"]
     command = f"python -m benchmarks.freshness {shlex.join(arguments)}".strip()
     made = f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}"
-    return Result("freshness", QUESTION, subject, command, made, lines)
+    name = "freshness" if options.way == "kafka" else f"freshness-{options.way}"
+    return Result(name, f"{QUESTION}{WAYS[options.way]}", subject, command, made, lines)
 
 
 if __name__ == "__main__":
