@@ -98,31 +98,30 @@ class Database:
 
     def find(self, section: str, **given: object) -> Iterator[Found]:
         """What the questions of a section find, question by question."""
-        own = {"name": self.settings.name, "folder": self.settings.state, **_SHOWN}
-        for query, *told in self._questions.get(section, ()):
+        names = {"name": self.settings.name, "folder": self.settings.state, **_SHOWN}
+        for query, problem, do in self._questions.get(section, ()):
             for row in self.ask(query, **given):
-                values = own | {"signals": self.quote(self.settings.signals)} | row
-                problem, do = (part.format(**values) for part in told)
-                yield Found(problem, do, row)
+                values = names | {"signals": self.quote(self.settings.signals)} | row
+                yield Found(problem.format(**values), do.format(**values), row)
 
     def execute(self, section: str, **given: object) -> list[str]:
         """Executes the statements of a section; returns the sentences."""
         done = []
-        for found in self.find(section, **given):
-            self.ask(found.do.replace(":", r"\:"))
-            done.append(found.problem)
+        for problem, do, _ in self.find(section, **given):
+            self.ask(do.replace(":", r"\:"))
+            done.append(problem)
         return done
 
     @property
     def captured(self) -> list[str]:
         """The tables that match, sorted; without SQL the patterns."""
-        known = sorted(filter(self.settings.matches, self.sizes))
-        return known if self._questions else self.settings.tables
+        tables = sorted(filter(self.settings.matches, self.sizes))
+        return tables if self._questions else self.settings.tables
 
     def find_lacks(self) -> list[Found]:
         """All that the database lacks; brings the list of tables up to date."""
-        rows = [found.row for found in self.find("tables")]
-        self.sizes, lacks = {row["table"]: int(row["size"] or 0) for row in rows}, list[Found]()
+        self.sizes = {row["table"]: int(row["size"] or 0) for *_, row in self.find("tables")}
+        lacks = list[Found]()
         for pattern in self.settings.tables if self._questions else ():
             if not any(fnmatchcase(table, pattern) for table in self.sizes):
                 meant = find_nearest(pattern, self.sizes)
@@ -141,8 +140,8 @@ class Database:
         while any(self.find("readers")) and time.monotonic() < until:
             time.sleep(0.5)
         of = {"is_new": not goes_on and position.tables is None, "lsn": position.lsn}
-        for found in (*self.find("readers"), *self.find("refusals", goes_on=goes_on, **of)):
-            raise CaptureRefused(found.problem, found.do)
+        for refusal in (*self.find("readers"), *self.find("refusals", goes_on=goes_on, **of)):
+            raise CaptureRefused(refusal.problem, refusal.do)
 
     def publish(self, tables: Sequence[str]) -> set[str]:
         """Lets the connector see these tables; returns those that it could not see before.
@@ -150,7 +149,7 @@ class Database:
         Raises:
             CaptureRefused: the server refuses it, or a table is being written to for too long.
         """
-        new = {found.row["table"] for found in self.find("unpublished", tables=list(tables))}
+        new = {row["table"] for *_, row in self.find("unpublished", tables=list(tables))}
         self.execute("publication", tables=list(tables))
         return new.intersection(tables)
 
@@ -192,7 +191,7 @@ class Database:
 
     def measure_lag(self, position: Position) -> Mapping[str, Any] | None:
         """The bytes of the log `behind` the position and all that are `kept`; None if unknown."""
-        return next((found.row for found in self.find("lag")), None)
+        return next((row for *_, row in self.find("lag")), None)
 
     def quote(self, table: str) -> str:
         """SCHEMA.TABLE, quoted where the database needs it."""
@@ -294,8 +293,8 @@ def _read_questions(file: Path) -> dict[str, list[tuple[str, str, str]]]:
     for part in parts:
         section, *blocks = part.strip().split("\n\n")
         for block in [section.partition("\n")[2], *blocks]:
-            told = dict(re.findall(r"^-- (found|do): (.*)$", block, re.MULTILINE))
+            answers = dict(re.findall(r"^-- (found|do): (.*)$", block, re.MULTILINE))
             query = re.sub(r"^--.*$", "", before + block, flags=re.MULTILINE).strip()
-            question = (query, told.get("found", ""), told.get("do", ""))
+            question = (query, answers.get("found", ""), answers.get("do", ""))
             sections[section.partition("\n")[0]].append(question)
     return dict(sections)

@@ -49,8 +49,8 @@ def _find_jars(settings: CaptureSettings, database: Database) -> list[str]:
     if not paths:
         expected = "a folder with the jars of its connector"
         action = "download Debezium's plug-in and its engine, and name their folder"
-        found = settings.jars or "nothing"
-        raise ConfigurationError("capture.yml", "jars", found, expected, action)
+        problem = settings.jars or "nothing"
+        raise ConfigurationError("capture.yml", "jars", problem, expected, action)
     return paths
 
 

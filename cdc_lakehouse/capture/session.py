@@ -257,9 +257,7 @@ class Capture:
 
     def _note(self, state: str, message: str | None = None, **facts: float | None) -> None:
         """Writes what `status` shows of this capture, where the target's folder can be reached."""
-        known = msgspec.structs.replace(
-            self._status, state=state, at=time.time(), message=message, **facts
-        )
-        self._status = known
+        changed = {"state": state, "at": time.time(), "message": message, **facts}
+        self._status = msgspec.structs.replace(self._status, **changed)
         with suppress(OSError):
-            write_capture(self.target, known)
+            write_capture(self.target, self._status)

@@ -93,13 +93,13 @@ def _serve_postgres() -> Iterator[str]:
     Raises:
         ConfigurationError: PostgreSQL's programs are not here.
     """
-    found = [*map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), shutil.which("initdb")]
-    newest = max(filter(None, found), default=None)
+    programs = [*map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), shutil.which("initdb")]
+    newest = max(filter(None, programs), default=None)
     if newest is None:
         expected = "PostgreSQL's programs on this machine"
         action = "apt-get install postgresql, or dnf install postgresql-server"
         raise ConfigurationError("command line", "--live", "no initdb", expected, action)
-    programs = Path(newest).resolve().parent
+    folder_of_programs = Path(newest).resolve().parent
     with tempfile.TemporaryDirectory(prefix="lakehouse-live-") as folder, socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port, user = str(taken.getsockname()[1]), USER if os.geteuid() == 0 else None
@@ -108,7 +108,7 @@ def _serve_postgres() -> Iterator[str]:
             shutil.chown(folder, user)
 
         def run(program: str, *arguments: str) -> None:
-            command, quiet = [str(programs / program), *arguments], subprocess.DEVNULL
+            command, quiet = [str(folder_of_programs / program), *arguments], subprocess.DEVNULL
             subprocess.run(command, check=True, cwd=folder, user=user, stdout=quiet)
 
         run("initdb", "-D", "data", "-U", USER, "--auth=trust", "--no-sync", "-E", "UTF8")
