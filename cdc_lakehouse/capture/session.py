@@ -193,7 +193,7 @@ class Capture:
             OSError: a file cannot be written.
         """
         mark = ""
-        for glance in count():
+        for glance in count(1):
             if stop.wait(GLANCE_SECONDS) or is_orphan():
                 break
             position = self.state.position
@@ -209,7 +209,7 @@ class Capture:
                 return True
             if glance % LOOK == 0:
                 self._look(engine, glance % SAY == 0)
-            if glance % LIST == LIST - 1 and self._finds_tables():
+            if glance % LIST == 0 and self._finds_tables():
                 return False
         self._tell(engine, "stopped")
         return True
