@@ -28,6 +28,7 @@ from bronze.files.listing import URL, DroppedFile, literal_path
 _LONGEST_HELD = 1 << 31
 _ROWS, _MICROS = 10_000, len("1970-01-01T00:00:00.000000")
 _SCHEMA = "_raw string, _url string, _block bigint, _row bigint"
+_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -117,7 +118,7 @@ def _build_rows(
     not_text: dict[int, list[str]] = {}
     columns = [
         _text_values(name, column, not_text)
-        if name.lower() in texts and column.type in (pa.binary(), pa.large_binary())
+        if name.lower() in texts and any(is_one(column.type) for is_one in _BYTES)
         else _exact_values(column, finer[name])
         if name in finer
         else _read_values(_make_readable(column))

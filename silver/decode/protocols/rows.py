@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 from lakehouse.config.table import Table
 from silver.contract import NONE, UPSERT
-from silver.decode.change import Record
+from silver.decode.change import BAD_VALUE, Record
 from silver.decode.columns import Columns, DecodedColumn, Shape
 from silver.decode.debezium.events.flattened import has_added_members
 from silver.decode.expressions.names import FAULT
@@ -34,10 +34,12 @@ from silver.decode.protocols.slices import (
 )
 from silver.decode.shapes import Parsed
 from silver.decode.slices import ReadPart, Slice
+from silver.decode.values.converters import misfit_message
 from silver.decode.values.encodings import declares_binaries, declares_decimals
 from silver.decode.values.json_values import NotJson, parse_json, text_of
 
 _MOST_BLOCKS = 256
+_NAMES, _LISTS = T.ArrayType(T.StringType()), (list, str, type(None))
 EVERY, OF_KEY, OF_VALUES = "every", "of_key", "of_values"
 """Values of `FAULT`: the row can be no operation; only a truncate; a truncate or a delete."""
 
@@ -92,7 +94,12 @@ class RowsDecoder:
         reader, block = self._reader, group.kind.block
         if self._is_declared or block is not None or has_added_members(group.members):
             reader = self._encoded_reader(block)
-        return reader.read(group, self._find_carried(group))
+        rows, name = reader.read(group, self._find_carried(group)), self._listing_member or ""
+        for at, listed in zip(group.indices, group.members.get(name, ()), strict=False):
+            if type(listed) not in _LISTS:
+                fault = Fault(BAD_VALUE, misfit_message(name, listed, _NAMES))
+                rows.value_faults.setdefault(at, fault)
+        return rows
 
     def _make_reader(self, block: bytes | None) -> FlatRowReader:
         make = partial(self._opener.reader, block)

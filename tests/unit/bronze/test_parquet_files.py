@@ -5,6 +5,7 @@ import json
 import uuid
 from collections.abc import Sequence
 from datetime import datetime, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,7 +28,7 @@ def read(table: pa.Table, texts: Sequence[str] = (), **written: Any) -> list[dic
         [pa.array([file.getvalue()], pa.binary()), pa.array(["f"])], names=["content", "_url"]
     )
     parts = json_rows(iter([batch]), texts)
-    return [json.loads(row) for found in parts for row in found[0].to_pylist()]
+    return [json.loads(row, parse_float=Decimal) for found in parts for row in found[0].to_pylist()]
 
 
 def column(*values: object, type: pa.DataType) -> list[Any]:
@@ -79,6 +80,12 @@ def test_values_that_spark_refuses_are_read() -> None:
     assert read(pa.table({"c": ids})) == [{"c": "00000000-0000-0000-0000-000000000005"}]
 
 
+def test_numbers_without_a_sign_and_decimals_keep_every_digit() -> None:
+    assert column(2**64 - 1, None, type=pa.uint64()) == [2**64 - 1, None]
+    prices = pa.table({"s": pa.array([Decimal("1.5000"), Decimal("-0.0001")], pa.decimal128(10, 4))})
+    assert [row["s"] for row in read(prices, ["s"])] == [Decimal("1.5"), Decimal("-0.0001")]
+
+
 def test_a_name_of_two_columns_is_refused() -> None:
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
 
@@ -97,6 +104,10 @@ def test_bytes_of_a_column_that_is_declared_to_be_text_are_text() -> None:
     values = pa.table({"S": pa.array(["Zoë".encode(), None]), "b": pa.array([b"ab", b""])})
 
     assert read(values, ["s"]) == [{"S": "Zoë", "b": "YWI="}, {"S": None, "b": ""}]
+    assert read(pa.table({"s": pa.array([b"ab", b"\xffb"], pa.binary(2))}), ["s"]) == [
+        {"s": "ab"},
+        {"s": "/2I=", NOT_TEXT: ["s"]},
+    ]
 
 
 def test_bytes_that_are_no_text_are_told_in_their_row_alone() -> None:

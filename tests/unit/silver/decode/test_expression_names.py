@@ -19,6 +19,8 @@ from tests.helpers.builders import table
         ("payload.kind = 'it''s' or a like 'x\\'y'", ["payload", "a"]),
         ("CASE WHEN a IS NULL THEN 1 ELSE b END", ["a", "b"]),
         ("größe + größe", ["größe"]),
+        ("cast(substring_index(file, '.', -1) as bigint)", ["file"]),
+        ("try_cast(op AS decimal(20,0)) = 1", ["op"]),
     ],
 )
 def test_the_names_that_can_be_columns_are_found(expression: str, names: list[str]) -> None:

@@ -45,3 +45,11 @@ def test_a_text_that_no_table_can_hold_rules_out_an_upsert_and_keeps_the_other_v
 
     assert found.values("id", "name", FAULT) == [(1, None, OF_VALUES), (2, "b", None)]
     assert found.told("message") == [r"column name: found '\ud800', expected string", None]
+
+
+def test_of_rows_that_are_read_together_the_last_of_two_equal_names_counts_too() -> None:
+    users = table("rows", ["id"], sequence_by="seq")
+
+    found = decoded(users, ['{"id": 1, "seq": 1, "a": 1, "a": 2}'] * 20)
+
+    assert found.values("a") == [2] * 20
