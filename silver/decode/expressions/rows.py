@@ -37,7 +37,10 @@ _ORDERS = (
     "whole numbers from 0 on (of up to 38 digits), timestamps or dates since 1970, or text of 1 to "
     "4 hex sections"
 )
-_OF_TEXT = "; a text that is a time or number counts as one where columns declares its type"
+_OF_TEXT = (
+    "; a text that is a time or number counts as one by a CAST in sequence_by, or where columns "
+    "declares its type"
+)
 _OF_TIMES = (
     "; digits of a second beyond the sixth count in the last of several columns alone, and of an "
     "expression where one column in it has its value: name that column in sequence_by"
@@ -107,14 +110,19 @@ def _operation_column(members: DataFrame, table: Table) -> Column:
         return layer_column("_operation")
     change = F.when(layer_column("_operation") == NONE, NONE)
     if (counts := filter_sql(table)) is not None:
-        is_counted = F.coalesce(evaluate_expression(members, counts), F.lit(False))
+        is_counted = F.coalesce(_is_true(members, counts), F.lit(False))
         change = change.when(~is_counted, FILTERED)
     said = layer_column("_operation")
     change = change.when(said != UPSERT, said)
     for operation, condition in ((TRUNCATE, truncates_sql(table)), (DELETE, deletes_sql(table))):
         if condition:
-            change = change.when(evaluate_expression(members, condition), operation)
+            change = change.when(_is_true(members, condition), operation)
     return change.otherwise(UPSERT)
+
+
+def _is_true(members: DataFrame, condition: str) -> Column:
+    """The condition as a boolean, also where it is a name that no row has, which is a null text."""
+    return evaluate_expression(members, condition) & F.lit(True)
 
 
 def _is_faulty(table: Table) -> Column:

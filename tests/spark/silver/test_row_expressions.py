@@ -98,6 +98,15 @@ def test_operations_come_from_the_tables_own_conditions(spark: SparkSession) -> 
     assert letters == lines
 
 
+def test_a_condition_may_be_a_name_that_no_row_of_a_batch_has(spark: SparkSession) -> None:
+    users = table("rows", ["id"], sequence_by="seq", apply_as_deletes="_gone")
+    row: dict[str, Any] = {"id": 1, "seq": 1}
+    without = to_changes(bronze_rows(spark, [row]), users)
+    assert decoded(without, "_operation", "_reason") == [("upsert", None)]
+    as_text = to_changes(bronze_rows(spark, [row | {"_gone": "true"}, row]), users)
+    assert decoded(as_text, "_operation", "_reason") == [("delete", None), ("upsert", None)]
+
+
 def test_records_for_which_where_is_not_true_are_left_out_whatever_else_they_lack(
     spark: SparkSession,
 ) -> None:
@@ -143,7 +152,7 @@ def test_a_time_in_a_column_without_a_type_is_told_to_need_one(spark: SparkSessi
     found = to_changes(bronze_rows(spark, [{"id": 1, "at": "2025-10-09T08:53:20"}]), ordered)
     [message] = decoded(found, "_message")
     assert message.startswith("sequence_by: found 2025-10-09T08:53:20 (string), expected")
-    assert message.endswith("counts as one where columns declares its type")
+    assert message.endswith("by a CAST in sequence_by, or where columns declares its type")
 
 
 def test_too_many_sections_are_no_sequence(spark: SparkSession) -> None:
