@@ -377,6 +377,14 @@ def _expectations_page() -> Iterator[str]:
         "Names and arguments are Great Expectations' own. Rules for rows decide in every run which"
         " rows are applied. `lakehouse quality` evaluates the rules for tables."
     )
+    yield (
+        "`row_condition` says which rows a rule looks at. `condition_parser` says how it is"
+        " written:\n\n- `spark`, or none: a condition in SQL over the row's columns,"
+        " `status = 'paid' AND qty > 1`;\n- `great_expectations`: one comparison as Great"
+        ' Expectations writes it, `col("qty") > 1` or `col("qty").notnull()`;\n- none, too, for a'
+        " condition object, as Great Expectations writes it to JSON.\n\nAny other parser, such as"
+        " `pandas`, is an error."
+    )
     titles = {"row": "Rules for rows", "table": "Rules for tables", "unsupported": "Not on Spark"}
     for scope, title in titles.items():
         found = {name: each for name, each in EXPECTATIONS.items() if each.scope == scope}

@@ -6,6 +6,9 @@ from lakehouse.config.table import Table
 from silver.expectations.problems import find_problems
 
 
+SPOKEN, OF_ID = "great_expectations", {"column": {"name": "id"}}
+
+
 def table(*expectations: dict[str, Any], **keys: object) -> Table:
     given = {"table": "orders", "keys": ["id"], "source": {"format": "rows"}, **keys}
     return Table.model_validate({**given, "expectations": list(expectations)})
@@ -26,6 +29,10 @@ def test_well_written_expectations_have_no_problems() -> None:
                 qty("not_be_null", severity="critical", meta={"owner": "shop"}),
                 qty("be_between", min_value=0, max_value=9, strict_max=True, mostly=0.5),
                 qty("be_in_set", value_set=["a", "b"], row_condition="id > 3"),
+                qty("be_null", row_condition="id > 3", condition_parser="spark"),
+                qty("be_null", row_condition='col("id") > 3', condition_parser=SPOKEN),
+                qty("be_null", row_condition='col("id").notnull()', condition_parser=SPOKEN),
+                qty("be_null", row_condition={"type": "nullity", "is_null": True, **OF_ID}),
                 {"type": "expect_table_row_count_to_be_between", "min_value": 1},
             )
         )
@@ -84,6 +91,7 @@ def test_the_second_of_two_equal_expectations_is_refused() -> None:
         (qty("match_strftime_format", strftime_format="%d %d"), ".strftime_format: found '%d %d'"),
         (qty("be_null", result_format="COMPLETE"), ".result_format: found 'COMPLETE'"),
         (qty("be_null", condition_parser="spark"), ".condition_parser: found it without"),
+        (qty("be_null", row_condition="id > 1", condition_parser="pandas"), ".condition_parser: f"),
         (qty("be_null", row_condition={"type": "maybe"}), ".row_condition: found {"),
         (
             qty("be_null", row_condition="id > 1", condition_parser="great_expectations"),
