@@ -5,7 +5,6 @@ import pytest
 from lakehouse.config.table import Table
 from silver.expectations.problems import find_problems
 
-
 SPOKEN, OF_ID = "great_expectations", {"column": {"name": "id"}}
 
 
