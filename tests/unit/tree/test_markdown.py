@@ -84,3 +84,15 @@ def test_a_page_reads_the_same_on_a_forge_and_on_the_site(page: Path) -> None:
     assert unseparated + [line for line in lines if NARROW_NESTED_ITEM.match(line)] == []
     assert [line for line in lines if ONLY_ON_THE_SITE.match(line)] == []
     assert "```mermaid" not in text_of(page), "the site would fetch the script that draws it"
+
+
+def test_an_overtaken_decision_says_so_on_its_page_and_in_the_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    index = dict(re.findall(r"^- \[(\d{3}): .*?\]\(\S+\)(.*)$", text_of(folder / "index.md"), re.M))
+    pages = {page.name[:3]: text_of(page) for page in folder.glob("0*.md")}
+    assert index.keys() == pages.keys()
+    for number, text in pages.items():
+        note = re.search(r"^# .*\n\n> Overtaken (in part )?by (.*) \(.*\)\.\n", text)
+        assert bool(note) == ("vertaken" in text), number
+        later = " and ".join(re.findall(r"\[(\d{3})\]", note[2])) if note else ""
+        assert index[number] == (f" (overtaken {note[1] or ''}by {later})" if note else "")
