@@ -319,10 +319,11 @@ def waits_in_log(target: Target, table: Table) -> bool:
 
 
 ORDER, KEY_PARTS, LEFT_OUT = "order", "key parts", "fields left out"
-LACKED_KEYS = "keys lacked"
+LACKED_KEYS, MEMBER_TYPES = "keys lacked", "members read"
 """Entries of a table's fingerprint that the source has shown: what orders Debezium's records, parts
-of their keys that are no keys of the table, fields of the source that are in no column, and keys of
-the table that the records' keys lack and whose old values are not known (the last three as JSON).
+of their keys that are no keys of the table, fields of the source that are in no column, keys of
+the table that the records' keys lack and whose old values are not known, and the types of members
+of records that only expressions use (all but the first as JSON).
 """
 
 GROUP_TYPE = (

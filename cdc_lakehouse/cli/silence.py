@@ -1,5 +1,6 @@
 """Warnings about runs that succeed, so that nothing goes wrong in silence."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from bronze.files.overwritten import overwritten_files
 from bronze.loss.missing_input import missing_folders, missing_input
 from cdc_lakehouse.terminal.console import warn
 from gold.status.column_hints import column_hints, planned_rebuilds
+from gold.status.status_file import sum_up
 from lakehouse.config.loading import find_yaml
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -14,6 +16,7 @@ from lakehouse.errors import TableFailed
 from lakehouse.places.place import to_place
 from lakehouse.storage.delta_log import read_table_log
 from lakehouse.storage.names import list_tables_in
+from silver.contract import MEMBER_TYPES
 
 CHECK, DECIDING = "# check", ("keys:", "sequence_by:", "apply_as_deletes:", "mode:")
 """The mark of a guess, and the keys of which a guess keeps a table from being run."""
@@ -45,9 +48,15 @@ def unknown_names(target: Target, tables: Sequence[Table]) -> dict[str, list[str
     """By table a sentence for each name in a condition that no record of a local lake has had."""
     from silver.decode.expressions.names import conditions_of, find_unknown_names
 
-    named = [table for table in tables if conditions_of(table)]
-    logs = [(t, read_table_log(target, "silver", f"{t.table}_changes")) for t in named]
-    return {t.table: [*find_unknown_names(t, log.columns)] for t, log in logs if log and log.rows}
+    named = [] if target.catalog else [table for table in tables if conditions_of(table)]
+    known, said = sum_up(target).tables if named else {}, dict[str, list[str]]()
+    for table in named:
+        log = read_table_log(target, "silver", f"{table.table}_changes")
+        of = known.get(table.table)
+        if log and (log.rows or (of and of.counts.get("records"))):
+            members = json.loads(of.built.get(MEMBER_TYPES) or "{}") if of else None
+            said[table.table] = [*find_unknown_names(table, log.columns, members)]
+    return said
 
 
 def without_yaml(target: Target, everything: Sequence[Table]) -> list[str]:

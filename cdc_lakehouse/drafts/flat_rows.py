@@ -33,6 +33,7 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _KEY = re.compile(r"(^|_)(id|key|code|sku|no|nr|number|uuid|guid|ean|isbn)$")
 _NO_KEYS = ("double", "decimal", "boolean", "date", "timestamp", "array")
 _MOST_PARTS = 6
+DMS_OPERATION = "Op"
 _DATED = re.compile(r"(?<!\d)(\d{4})[-_]?(\d{2})[-_]?(\d{2})(?!\d)")
 
 
@@ -129,6 +130,10 @@ def _sample_changes(opened: SampleFile, columns: dict[str, str]) -> Sample:
             notes["sequence_by"] = "null in some rows, which become dead letters"
     if sign is not None and not sign.is_seen:
         notes["apply_as_deletes"] = "no row of the sample is a delete"
+    if sign is not None and sign.column == DMS_OPERATION and _are_of_dms(rows):
+        columns.pop(DMS_OPERATION, None)
+        cast = order and f"cast({order} AS {columns[order]})"
+        return Sample("dms", opened.format, None, keys, columns, {}, cast, notes=notes)
     return Sample("rows", opened.format, None, keys, columns, {}, order, sign, notes=notes)
 
 
@@ -142,6 +147,11 @@ def _find_order(rows: Sequence[Object], columns: Mapping[str, str]) -> str | Non
         if _ORDER.search(words) and columns[name].startswith(ORDERABLE):
             return name
     return None
+
+
+def _are_of_dms(rows: Sequence[Object]) -> bool:
+    """Whether rows have the operations of AWS DMS's files, with the letters that it writes."""
+    return {row.get(DMS_OPERATION) for row in rows} <= {"I", "U", "D"}
 
 
 def find_keys(

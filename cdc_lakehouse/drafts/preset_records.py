@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from cdc_lakehouse.drafts.flat_rows import find_keys, infer_types
-from cdc_lakehouse.drafts.sample_files import Object, Sample
+from cdc_lakehouse.drafts.sample_files import Object, Sample, SampleFile
 from lakehouse.config.records.envelope import RecordParts
 from lakehouse.config.records.presets import SIGNS
-from lakehouse.config.source import FileFormat
 from lakehouse.config.table import Table
 from silver.decode.protocols.envelopes import (
     EnvelopeOpener,
@@ -16,9 +15,7 @@ from silver.decode.protocols.envelopes import (
 )
 
 
-def sample_preset(
-    changes: Sequence[Object], file_format: FileFormat, topic: str | None
-) -> Sample | None:
+def sample_preset(changes: Sequence[Object], file: SampleFile, topic: str | None) -> Sample | None:
     """What records in a vendor's format show; None for any other records."""
     signs = (
         (preset, change)
@@ -39,6 +36,8 @@ def sample_preset(
         for row in opened
         if isinstance(row, EnvelopeRow)
     ]
-    columns = infer_types(rows)
+    written = {n: kind for n, kind in file.types.items() if any(n in row for row in rows)}
+    columns = infer_types(rows) | written
     keys = [*name_keys(first, parts)] or find_keys([*filter(None, rows)][:1], columns)
-    return Sample(preset, file_format, topic, keys, {}, columns)
+    types = [{}, columns] if file.format == "json" else [columns, {}]
+    return Sample(preset, file.format, topic, keys, *types, csv=file.csv)

@@ -186,7 +186,7 @@ def _split_by_topic(records: Iterable[Object]) -> dict[str | None, list[Object]]
 
 def _sample_part(part: _Part) -> Sample:
     changes = [change for record in part.records if (change := _read_change(record))]
-    sample = sample_preset(changes, part.opened[0].format, part.topic)
+    sample = sample_preset(changes, part.opened[0], part.topic)
     if sample is None:
         is_json = part.opened[0].format == "json"
         sample = _sample_json(part) if is_json else sample_rows(part.opened, part.files)

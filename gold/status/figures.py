@@ -19,7 +19,7 @@ from lakehouse.config.target import Target
 from lakehouse.durations import to_seconds
 from lakehouse.run.gaps import list_strict
 from lakehouse.run.ledger import Entry
-from silver.contract import KEY_PARTS, LACKED_KEYS, LEFT_OUT, ORDER, waits_in_log
+from silver.contract import KEY_PARTS, LACKED_KEYS, LEFT_OUT, MEMBER_TYPES, ORDER, waits_in_log
 
 Record = dict[str, Any]
 _LISTS = {KEY_PARTS: "key_parts", LACKED_KEYS: "lacked_keys", LEFT_OUT: "left_out"}
@@ -137,7 +137,7 @@ class Figures(msgspec.Struct, omit_defaults=True):
         self.waiting_since = (came or began) if self.pending else None
         built = state.get("built", {})
         self.drift = state.get("schema_changes", [])
-        self.built = {name: built[name] for name in (ORDER, *_LISTS) if name in built}
+        self.built = {name: built[name] for name in (ORDER, MEMBER_TYPES, *_LISTS) if name in built}
         self.days, group = state.get("days", []), state.get("group")
         if group is not None:
             waiting = [sorted(each.get("records", {})) for each in group.get("waiting", [])]

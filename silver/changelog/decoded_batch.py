@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from lakehouse.config.table import Table
 from silver.changelog import bronze_rows, schema_changes
+from silver.contract import MEMBER_TYPES
 from silver.decode.columns import (
     Columns,
     DecodedColumn,
@@ -113,7 +114,7 @@ class RawBatch:
         read = [column for column in columns.columns if column.name.startswith(MEMBER)]
         types = {c.name.removeprefix(MEMBER): c.type.simpleString() for c in read}
         if types:
-            self.learned[fingerprint.MEMBER_TYPES] = json.dumps(types)
+            self.learned[MEMBER_TYPES] = json.dumps(types)
 
     def look_through(self, columns: Columns, most: int | None = None) -> Look:
         """The columns that the batch's records show, or `most` of its records."""

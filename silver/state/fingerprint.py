@@ -13,11 +13,12 @@ from pyspark.sql.types import StructField
 
 from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationDrift
+from silver.contract import MEMBER_TYPES
 from silver.decode.expressions.names import filter_sql, row_orders
 from silver.decode.types import parse_type, wider_type
 from silver.state.drift import declares_type
 
-SOURCE_COLUMNS, MEMBER_TYPES, RENAMED = "source columns", "members read", "renamed columns"
+SOURCE_COLUMNS, RENAMED = "source columns", "renamed columns"
 SOURCE_SINCE = "source columns since"
 
 Fingerprint = Mapping[str, str]

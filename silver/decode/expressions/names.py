@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 
 from lakehouse.config.formats import CHANGE_TYPE, COMMIT_TIME, COMMIT_VERSION
+from lakehouse.config.records.presets import PRESETS
 from lakehouse.config.table import Table
 from silver.decode.columns import is_published
 
@@ -179,25 +180,35 @@ def members_read(table: Table) -> list[str]:
 
 
 def conditions_of(table: Table) -> dict[str, str]:
-    """The conditions that the YAML writes, by their keys."""
+    """The conditions that the YAML writes, by their keys; a preset's own is not among them."""
+    source = table.feeds[0]
+    of_envelope = source.parts.where if source.parts else None
+    of_presets = [preset.get("where") for preset in PRESETS.values()]
     written = {
-        "source.where": _in_record(table, table.feeds[0].where or ""),
+        "source.where": _in_record(table, source.where or ""),
+        "envelope.where": of_envelope not in of_presets and _in_record(table, of_envelope or ""),
         "apply_as_deletes": table.apply_as_deletes,
         "apply_as_truncates": table.apply_as_truncates,
     }
     return {key: condition for key, condition in written.items() if condition}
 
 
-def find_unknown_names(table: Table, logged: Collection[str]) -> Iterator[str]:
-    """A sentence for each name in a condition that is neither declared nor a column of the log.
+def find_unknown_names(
+    table: Table, logged: Collection[str], members: Collection[str] | None
+) -> Iterator[str]:
+    """A sentence for each name in a condition that is neither declared nor in any record.
 
-    Such a name is null in every row, so its condition never holds.
+    Such a name is null in every row, so its condition never holds. `logged` are the columns of the
+    log, `members` what records have had of the names that no table holds; None where unknown.
     """
-    columns = {name.lower(): name for name in (*logged, *table.columns)}
-    apart = {name.lower() for name in members_read(table)}
+    apart = [*map(str.lower, members_read(table))] if members is None else [*members]
+    named = [name.removeprefix(OF_RECORD) for name in (*logged, *table.columns, *(members or ()))]
+    known = {name.lower() for name in (*logged, *table.columns, *apart)}
+    columns = {name.lower(): name for name in named}
     for key, condition in conditions_of(table).items():
         for name in columns_named(condition):
-            if name.lower() not in columns.keys() | apart:
-                close = get_close_matches(name.lower(), columns, n=1)
+            if name.lower() not in known:
+                shown = name.removeprefix(OF_RECORD)
+                close = get_close_matches(shown.lower(), columns, n=1)
                 meant = f"did you mean {columns[close[0]]}?" if close else "do: check its name"
-                yield f"{key} names {name}, which no record has had; {meant}"
+                yield f"{key} names {shown}, which no record has had; {meant}"

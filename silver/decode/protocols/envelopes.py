@@ -85,31 +85,42 @@ class EnvelopeOpener:
         self, record: Row, row: Row | None, old: object, said: tuple[str, str]
     ) -> Iterator[EnvelopeRow | Fault]:
         """The changes that a row is; `said` are the operation, and where the row was found."""
-        (operation, path), keys = said, self._table.keys
+        operation, path = said
         before = self._read_row(old, "") if isinstance(old, dict) else {}
-        members = before if row is None and operation == DELETE else self._read_row(row or {}, path)
-        nested = next((n for n in members if "." in n and self._is_partial(path)), None)
-        if nested is not None and operation == UPSERT:
+        is_key_alone = row is None and operation == DELETE
+        members = before if is_key_alone else self._read_row(row or {}, path)
+        if operation == UPSERT and (nested := self._find_nested(members, path)):
             yield Fault(ILLEGAL_CHANGE, f"{path}: {_NESTED.format(nested)}")
             return
-        members = {k: before[k] for k in keys if k in before and k not in members} | members
-        removed = find_member(record, self._envelope.removed)
-        members |= dict.fromkeys(map(str, removed), None) if isinstance(removed, list) else {}
+        members = self._complete(members, before, record)
         around = {name: self._find_around(record, row, path) for name, path in self._read.items()}
-        complete = self._envelope.complete and path == self._envelope.row[0] and row is not None
-        is_moved = operation == UPSERT and any(
-            before.get(k) is not None and k in members and before[k] != members[k] for k in keys
-        )
-        old_key = None
-        if is_moved:
-            key = {k: before.get(k, members.get(k)) for k in keys}
-            old_key = json_text(key)
-            yield EnvelopeRow(key | around, DELETE)
-        yield EnvelopeRow(members | around, operation, complete, old_key)
+        old_key = self._find_old_key(members, before) if operation == UPSERT else None
+        if old_key is not None:
+            yield EnvelopeRow(old_key | around, DELETE)
+        is_whole = self._envelope.complete and path == self._envelope.row[0] and row is not None
+        moved_from = None if old_key is None else json_text(old_key)
+        yield EnvelopeRow(members | around, operation, is_whole, moved_from)
 
-    def _is_partial(self, path: str) -> bool:
-        """Whether a row has changed fields alone, by paths as MongoDB writes them."""
-        return self._envelope.values == "mongodb" and path != self._envelope.row[0]
+    def _find_nested(self, members: Row, path: str) -> str | None:
+        """A part of a field, among changed fields with paths as MongoDB writes them."""
+        is_partial = self._envelope.values == "mongodb" and path != self._envelope.row[0]
+        return next((name for name in members if "." in name), None) if is_partial else None
+
+    def _complete(self, members: Row, before: Row, record: Row) -> dict[str, object]:
+        """The members with keys that only the old row has, and null for what was removed."""
+        keys = {k: before[k] for k in self._table.keys if k in before and k not in members}
+        removed = find_member(record, self._envelope.removed)
+        return {**keys, **members, **dict.fromkeys(map(str, _listed(removed)), None)}
+
+    def _find_old_key(self, members: Row, before: Row) -> dict[str, object] | None:
+        """The old key of a row whose key has changed."""
+        changed = [
+            before.get(k) is not None and k in members and before[k] != members[k]
+            for k in self._table.keys
+        ]
+        return (
+            {k: before.get(k, members.get(k)) for k in self._table.keys} if any(changed) else None
+        )
 
     def _read_row(self, row: Row, path: str) -> dict[str, object]:
         """The members of a row in plain JSON, by the columns' names."""
@@ -178,4 +189,8 @@ def name_keys(record: Row, envelope: RecordParts) -> Sequence[str]:
     named = find_member(record, envelope.keys)
     if isinstance(named, dict):
         named = list(_CONVERTERS.get(envelope.values, dict)(named))
-    return [str(name) for name in named] if isinstance(named, list) else []
+    return [*map(str, _listed(named))]
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

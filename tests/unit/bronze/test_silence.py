@@ -17,9 +17,12 @@ from bronze.files.overwritten import overwritten_files
 from bronze.loss.missing_input import missing_folders, missing_input
 from cdc_lakehouse.cli.silence import Warner, warnings_of, without_yaml
 from gold.status.column_hints import column_hints, encoded_as, planned_rebuilds
+from gold.status.figures import Figures
+from gold.status.status_file import KnownStatus, write_known
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage.delta_log import ColumnValues
+from silver.contract import MEMBER_TYPES
 from tests.unit.lakehouse.test_delta_log import commit
 
 TOPIC = "s.p.orders"
@@ -185,6 +188,55 @@ def test_a_name_in_where_that_no_column_has_is_told(tmp_path: Path) -> None:
     told = warnings_of(Target(root=str(tmp_path)), [Table.model_validate(config)])["orders"]
     said = "source.where names opp, which no record has had; did you mean op?"
     assert [text for text in told if "source.where" in text] == [said]
+
+
+def told_of(root: Path, source: dict[str, Any], **members: str) -> list[str]:
+    """What a run of all records says of conditions; `members` are what records had."""
+    stored(root / "lake" / "silver" / "orders_changes", id=[1])
+    config = {"table": "orders", "keys": ["id"], "sequence_by": "id", "source": source}
+    built = {MEMBER_TYPES: json.dumps(members)} if members else {}
+    kept = {"orders": Figures(counts={"records": 2, "filtered": 2}, built=built)}
+    target = Target(root=str(root))
+    write_known(target, KnownStatus(tables=kept))
+    told = warnings_of(target, [Table.model_validate(config)])["orders"]
+    return [text for text in told if ".where names" in text]
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("kind <> 'x'", []),
+        ("metadata.`record-type` = 'data'", []),
+        ("kimd <> 'x'", ["source.where names kimd, which no record has had; did you mean kind?"]),
+        (
+            "`metadata`.`kind` = 'x' AND gone",
+            [
+                "source.where names metadata.kind, which no record has had; do: check its name",
+                "source.where names gone, which no record has had; do: check its name",
+            ],
+        ),
+    ],
+)
+def test_a_name_in_where_that_no_record_around_a_row_has_is_told(
+    tmp_path: Path, where: str, said: list[str]
+) -> None:
+    had = {"__record.kind": "string", "__record.metadata.record-type": "string"}
+    parts = {"row": "data", "operation": "type"}
+    source = {"format": "rows", "path": "shop", "envelope": parts}
+    assert told_of(tmp_path / "a", source | {"where": where}, **had) == said
+    told = told_of(tmp_path / "b", source | {"envelope": parts | {"where": where}}, **had)
+    assert told == [text.replace("source.where", "envelope.where") for text in said]
+
+
+def test_a_preset_names_what_its_records_may_lack(tmp_path: Path) -> None:
+    assert told_of(tmp_path, {"format": "dms", "path": "shop"}) == []
+
+
+def test_names_with_an_underscore_are_told_once_records_were_seen(tmp_path: Path) -> None:
+    source = {"format": "rows", "path": "shop", "where": "_op <> 'B'"}
+    assert told_of(tmp_path / "a", source, _op="string") == []
+    said = ["source.where names _op, which no record has had; did you mean _ope?"]
+    assert told_of(tmp_path / "b", source, _ope="string") == said
 
 
 def test_a_declared_column_that_never_came_is_named(tmp_path: Path) -> None:
