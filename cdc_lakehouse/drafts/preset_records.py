@@ -39,5 +39,5 @@ def sample_preset(changes: Sequence[Object], file: SampleFile, topic: str | None
     written = {n: kind for n, kind in file.types.items() if any(n in row for row in rows)}
     columns = infer_types(rows) | written
     keys = [*name_keys(first, parts)] or find_keys([*filter(None, rows)][:1], columns)
-    types = [{}, columns] if file.format == "json" else [columns, {}]
-    return Sample(preset, file.format, topic, keys, *types, csv=file.csv)
+    declared, guessed = ({}, columns) if file.format == "json" else (columns, {})
+    return Sample(preset, file.format, topic, keys, declared, guessed, csv=file.csv)

@@ -96,6 +96,7 @@ class ConnectorOptions(Strict):
         "isostring",
         "microseconds",
         "nanoseconds",
+        "structured",
     ] = Field(
         default="adaptive",
         description="The connector's option, for records without a schema block.",

@@ -114,13 +114,10 @@ class EnvelopeOpener:
 
     def _find_old_key(self, members: Row, before: Row) -> dict[str, object] | None:
         """The old key of a row whose key has changed."""
-        changed = [
-            before.get(k) is not None and k in members and before[k] != members[k]
-            for k in self._table.keys
-        ]
-        return (
-            {k: before.get(k, members.get(k)) for k in self._table.keys} if any(changed) else None
-        )
+        old = {k: before[k] for k in self._table.keys if before.get(k) is not None}
+        if all(members.get(k, value) == value for k, value in old.items()):
+            return None
+        return {k: before.get(k, members.get(k)) for k in self._table.keys}
 
     def _read_row(self, row: Row, path: str) -> dict[str, object]:
         """The members of a row in plain JSON, by the columns' names."""

@@ -49,6 +49,7 @@ class Encoding(NamedTuple):
 
 _TEXT, _NTZ = T.StringType(), T.TimestampNTZType()
 _CONNECT, _TIME, _DATA = "org.apache.kafka.connect.data.", "io.debezium.time.", "io.debezium.data."
+_TIMES_OF_DAY = ("Time", "ZonedTime", "Duration")
 _BY_NAME: Mapping[str, Encoding] = {
     _DATA + "VariableScaleDecimal": Encoding("variable", _TEXT),
     _CONNECT + "Date": Encoding("date", T.DateType()),
@@ -65,6 +66,10 @@ _BY_NAME: Mapping[str, Encoding] = {
     _TIME + "IsoDate": Encoding("date", T.DateType()),
     _TIME + "IsoTime": Encoding("time", _TEXT),
     _TIME + "IsoTimestamp": Encoding("timestamp", _NTZ),
+    _TIME + "StructuredDate": Encoding("date", T.DateType()),
+    _TIME + "StructuredTimestamp": Encoding("timestamp", _NTZ),
+    _TIME + "StructuredZonedTimestamp": Encoding("timestamp", T.TimestampType()),
+    **{_TIME + f"Structured{one}": Encoding("time", _TEXT) for one in _TIMES_OF_DAY},
 }
 _UNITS: Mapping[str, Unit] = {
     "connect": "ms",

@@ -14,8 +14,10 @@ ends of 64 bits in nanoseconds, which stand for all that 64 bits cannot hold.
 """
 
 import re
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from functools import lru_cache
+from typing import cast
 from zoneinfo import ZoneInfo
 
 from silver.decode.types import BLANKS, Misfit
@@ -52,6 +54,15 @@ _WRITTEN_DATES = range(10_000_101, 99_991_231 + 1)  # 20251009 is YYYYMMDD, no n
 _MOST_DAYS = 2**31 - 1
 _MOST_TICKS = 2**63
 _ENDS_OF_NANOS = (-_MOST_TICKS, _MOST_TICKS - 1)
+_SECOND = 10**12
+_PICOS_OF = {
+    **{"picoseconds": 1, "nanos": 1_000, "second": _SECOND, "seconds": _SECOND},
+    **{name: 60 * _SECOND for name in ("minute", "minutes")},
+    **{name: 3_600 * _SECOND for name in ("hour", "hours")},
+}
+_LONG_PARTS = ("years", "months", "days")
+_PARTS = {*_PICOS_OF, *_LONG_PARTS, "year", "month", "day", "offsetSeconds"}
+_ENDS_OF_TIME = {"POSITIVE_INFINITY": "infinity", "NEGATIVE_INFINITY": "-infinity"}
 _LONGEST_TIME = 838 * 3600 + 59 * 60 + 59
 MILLIS_BELOW = 10_000_000_000_000
 """Ticks of an unknown unit below it, in the year 2286, are milliseconds."""
@@ -121,7 +132,7 @@ def date_value(value: object) -> int:
     """A date from a 32-bit number of days since 1970, or from ISO text."""
     if type(value) is int:
         return _check_days(value)
-    text = text_of(value)
+    text = _text_of(value)
     if _DATE.match(text):
         return date_of(text.rstrip("Z"))
     if _TICKS.fullmatch(text):
@@ -140,7 +151,7 @@ def timestamp_value(value: object, unit: Unit, zoned: bool) -> int:
     """
     if type(value) is int:
         return _convert_ticks(value, unit)
-    text = text_of(value)
+    text = _text_of(value)
     if text[4:5] == "-" and _DATE.match(text):
         return timestamp_of(text, zoned)
     if _TICKS.fullmatch(text):
@@ -153,16 +164,52 @@ def time_text(value: object, unit: Unit) -> str:
 
     MySQL's TIME is a duration of up to 838:59:59, which can be negative.
     """
-    text = text_of(value)
+    text = _text_of(value)
     if not _TICKS.fullmatch(text):
         return text.rstrip("Z")
     nanos = int(text) if unit == "ns" else 1000 * _to_micros(int(text), unit)
-    seconds, fraction = divmod(abs(nanos), 1_000_000_000)
-    if seconds > _LONGEST_TIME:
+    if abs(nanos) >= (_LONGEST_TIME + 1) * _SECOND // 1_000:
         raise Misfit(value)
+    return _clock_text(nanos * 1_000)
+
+
+def _text_of(value: object) -> str:
+    return _join_parts(value) if isinstance(value, dict) else text_of(value)
+
+
+def _join_parts(value: Mapping[str, object]) -> str:
+    """The text of a date, time or duration in parts: Debezium's `time.precision.mode=structured`.
+
+    A duration is spelled as PostgreSQL prints it: `2 days 04:05:06`.
+    """
+    end = _ENDS_OF_TIME.get(str(value.get("specialValue")))
+    parts = {name: part for name, part in value.items() if name in _PARTS and part is not None}
+    if end is not None:
+        return end
+    if not parts or any(type(part) is not int for part in parts.values()):
+        raise _build_misfit(text_of(value))
+    given = cast("Mapping[str, int]", parts)
+    days = [f"{given[name]} {name}" for name in _LONG_PARTS if given.get(name)]
+    if (year := given.get("year")) is not None:
+        digits = 5 if year < 0 else 4
+        days = [f"{str(year).zfill(digits)}-{given.get('month', 0):02}-{given.get('day', 0):02}"]
+    picos = sum(count * given.get(name, 0) for name, count in _PICOS_OF.items())
+    clock = [] if _PICOS_OF.keys().isdisjoint(given) else [_clock_text(picos)]
+    return " ".join([*days, *clock]) + _zone_text(given.get("offsetSeconds"))
+
+
+def _zone_text(offset: int | None) -> str:
+    if offset is None:
+        return ""
+    return ("-" if offset < 0 else "+") + _clock_text(abs(offset) * _SECOND).removesuffix(":00")
+
+
+def _clock_text(picos: int) -> str:
+    """Hours, minutes and seconds, maybe with a sign and a fraction."""
+    seconds, fraction = divmod(abs(picos), _SECOND)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    sign = "-" if nanos < 0 else ""
-    return sign + clock + (f".{fraction:09}".rstrip("0") if fraction else "")
+    sign = "-" if picos < 0 else ""
+    return sign + clock + (f".{fraction:012}".rstrip("0") if fraction else "")
 
 
 def _parse_iso_utc(text: str) -> int | None:

@@ -211,7 +211,8 @@ def told_of(root: Path, source: dict[str, Any], **members: str) -> list[str]:
         (
             "`metadata`.`kind` = 'x' AND gone",
             [
-                "source.where names metadata.kind, which no record has had; do: check its name",
+                "source.where names metadata.kind, which no record has had; did you mean"
+                " metadata.record-type?",
                 "source.where names gone, which no record has had; do: check its name",
             ],
         ),

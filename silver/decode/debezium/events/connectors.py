@@ -24,7 +24,7 @@ _TICKS = re.compile(r"[0-9]{1,19}")
 _LAST_DIGITS = re.compile(r"([0-9]+)\Z")
 _LSN = re.compile(r"[0-9A-Fa-f:]{1,40}")
 _HYBRID_TIME = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,10}))?")
-_DIGITS = "0123456789"
+OF_INNODB, _ROW_BITS = ".ibb", 32
 _SQL_SERVER_WIDTH, _DB2_WIDTH = 20, 32
 """Hex digits of an LSN."""
 _SERIAL_WIDTH, _MOST_SERIAL = 8, 0xFFFFFFFF
@@ -136,20 +136,6 @@ def hides_commits(source: SourceBlock) -> bool:
     return is_whole and source.sequence is None and proves_restarts(source)
 
 
-def server_of(source: SourceBlock) -> tuple[str | None, int]:
-    """The server, and the number in its GTID: `uuid:number`, of MariaDB `domain-server-number`.
-
-    Without a GTID the id of MySQL's server with the base name of its binlog, and 0.
-    """
-    if source.gtid is not None:
-        gtid = str(text_of(source.gtid))
-        server, _, number = gtid.rpartition(":" if ":" in gtid else "-")
-        return server, int(number) if number.isascii() and number.isdigit() else 0
-    if not source.file:
-        return None, 0
-    return f"{source.server_id} {str(text_of(source.file)).rstrip(_DIGITS)}", 0
-
-
 def postgresql_lsn(source: SourceBlock) -> object:
     """PostgreSQL's LSN: `lsn`, or of `sequence` the change's own and then the commit's."""
     if source.lsn is not None or source.sequence is None:
@@ -193,10 +179,19 @@ def _postgresql_commits(sources: SourceColumns, _: pa.Array) -> pa.Array:
     return pa.array(commits, pa.string())
 
 
-def _mysql_numbers(source: SourceBlock, _: object) -> Sequence[object]:
-    """MySQL and MariaDB: number of the binlog file, position in it, row of the event."""
+def _mysql_numbers(source: SourceBlock, order: object) -> Sequence[object]:
+    """MySQL and MariaDB: number of the binlog file, position in it, row of the event.
+
+    In a binlog of InnoDB (MariaDB 12.3) every position is 0: the number in the GTID counts, which
+    a row of a snapshot lacks, and the order in the transaction before the row.
+    """
     file = source.file if isinstance(source.file, str) else text_of(source.file)
-    return _last_number(file), _or_zero(source.pos), _or_zero(source.row)
+    if not file.endswith(OF_INNODB):
+        return _last_number(file), _or_zero(source.pos), _or_zero(source.row)
+    number = 0 if source.gtid is None else _last_number(str(text_of(source.gtid)))
+    within, row = _parse_count(order) or 0, _parse_count(_or_zero(source.row))
+    packed = None if row is None else (within << _ROW_BITS) + row
+    return _last_number(file.removesuffix(OF_INNODB)), number, packed
 
 
 def _sql_server_numbers(source: SourceBlock, _: object) -> Sequence[object]:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from silver.decode.debezium.events.connectors import proves_restarts, server_of
+from silver.decode.debezium.events.connectors import OF_INNODB, proves_restarts
 from silver.decode.debezium.events.envelope import SourceBlock, SourceColumns
 from silver.decode.debezium.events.source_log import (
     OF_SNAPSHOT,
@@ -17,9 +17,11 @@ from silver.decode.debezium.events.source_log import (
     Segment,
     follow_segment,
 )
+from silver.decode.values.json_values import text_of
 from silver.decode.values.sequences import WIDTH
 
 _NO_SERVER: tuple[str | None, int] = (None, 0)
+_DIGITS = "0123456789"
 _FEW = 8
 """More records are looked at together."""
 
@@ -256,6 +258,22 @@ def as_numpy(values: pa.Array) -> npt.NDArray[Any]:
     """The values as numpy has them."""
     numbers: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
     return numbers
+
+
+def server_of(source: SourceBlock) -> tuple[str | None, int]:
+    """The server, and the number in its GTID: `uuid:number`, of MariaDB `domain-server-number`.
+
+    Each tag (`uuid:tag:number`) counts by itself, so it is part of the server. Without a GTID the id
+    of MySQL's server with the base name of its binlog, and 0.
+    """
+    if source.gtid is not None:
+        gtid = str(text_of(source.gtid))
+        server, _, number = gtid.rpartition(":" if ":" in gtid else "-")
+        return server, int(number) if number.isascii() and number.isdigit() else 0
+    if not source.file:
+        return None, 0
+    file = str(text_of(source.file)).removesuffix(OF_INNODB)
+    return f"{source.server_id} {file.rstrip(_DIGITS)}", 0
 
 
 def _server_of(source: SourceBlock | None) -> tuple[str | None, int]:

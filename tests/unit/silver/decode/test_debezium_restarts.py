@@ -13,7 +13,7 @@ import pytest
 from silver.decode.change import Change, Record
 from silver.decode.columns import known_columns
 from silver.decode.debezium.decoder import DebeziumDecoder
-from silver.decode.debezium.events.connectors import connector_of, server_of
+from silver.decode.debezium.events.connectors import connector_of
 from silver.decode.debezium.events.envelope import Envelope, SourceBlock, SourceColumns
 from silver.decode.debezium.events.log_follower import (
     LogFollower,
@@ -21,7 +21,7 @@ from silver.decode.debezium.events.log_follower import (
     segments_of,
 )
 from silver.decode.debezium.events.order import ordered_change
-from silver.decode.debezium.events.partition_log import Moves, PartitionLog
+from silver.decode.debezium.events.partition_log import Moves, PartitionLog, server_of
 from silver.decode.debezium.events.source_log import (
     OFFSETS,
     Fact,
@@ -198,6 +198,21 @@ def test_records_that_come_after_those_that_follow_them_are_late() -> None:
             {"file": "b.000002", "pos": 5, "gtid": "0-1-17"},
             f"{2:016X}/{5:016X}/{0:016X}",
             ("0-1", 17),
+        ),
+        (
+            {"file": "b.3", "pos": 4, "gtid": "uuid:nightly:17"},
+            f"{3:016X}/{4:016X}/{0:016X}",
+            ("uuid:nightly", 17),
+        ),
+        (
+            {"file": "binlog-000003.ibb", "pos": 0, "gtid": "0-1-17"},
+            f"{3:016X}/{17:016X}/{0:016X}",
+            ("0-1", 17),
+        ),
+        (
+            {"file": "binlog-000003.ibb", "pos": 0, "server_id": 5},
+            f"{3:016X}/{0:016X}/{0:016X}",
+            ("5 binlog-", 0),
         ),
         ({"commit_lsn": "0000002a:00000d50:0003"}, "0000002A00000D500003", (None, 0)),
         (

@@ -428,6 +428,74 @@ def test_dates(token: str, expected: str) -> None:
     assert micros == (found if found == "misfit" else found * 86_400_000_000)
 
 
+DAY = '"year":2024,"month":2,"day":29'
+CLOCK = '"hour":13,"minute":14,"second":15,"nanos":120000000'
+NO_DATE = '"years":0,"months":0,"days":0'
+
+
+@pytest.mark.parametrize(
+    ("name", "token", "type", "text"),
+    [
+        ("Date", f"{{{DAY}}}", "date", "2024-02-29"),
+        ("Date", '{"year":0,"month":0,"day":0}', "date", "misfit"),
+        ("Date", '{"year":-43,"month":3,"day":15}', "date", "misfit"),
+        ("Date", '{"year":null,"specialValue":"POSITIVE_INFINITY"}', "date", "misfit"),
+        ("Date", "{}", "date", "misfit"),
+        ("Date", '{"year":"2024","month":2,"day":29}', "date", "misfit"),
+        ("Timestamp", f"{{{DAY},{CLOCK}}}", "timestamp_ntz", "2024-02-29 13:14:15.12"),
+        (
+            "Timestamp",
+            f'{{{DAY},"hour":1,"minute":2,"second":3,"picoseconds":123456789012,"precision":6}}',
+            "timestamp_ntz",
+            "2024-02-29 01:02:03.123456",
+        ),
+        ("Timestamp", '{"year":10000,"month":1,"day":1,"hour":0}', "timestamp_ntz", "misfit"),
+        (
+            "ZonedTimestamp",
+            f'{{{DAY},{CLOCK},"offsetSeconds":-5400,"zoneId":"x"}}',
+            "timestamp",
+            "2024-02-29 14:44:15.12",
+        ),
+        ("ZonedTimestamp", f'{{{DAY},{CLOCK},"offsetSeconds":0}}', "timestamp", None),
+        ("Time", f"{{{CLOCK}}}", "string", "13:14:15.12"),
+        ("Time", '{"hour":24,"minute":0,"second":0,"nanos":0}', "string", "24:00:00"),
+        ("ZonedTime", f'{{{CLOCK},"offsetSeconds":19800}}', "string", "13:14:15.12+05:30"),
+        (
+            "Duration",
+            f'{{{NO_DATE},"hours":-838,"minutes":-59,"seconds":-59,"nanos":-500000000}}',
+            "string",
+            "-838:59:59.5",
+        ),
+        (
+            "Duration",
+            '{"years":1,"months":0,"days":2,"hours":4,"minutes":5,"seconds":6,"nanos":0}',
+            "string",
+            "1 years 2 days 04:05:06",
+        ),
+    ],
+)
+def test_dates_and_times_in_parts(name: str, token: str, type: str, text: str | None) -> None:
+    of = from_block({"type": "struct", "name": f"{TIME}Structured{name}", "fields": []})
+    assert of.type == parse_type(type)
+
+    found = value(of, type, token)
+
+    shown = date_text if type == "date" else timestamp_text
+    shown_as = found if isinstance(found, str) else shown(found)
+    assert shown_as == (text or "2024-02-29 13:14:15.12")
+    assert value(assume_encoding(parse_type(type), source()), type, token) == (
+        token if type == "string" else found
+    )
+
+
+def test_the_ends_of_time_in_parts_are_taken_as_the_column_declares() -> None:
+    of = from_block({"type": "struct", "name": f"{TIME}StructuredDate"})
+    for end, clamped in (("POSITIVE", "9999-12-31"), ("NEGATIVE", "0001-01-01")):
+        convert = handle_infinity(converter_of(of, T.DateType()), "clamp")
+        days = convert({"year": None, "specialValue": f"{end}_INFINITY"})
+        assert isinstance(days, int) and date_text(days) == clamped
+
+
 @pytest.mark.parametrize(
     ("unit", "token", "expected"),
     [
