@@ -179,6 +179,7 @@ SIGNS: list[tuple[str, tuple[str, ...]]] = [
     ("airbyte", ("_ab_cdc_updated_at", "_ab_cdc_deleted_at")),
     ("fivetran", ("_fivetran_synced", "_fivetran_deleted")),
     ("dynamodb", ("eventName", "dynamodb.Keys", "dynamodb.SequenceNumber")),
+    ("dynamodb", ("eventName", "SequenceNumber", "ApproximateCreationDateTime")),
     ("mongodb_change_streams", ("operationType", "documentKey", "clusterTime")),
 ]
 """The members by which `init --from` recognises a preset."""

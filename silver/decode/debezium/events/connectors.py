@@ -354,7 +354,7 @@ _AS_POSTGRESQL = (_OF_POSTGRESQL, _postgresql_numbers, _postgresql_commits, True
 
 CONNECTORS = (
     Connector(("postgresql",), *_AS_POSTGRESQL, old_rows="invented", direct=("lsn",)),
-    Connector(("ticdc",), ("commit_ts",), lambda source, _: (source.commit_ts,)),
+    Connector(("ticdc", "tidb"), ("commit_ts",), lambda source, _: (source.commit_ts,)),
     Connector(_OF_MYSQL, ("file",), _mysql_numbers, lambda _, texts: texts, old_rows="whole"),
     Connector(
         *(("sqlserver",), _OF_LSN, _sql_server_numbers, _first_digits(_SQL_SERVER_WIDTH)),

@@ -263,8 +263,8 @@ def as_numpy(values: pa.Array) -> npt.NDArray[Any]:
 def server_of(source: SourceBlock) -> tuple[str | None, int]:
     """The server, and the number in its GTID: `uuid:number`, of MariaDB `domain-server-number`.
 
-    Each tag (`uuid:tag:number`) counts by itself, so it is part of the server. Without a GTID the id
-    of MySQL's server with the base name of its binlog, and 0.
+    A tag (`uuid:tag:number`) counts by itself, so it is part of the server. Without a GTID the
+    server is the id of MySQL's with the base name of its binlog, and the number 0.
     """
     if source.gtid is not None:
         gtid = str(text_of(source.gtid))
