@@ -91,8 +91,7 @@ class Engine:
 
     Attributes:
         failure: why it ended; None while it runs, or after it was closed.
-        rows: the rows of snapshots that were written.
-        changes: all other records that were written.
+        written: how many records were written.
         marks: the texts of the marks that it has read.
     """
 
@@ -102,7 +101,7 @@ class Engine:
         self._signals = re.sub(r"[^A-Za-z0-9._-]", "_", signals)
         self._mapper: Java = jpype.JClass("com.fasterxml.jackson.databind.ObjectMapper")()
         self.failure: BaseException | None = None
-        self.rows = self.changes = 0
+        self.written = 0
         self.marks = set[str]()
         self._engine: Java = None
         self._thread = threading.Thread(target=bool)
@@ -171,8 +170,7 @@ class Engine:
     def _take(self, records: Java, committer: Java) -> None:
         """Writes a batch, notes the position, and only then acknowledges the batch."""
         try:
-            kept, rows, signals = list[tuple[str, str, str, str]](), 0, ""
-            last: Java = None
+            kept, signals, last = list[tuple[str, str, str, str]](), "", records.get(0)
             for last in records:
                 topic, key, value = str(last.destination()), last.key(), str(last.value() or "null")
                 if topic == self._signals:
@@ -181,14 +179,13 @@ class Engine:
                     headers = last.headers() or ()
                     pairs = (f"{json.dumps(str(h.getKey()))}:{h.getValue()}" for h in headers)
                     kept.append((topic, str(key or "null"), value, f"{{{','.join(pairs)}}}"))
-                    rows += '"op":"r"' in value
             self.files.write(kept)
             self._note(last.sourceRecord(), kept[-1][2] if kept else "")
             committer.markProcessed(last)  # one database, one partition: its place is the batch's
             committer.markBatchFinished()
             self._state.keep_history()
             self.marks.update(_MARK.findall(signals))
-            self.rows, self.changes = self.rows + rows, self.changes + len(kept) - rows
+            self.written += len(kept)
         except BaseException as failure:
             self.failure = failure
             raise

@@ -1,9 +1,12 @@
 """One capture from its start to its end: snapshot, changes, new tables, lost connections."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 
 import msgspec
@@ -11,20 +14,24 @@ import msgspec
 from cdc_lakehouse.capture.database import DatabaseNotReady, Found, open_database
 from cdc_lakehouse.capture.engine import LOG, Engine, start_java
 from cdc_lakehouse.capture.files import CaptureRefused, LandingFiles, State
-from cdc_lakehouse.capture.settings import CaptureSettings, load_capture
-from cdc_lakehouse.cli.options import Chosen
+from cdc_lakehouse.capture.settings import load_capture
+from cdc_lakehouse.cli.options import Chosen, options_of
 from cdc_lakehouse.terminal.console import say, warn
 from gold.capture_status import CaptureStatus, write_capture
 from lakehouse.config.loading import load_target
-from lakehouse.config.target import Target
 from lakehouse.durations import render_duration, to_seconds
-from lakehouse.errors import LakehouseError, LakeNotWritable, SourceUnreachable
+from lakehouse.errors import (
+    ConfigurationError,
+    LakehouseError,
+    LakeNotWritable,
+    SourceUnreachable,
+)
 from lakehouse.remedies import find_remedy
 from lakehouse.words import render_count
 
 GLANCE_SECONDS, LOOK, LIST, SAY = 0.5, 10, 60, 120
 """Between two glances; how many of them between two measurements, lists of tables, and lines."""
-MOST_FAILURES, LONGEST_PAUSE = 5, 60.0
+MOST_FAILURES, LONGEST_PAUSE, PATIENCE = 5, 60.0, 30.0
 QUIET_BYTES = 1 << 20
 """The log that is no lag: what the server itself writes while nobody changes anything."""
 BESIDE = "LAKEHOUSE_BESIDE"
@@ -40,22 +47,18 @@ def is_orphan() -> bool:
     return os.environ.get(BESIDE, str(os.getppid())) != str(os.getppid())
 
 
-def open_capture(chosen: Chosen) -> "Capture":
-    """The capture of a configuration.
-
-    Raises:
-        ConfigurationError: there is no conf/capture.yml, or the URL cannot be used.
-        ManyConfigurationErrors: all that is wrong in it.
-    """
-    target = load_target(chosen.conf, chosen.target, chosen.root, chosen.setting)
-    return Capture(load_capture(chosen.conf, target, chosen.root), target)
-
-
 class Capture:
     """The capture of one database into landing files."""
 
-    def __init__(self, settings: CaptureSettings, target: Target) -> None:
-        self.settings, self.target = settings, target
+    def __init__(self, chosen: Chosen) -> None:
+        """Read the configuration.
+
+        Raises:
+            ConfigurationError: there is no conf/capture.yml, or its URL cannot be used.
+            ManyConfigurationErrors: all that is wrong in it.
+        """
+        self.target = load_target(chosen.conf, chosen.target, chosen.root, chosen.setting)
+        self.settings = settings = load_capture(chosen.conf, self.target, chosen.root)
         self.state, self.database = State(settings.state), open_database(settings)
         self._caught_up = 0.0
         self._left_out: list[Found] = []
@@ -243,14 +246,14 @@ class Capture:
         )
         if in_snapshot:
             expected = sum(self.database.sizes.get(table, 0) for table in position.tables or ())
-            say(f"snapshot: {engine.rows:,}{f' of about {expected:,}' if expected else ''} rows")
+            say(f"snapshot: {engine.written:,}{f' of about {expected:,}' if expected else ''} rows")
         elif says or before != state:
             much = f"{lag['behind'] / (1 << 20):,.1f} MB and " if lag else ""
             self._tell(engine, f"streaming, {much}{render_duration(round(late))} behind")
 
     def _tell(self, engine: Engine, what: str) -> None:
         """Tells what this engine has written, where that is more than when it was last told."""
-        records, files = engine.rows + engine.changes, engine.files.written
+        records, files = engine.written, engine.files.written
         if (records, what) != self._told:
             say(f"{what}: {render_count(records, 'record')} in {render_count(files, 'file')}")
         self._told = records, what
@@ -261,3 +264,46 @@ class Capture:
         self._status = msgspec.structs.replace(self._status, **changed)
         with suppress(OSError):
             write_capture(self.target, self._status)
+
+
+@contextmanager
+def capture_beside(chosen: Chosen, continuous: bool) -> Iterator[None]:
+    """Within, `lakehouse capture` works on the same target; at the end it is stopped.
+
+    It has a process of its own, so that neither can take memory or Java from the other. Its
+    configuration and the database are checked before.
+
+    Raises:
+        LakehouseError: the database cannot be captured as it is, or --continuous is missing.
+    """
+    if not continuous:
+        action = "add --continuous, or call `lakehouse capture --once` before"
+        raise ConfigurationError("command line", "--capture", "one round", "--continuous", action)
+    Capture(chosen).check()
+    command = [sys.executable, "-m", "cdc_lakehouse", "capture", *options_of(chosen)]
+    environment, ended = os.environ | {BESIDE: str(os.getpid())}, threading.Event()
+
+    def keep_up() -> None:
+        pause = 1.0
+        while not ended.wait(0):
+            child = subprocess.Popen(command, env=environment)
+            while child.poll() is None and not ended.wait(GLANCE_SECONDS):
+                pass
+            if ended.is_set() or child.returncode == 0:
+                child.terminate()
+                try:
+                    child.wait(PATIENCE)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                return
+            pause = min(2 * pause, LONGEST_PAUSE)
+            warn(f"capture has ended with {child.returncode}; it is started again in {pause:.0f} s")
+            ended.wait(pause)
+
+    working = threading.Thread(target=keep_up, daemon=True)
+    working.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        working.join()

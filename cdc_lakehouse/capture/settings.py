@@ -1,7 +1,7 @@
 """What `conf/capture.yml` says: which tables of which database are captured, and where to."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal
@@ -28,42 +28,38 @@ OWNED = re.compile(
 """Names of Debezium's properties that `capture` sets itself."""
 
 
-def _check_name(text: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", text):
-        raise ValueError("small letters, digits and _, at most 41, a letter first")
-    return text
+def _must(is_right: Callable[[str], object], expected: str) -> AfterValidator:
+    """The check of a text, which is expected to be that."""
+
+    def check(text: str) -> str:
+        if not is_right(text):
+            raise ValueError(expected)
+        return text
+
+    return AfterValidator(check)
 
 
-def _check_url(text: str) -> str:
+def _names_database(text: str) -> bool:
     try:
-        if make_url(text).database:
-            return text
+        return bool(make_url(text).database)
     except (ArgumentError, ValueError):
-        pass
-    raise ValueError("a URL with a database, such as postgresql://me:env:PASSWORD@host:5432/shop")
+        return False
 
 
-def _check_table(text: str) -> str:
-    if "." not in text.strip("."):
-        raise ValueError(f"SCHEMA.TABLE, such as public.{text}")
-    return text
-
-
-def _check_property(key: str) -> str:
-    if OWNED.match(key):
-        raise ValueError("a property that capture does not set itself")
-    return key
-
-
-Pattern = Annotated[str, AfterValidator(_check_table)]
-Property = Annotated[str, AfterValidator(_check_property)]
+_NAME, _URL = "small letters, digits and _, at most 41, a letter first", "a URL with a database,"
+Name = Annotated[str, _must(re.compile(r"[a-z][a-z0-9_]{0,40}").fullmatch, _NAME)]
+Source = Annotated[str, _must(_names_database, f"{_URL} as postgresql://me:env:PW@host/shop")]
+Pattern = Annotated[str, _must(lambda name: "." in name.strip("."), "SCHEMA.TABLE, as public.*")]
+Property = Annotated[
+    str, _must(lambda key: not OWNED.match(key), "a property that capture does not set itself")
+]
 
 
 class CaptureSettings(Strict):
     """The capture of one database; docs/guides/capture.md says what each key is."""
 
-    name: Annotated[str, AfterValidator(_check_name)]
-    source: Annotated[str, AfterValidator(_check_url)]
+    name: Name
+    source: Source
     tables: list[Pattern] = Field(min_length=1)
     except_tables: list[Pattern] = Field(default_factory=list, alias="except")
     signals: Pattern

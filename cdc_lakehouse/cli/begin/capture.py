@@ -37,7 +37,7 @@ def capture(
     folder. The database forgets nothing that is in no file yet: killed at any moment, capture goes
     on where it was. Before it begins it asks the database whether all is ready.
     """
-    from cdc_lakehouse.capture.session import open_capture
+    from cdc_lakehouse.capture.session import Capture
 
     if sum((once or snapshot, check, drop)) > 1:
         expected = "one of --once or --snapshot, --check, --drop"
@@ -45,7 +45,7 @@ def capture(
     if chosen.only:
         expected, action = "no --table", "name tables in conf/capture.yml: `tables`, `except`"
         raise ConfigurationError("command line", "--table", chosen.only[0], expected, action)
-    work = open_capture(chosen)
+    work = Capture(chosen)
     name, database, code = work.settings.name, work.database, 0
     if check:
         work.check()

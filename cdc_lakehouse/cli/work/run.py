@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -109,9 +109,12 @@ def run(
     if extract is not None or effective_date is not None:
         _land_snapshot(chosen, extract, effective_date)
     layers = [layer] if layer else list(LAYERS)
-    from cdc_lakehouse.capture.process import capture_beside
+    beside: AbstractContextManager[None] = nullcontext()
+    if capture:
+        from cdc_lakehouse.capture.session import capture_beside
 
-    with capture_beside(chosen, continuous) if capture else nullcontext():
+        beside = capture_beside(chosen, continuous)
+    with beside:
         run_layers(chosen, Asked(layers, pause, continuous, run_id, merge, metrics=metrics))
 
 

@@ -53,8 +53,8 @@ def test_with_a_root_everything_lies_below_it(tmp_path: Path) -> None:
     [
         ("name", "Shop", "small letters, digits and _"),
         ("source", "postgresql://me:secret@db", "a URL with a database"),
-        ("signals", "dbz_signal", "such as public.dbz_signal"),
-        ("tables", ["orders"], "such as public.orders"),
+        ("signals", "dbz_signal", "SCHEMA.TABLE"),
+        ("tables", ["orders"], "SCHEMA.TABLE"),
         ("debezium", {"slot.name": "mine"}, "debezium.slot.name"),
         ("debezium", {"key.converter": "x"}, "debezium.key.converter"),
         ("max_wal", "much", "could not parse value and unit"),
