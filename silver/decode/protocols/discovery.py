@@ -17,10 +17,16 @@ from silver.decode.columns import (
     is_published,
     settle_names,
 )
-from silver.decode.expressions.names import MEMBER, members_read
+from silver.decode.expressions.names import MEMBER, group_orders, members_read, row_orders
 from silver.decode.protocols.file_rows import FileRows
 from silver.decode.protocols.slices import FlatRow
-from silver.decode.values.inference import MOST_LEFT_OUT, SeenValues, UndeclaredFields, infer_type
+from silver.decode.values.inference import (
+    MOST_LEFT_OUT,
+    SeenValues,
+    UndeclaredFields,
+    infer_order,
+    infer_type,
+)
 
 _READ_BY_FORMATS = ("__", "_CHANGE_", NOT_TEXT)
 _MOST_NAMES = 4 * MOST_COLUMNS
@@ -60,6 +66,8 @@ class FlatDiscovery:
         self._rows = FileRows(table, columns)
         self._typed = frozenset(c.name for c in columns.columns if not c.provisional)
         self._expression_members = members_read(table)
+        orders = (*row_orders(table), *group_orders(table))
+        self._orders = {MEMBER + name.strip("`") for name in orders}
         self._limit = column_limit(self._typed)
         self._undeclared = UndeclaredFields(declared_types(table))
         self._skipped: dict[str, bool] = {}
@@ -157,8 +165,10 @@ class FlatDiscovery:
 
     def _infer_columns(self, names: Iterable[str], prefix: str = "") -> list[DecodedColumn]:
         """The columns of these names; none for a name whose values are all null."""
-        types = ((name, infer_type(self.seen[name].values)) for name in names if name in self.seen)
-        return [DecodedColumn(prefix + n, t, provisional=True) for n, t in types if t is not None]
+        seen = {prefix + name: self.seen[name].values for name in names if name in self.seen}
+        infer = {name: infer_order if name in self._orders else infer_type for name in seen}
+        types = {name: infer[name](values) for name, values in seen.items()}
+        return [DecodedColumn(n, t, provisional=True) for n, t in types.items() if t is not None]
 
     def _list_shapes(
         self, columns: list[DecodedColumn], usable: list[str], new: list[str]

@@ -258,7 +258,8 @@ class FlatRowReader:
             return Fault(BAD_VALUE, f"column {name}: found {shown}, expected {expected}")
         learned = not column.declared and not column.provisional
         reason = INCOMPATIBLE_SCHEMA if learned else BAD_VALUE
-        return Fault(reason, misfit_message(name, group.members[name][nth], column.type, hidden))
+        shown = name.removeprefix(OF_RECORD)
+        return Fault(reason, misfit_message(shown, group.members[name][nth], column.type, hidden))
 
     def _refused_text(self, group: RowGroup, nth: int, at: int) -> str | None:
         """A value that fits its column but not Arrow, as half a surrogate pair; None for others."""

@@ -22,7 +22,7 @@ from silver.decode.protocols.slices import UTC, RowTraits, read_part, record_tim
 from silver.decode.slices import ReadPart, Slice
 from silver.decode.values.sequences import literal_sequence
 
-_EXPECTED = "expected it below a folder YYYY-MM-DD"
+_EXPECTED = "expected it below a folder YYYY-MM-DD, a date from 1970 on"
 _DAY_OF_1970 = date(1970, 1, 1)
 _MICROS_OF_A_DAY = 86_400_000_000
 

@@ -20,7 +20,8 @@ _DECIMAL = 10**_DECIMAL_DIGITS
 Kind = Literal[
     "boolean", "text", "object", "array", "bigint", "decimal", "point_zero", "double", "many_digits"
 ]
-_NUMBERS: set[Kind] = {"bigint", "decimal", "point_zero", "double"}
+_WHOLE: set[Kind] = {"bigint", "decimal", "point_zero"}
+_NUMBERS: set[Kind] = {*_WHOLE, "double"}
 
 
 @dataclass(slots=True)
@@ -91,6 +92,15 @@ class UndeclaredFields:
         if not self._columns or len(self._left_out) >= MOST_LEFT_OUT:
             return False
         return not self.find(row) <= self._left_out
+
+
+def infer_order(seen: SeenValues) -> T.DataType | None:
+    """The type of a member that orders rows: whole numbers where there are any.
+
+    A value of another kind then misfits its own row, and does not make text of all others, whose
+    order as text is another one.
+    """
+    return infer_type(SeenValues(seen.kinds & _WHOLE) if seen.kinds & _WHOLE else seen)
 
 
 def infer_type(seen: SeenValues, zeros_are_whole: bool = True) -> T.DataType | None:
