@@ -1,5 +1,6 @@
 """The generated pages of the reference are those of the code, and leave nothing out."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from cdc_lakehouse.cli.commands import app
 from gold.report.story import DEAD_LETTER, KINDS
 from lakehouse import errors
 from lakehouse.config import csv_options, table, target
+from lakehouse.config.unpacking import unpack_table
 from silver.changelog.dead_letter_list import NO_TOPIC
 from silver.changelog.late_changes import TOO_LATE
 from silver.contract import ACCOUNT_NOTES, DEAD_LETTER_REASONS, RECORD_OUTCOMES
@@ -22,12 +24,24 @@ from silver.snapshot_source.comparison import DUPLICATE
 DOCS = Path(__file__).parents[3] / "docs"
 GENERATOR = runpy.run_path(str(DOCS / "generate_reference.py"))
 PAGES, KEYS = GENERATOR["pages"](), GENERATOR["KEYS"]
+TABLES = {
+    f"{page.relative_to(DOCS)}:{at}": text
+    for page in sorted(DOCS.rglob("*.md"))
+    for at, text in enumerate(re.findall(r"```yaml\n(table: .*?)```", page.read_text(), re.DOTALL))
+    if re.search(r"^sources?:", text, re.MULTILINE)
+}
+"""The tables that pages show whole, by page and place."""
 MODELS = [
     model
     for module in (csv_options, table, target)
     for model in vars(module).values()
     if isinstance(model, type) and issubclass(model, BaseModel)
 ]
+
+
+@pytest.mark.parametrize("place", TABLES)
+def test_a_table_on_a_page_is_one_that_validate_takes(place: str) -> None:
+    assert unpack_table(yaml.safe_load(TABLES[place]), place).feeds
 
 
 @pytest.mark.parametrize("name", PAGES)
