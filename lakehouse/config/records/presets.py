@@ -13,9 +13,8 @@ Preset: TypeAlias = Literal[
 _HEX = "CASE WHEN {0} LIKE '0x%' THEN substring({0}, 3) ELSE hex(unbase64({0})) END"
 _LSN = _HEX.format("cast(`__$start_lsn` AS string)")
 _VALUE = _HEX.format("cast(`__$seqval` AS string)")
-_PLACE = (
-    f"concat({_LSN}, {_VALUE}, lpad(hex(coalesce(cast(`__$command_id` AS bigint), 0)), 8, '0'))"
-)
+_COMMAND = "lpad(hex(coalesce(cast(`__$command_id` AS bigint), 0)), 8, '0')"
+_PLACE = f"concat({_LSN}, {_COMMAND}, {_VALUE})"
 _NUMBER = "lpad(coalesce(dynamodb.SequenceNumber, SequenceNumber), 40, '0')"
 _FILE = "cast(nullif(regexp_extract({}, '[0-9]+$', 0), '') AS bigint)"
 _POSTGRES = (

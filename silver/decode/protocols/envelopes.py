@@ -89,7 +89,7 @@ class EnvelopeOpener:
         before = self._read_row(old, "") if isinstance(old, dict) else {}
         is_key_alone = row is None and operation == DELETE
         members = before if is_key_alone else self._read_row(row or {}, path)
-        if operation == UPSERT and (nested := self._find_nested(members, path)):
+        if operation == UPSERT and (nested := self._find_nested(members, path, record)):
             yield Fault(ILLEGAL_CHANGE, f"{path}: {_NESTED.format(nested)}")
             return
         members = self._complete(members, before, record)
@@ -101,10 +101,13 @@ class EnvelopeOpener:
         moved_from = None if old_key is None else json_text(old_key)
         yield EnvelopeRow(members | around, operation, is_whole, moved_from)
 
-    def _find_nested(self, members: Row, path: str) -> str | None:
+    def _find_nested(self, members: Row, path: str, record: Row) -> str | None:
         """A part of a field, among changed fields with paths as MongoDB writes them."""
-        is_partial = self._envelope.values == "mongodb" and path != self._envelope.row[0]
-        return next((name for name in members if "." in name), None) if is_partial else None
+        if self._envelope.values != "mongodb" or path == self._envelope.row[0]:
+            return None
+        cut = _TRUNCATED if find_member(record, _TRUNCATED) else None
+        removed = _listed(find_member(record, self._envelope.removed))
+        return next((name for name in map(str, (*members, *removed)) if "." in name), cut)
 
     def _complete(self, members: Row, before: Row, record: Row) -> dict[str, object]:
         """The members with keys that only the old row has, and null for what was removed."""
@@ -175,6 +178,7 @@ _CONVERTERS: Mapping[str, Callable[[Row], dict[str, object]]] = {
     "dynamodb": _read_dynamodb,
     "mongodb": _read_document,
 }
+_TRUNCATED = "updateDescription.truncatedArrays"
 _NESTED = (
     "found {}, a part of a field, expected whole documents: open the change stream with"
     " fullDocument: updateLookup"

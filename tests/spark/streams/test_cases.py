@@ -42,7 +42,7 @@ pytestmark = pytest.mark.slow
 OWN = Path(__file__).parents[2] / "fixtures" / "cases"
 FOLDER = Path(os.environ.get("LAKEHOUSE_CASES", OWN))
 EXACT = Context(prec=100)
-ZONE = re.compile(r"(?<=\dT\d\d:\d\d:\d\d)(\.\d*[1-9])?(?:\.?0*)Z$")
+ZONE = re.compile(r"(?<=\dT\d\d:\d\d:\d\d)(\.\d*[1-9])?(?:\.?0*)Z?$")
 CASES = sorted(case for case in FOLDER.iterdir() if (case / "table.yml").is_file())
 
 
@@ -180,7 +180,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(one) for one in value]
     if isinstance(value, datetime | date):
-        return value.isoformat()
+        return ZONE.sub(r"\1", value.isoformat())
     if isinstance(value, str):
         return ZONE.sub(r"\1", value)
     if isinstance(value, bytes | bytearray):
