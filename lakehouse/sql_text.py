@@ -1,7 +1,8 @@
 """What is wrong with an expression in SQL, as far as its tokens show without Spark.
 
 Only what no reader of SQL accepts is a fault: a quote or bracket that is not closed, and an
-operator without something on both of its sides. Spark's own parser has the last word in a run.
+operator without something on both of its sides; and `::`, which fails a batch for one value that it
+cannot convert, where `CAST` costs a row. Spark's own parser has the last word in a run.
 """
 
 import re
@@ -42,6 +43,8 @@ def find_sql_fault(text: str) -> str | None:
     for token in _split_tokens(text):
         if token.text in "'\"`" or token.text == ";":
             return f"{_name(token)} {'is not closed' if token.text != ';' else 'ends it'}"
+        if token.text == "::":
+            return f"{_name(token)} fails on what it cannot convert; write CAST(x AS type)"
         if token.text in ("(", "["):
             opened.append(token)
         elif token.text in _CLOSERS and (not opened or opened.pop().text != _CLOSERS[token.text]):

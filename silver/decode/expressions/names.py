@@ -32,7 +32,7 @@ _TOKEN = re.compile(
     r"""(?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
     |`(?P<quoted>(?:[^`]|``)+)`
     |(?P<field>(?<=\.)[^\W\d]\w*)
-    |(?i:\bas\s+\w+)
+    |(?i:\bas\s+\w+|\b(?:date|timestamp)\s*(?=')|\binterval\s+(?:'[^']*'|\d+)\s+\w+)
     |(?P<call>[^\W\d]\w*)(?=\s*\()
     |(?P<word>[^\W\d]\w*)
     |\d\w*""",

@@ -33,7 +33,8 @@ from lakehouse.sql_text import find_sql_fault
         ("to_timestamp(at, 'yyyy-MM-dd''T''HH')", None),
         ("deleted", None),
         ('op = "D"', None),
-        ("a::int % 2 = 0", None),
+        ("a::int = 0", ":: (character 2) fails on what it cannot convert; write CAST(x AS type)"),
+        ("a = 'b::int'", None),
     ],
 )
 def test_a_fault_is_named_with_its_character(text: str, fault: str | None) -> None:

@@ -21,6 +21,7 @@ from tests.helpers.builders import table
         ("größe + größe", ["größe"]),
         ("cast(substring_index(file, '.', -1) as bigint)", ["file"]),
         ("try_cast(op AS decimal(20,0)) = 1", ["op"]),
+        ("date < DATE '2020-01-01' or at > timestamp'2020-01-01' - interval 1 day", ["date", "at"]),
     ],
 )
 def test_the_names_that_can_be_columns_are_found(expression: str, names: list[str]) -> None:
