@@ -1,5 +1,6 @@
 import io
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,8 +11,10 @@ from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
 from cdc_lakehouse.cli.work import erase as erasure
 from cdc_lakehouse.cli.work.erase import Erasure
+from cdc_lakehouse.cli.work.rounds import list_failures
 from lakehouse.config.table import Table
 from lakehouse.errors import LawsBroken
+from lakehouse.run.ledger import make_entry
 from lakehouse.storage.lake import Lake
 
 ORDERS = "table: orders\nsource: {format: debezium, path: shop}\nkeys: [id]\n"
@@ -105,6 +108,13 @@ def test_several_tables_are_all_verified_though_one_breaks_a_law(
     assert capsys.readouterr().out == "orders:\npeople:\n"
     with pytest.raises(LawsBroken):
         verify._check_each([one], False, check)
+
+
+def test_a_failure_names_its_table_once() -> None:
+    why = str(LawsBroken("orders", ["one row per key"]))
+    entry = make_entry("r", "silver", "orders", datetime.now(timezone.utc), why)
+    (failure,) = list_failures([entry])
+    assert why.startswith("orders: ") and str(failure) == f"silver {why}"
 
 
 def table(name: str) -> Table:
