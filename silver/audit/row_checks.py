@@ -1,8 +1,11 @@
 """Laws about the rows of one silver table, as frames of units.
 
 A frame has the columns `unit`, a text that names a key or version, and `bad`, whether it breaks the
-law; one row for every unit that was looked at.
+law; one row for every unit that was looked at. A frame of several laws, which saves reading the
+rows once for each, has their names in `law`.
 """
+
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -53,19 +56,33 @@ def build_history_laws(rows: DataFrame, keys: list[str], cutoff: bytes) -> dict[
     rows = rows.withColumns({f"_sequence_{name}": bound for name, bound in bounds.items()})
     following = F.lead(F.struct("_valid_from", "_sequence_from", "_life")).over(by_key)
     versions = rows.where("_shown").withColumn("_following", following)
-    followed = versions.where("_following IS NOT NULL")
-    unit = F.concat(key, F.lit(" from "), F.col("_valid_from").cast("string")).alias("unit")
+    followed = F.col("_following").isNotNull()
+    unit = F.concat(key, F.lit(" from "), F.col("_valid_from").cast("string"))
     early = F.col("_valid_to").isNull() | (F.col("_valid_to") > F.col("_following._valid_from"))
     apart = ~F.col("_sequence_to").eqNullSafe(F.col("_following._sequence_from"))
     same_life = F.col("_life").eqNullSafe(F.col("_following._life"))
     backward = F.coalesce(F.col("_valid_to") < F.col("_valid_from"), F.lit(False))
-    return {
-        ONE_OPEN: _one_open(rows, keys),
-        NO_OVERLAP: followed.select(unit, F.coalesce(early, F.lit(True)).alias("bad")),
-        GAPS: followed.select(unit, (apart & same_life).alias("bad")),
-        BOUNDS: versions.select(unit, (F.col("_valid_from").isNull() | backward).alias("bad")),
-        CURRENT: _check_newest(rows, keys, cutoff),
-    }
+    of_versions = _judge_units(
+        versions,
+        unit,
+        {
+            NO_OVERLAP: F.when(followed, F.coalesce(early, F.lit(True))),
+            GAPS: F.when(followed, F.coalesce(apart & same_life, F.lit(False))),
+            BOUNDS: F.col("_valid_from").isNull() | backward,
+        },
+    )
+    of_keys = _judge_keys(rows, keys, cutoff)
+    by_version = dict.fromkeys((NO_OVERLAP, GAPS, BOUNDS), of_versions)
+    return {ONE_OPEN: of_keys, **by_version, CURRENT: of_keys}
+
+
+def _judge_units(rows: DataFrame, unit: Column, laws: Mapping[str, Column]) -> DataFrame:
+    """A frame of several laws; a unit for which the verdict is null is none of that law's."""
+    judged = [
+        F.struct(F.lit(law).alias("law"), unit.alias("unit"), bad.alias("bad"))
+        for law, bad in laws.items()
+    ]
+    return rows.select(F.inline(F.array(*judged))).where("bad IS NOT NULL")
 
 
 def key_text(keys: list[str]) -> Column:
@@ -78,23 +95,20 @@ def _check_single(rows: DataFrame, identity: list[Column], unit: Column) -> Data
     return counted.select(unit.alias("unit"), (F.col("_n") > 1).alias("bad"))
 
 
-def _one_open(rows: DataFrame, keys: list[str]) -> DataFrame:
-    counted = rows.groupBy(*[column(k) for k in keys]).agg(F.count_if("_is_current").alias("_n"))
-    return counted.select(key_text(keys).alias("unit"), (F.col("_n") > 1).alias("bad"))
-
-
-def _check_newest(rows: DataFrame, keys: list[str], cutoff: bytes) -> DataFrame:
-    """A key's newest change, when it is an upsert above the cut-off, and only that, is open."""
+def _judge_keys(rows: DataFrame, keys: list[str], cutoff: bytes) -> DataFrame:
+    """A key has one open version at most: its newest change, if an upsert above the cut-off."""
     # A window, not the fold: see `build_history_laws`.
     by_key = Window.partitionBy(*[column(k) for k in keys]).orderBy(F.desc("_order"))
     newest = F.row_number().over(by_key) == 1
     above = F.col("_order") > F.expr(order_literal(cutoff))
     due = newest & (F.col("_operation") == UPSERT) & above
     marked = rows.withColumn("_due", due)
-    judged = marked.groupBy(*[column(k) for k in keys]).agg(
-        F.bool_or(F.coalesce(F.col("_due") != F.col("_is_current"), F.lit(True))).alias("bad")
+    counted = marked.groupBy(*[column(k) for k in keys]).agg(
+        F.count_if("_is_current").alias("_n"),
+        F.bool_or(F.coalesce(F.col("_due") != F.col("_is_current"), F.lit(True))).alias("_other"),
     )
-    return judged.select(key_text(keys).alias("unit"), "bad")
+    laws = {ONE_OPEN: F.col("_n") > 1, CURRENT: F.col("_other")}
+    return _judge_units(counted, key_text(keys), laws)
 
 
 IN_THE_LOG = "the change log holds every bronze record once"

@@ -61,13 +61,21 @@ def judge_laws(laws: Mapping[str, DataFrame]) -> list[Law]:
     """Counts the units of every law; a law without a unit holds."""
     if not laws:
         return []
-    named = [units.withColumn("law", F.lit(law)) for law, units in laws.items()]
-    counted = reduce(DataFrame.unionByName, named).groupBy("law")
+    frames = {id(units): _name_law(law, units) for law, units in laws.items()}
+    counted = reduce(DataFrame.unionByName, frames.values()).groupBy("law")
     totals = counted.agg(F.count(F.lit(1)).alias("checked"), F.count_if("bad").alias("broken"))
     counts = {row["law"]: (row["checked"], row["broken"]) for row in totals.collect()}
     return [_judge_law(law, units, *counts.get(law, (0, 0))) for law, units in laws.items()]
 
 
+def _name_law(law: str, units: DataFrame) -> DataFrame:
+    """The units with the name of their law; a frame of several laws has it."""
+    return units if "law" in units.columns else units.withColumn("law", F.lit(law))
+
+
 def _judge_law(law: str, units: DataFrame, checked: int, broken: int) -> Law:
-    rows = units.where("bad").limit(EXAMPLES).collect() if broken else []
+    if not broken:
+        return Law(law, checked, 0, [])
+    wrong = _name_law(law, units).where(F.col("bad") & (F.col("law") == law))
+    rows = wrong.limit(EXAMPLES).collect()
     return Law(law, checked, broken, sorted(row["unit"] for row in rows))
