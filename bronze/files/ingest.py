@@ -8,7 +8,7 @@ from bronze.feed_state import FeedState, Note
 from bronze.feeds import Feed, feed_folder
 from bronze.files.batches import append_readable
 from bronze.files.listing import DroppedFile, in_order, list_files
-from bronze.files.overwritten import UNKNOWN, changed_files
+from bronze.files.overwritten import CHANGED, UNKNOWN, changed_files
 from bronze.files.unreadable import read_unreadable, record_unreadable
 from bronze.storage import News
 from lakehouse.storage.lake import Lake
@@ -66,10 +66,20 @@ def cut_batches(feed: Feed, files: Sequence[DroppedFile]) -> Iterator[list[Dropp
 
 
 def recover_files(lake: Lake, feed: Feed, state: FeedState, newest: int) -> None:
-    """Adds a note of files that bronze has without one, because a run was killed."""
+    """Adds a note of files that bronze has without one, because a run was killed.
+
+    One that was changed after its lines came is noted as another version: it was overwritten.
+    """
     if newest > state.taken.batch:
         bronze = lake.spark.table(lake.name("bronze", feed.name))
         new = bronze.where(F.col("_batch") > state.taken.batch).where("_file IS NOT NULL")
-        paths = [row[0] for row in new.select("_file").distinct().collect()]
-        if paths:
-            state.add_note(Note(newest, files=dict.fromkeys(paths, UNKNOWN)))
+        came = new.groupBy("_file").agg(F.unix_millis(F.min("_arrived_at")))
+        arrived = {row[0]: row[1] for row in came.collect()}
+        if arrived:
+            folder = feed_folder(lake.target, feed)
+            listed = list_files(lake, folder, lambda path: path not in arrived)
+            versions = dict.fromkeys(arrived, UNKNOWN) | {
+                f.path: (f.length, f.changed) if f.changed <= arrived[f.path] else CHANGED
+                for f in listed
+            }
+            state.add_note(Note(newest, files=versions))

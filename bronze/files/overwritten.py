@@ -13,8 +13,8 @@ from lakehouse.places.settings import is_object_url
 from lakehouse.storage.landing import from_landing
 
 MOST_COMPARED, MOST_NAMED = 20_000, 3
-UNKNOWN = (-1, -1)
-"""Size and time in the note of a file for which they are not known."""
+UNKNOWN, CHANGED = (-1, -1), (-2, -2)
+"""Size and time in the note of a file for which they are not known, or are no longer those read."""
 
 
 def changed_files(listed: Iterable[DroppedFile], taken: Mapping[str, Version]) -> list[str]:

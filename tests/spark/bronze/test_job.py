@@ -223,6 +223,24 @@ def test_a_file_that_was_overwritten_is_named_and_not_read_again(lake: Lake) -> 
     assert raw(lake) == ["1"]
 
 
+@pytest.mark.parametrize("when", ["before the next run", "after it"])
+def test_a_file_is_known_to_be_overwritten_though_a_kill_left_its_note_unwritten(
+    lake: Lake, when: str
+) -> None:
+    told: list[str] = []
+    drop(lake.target, "orders/a", "1")
+    run(lake)
+    (note,) = notes(lake.target)
+    note.unlink()
+    if when == "after it":
+        run(lake)
+    drop(lake.target, "orders/a", "another")
+    ingest(lake, [table()], "r", told.append)
+    ingest(lake, [table()], "r", told.append)
+    assert any("overwritten after they were read, and not read" in line for line in told)
+    assert raw(lake) == ["1"]
+
+
 def test_a_lost_bronze_table_is_read_again_from_the_files(lake: Lake) -> None:
     drop(lake.target, "orders/a", "1")
     run(lake)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tests.spark.machine import checks
 from tests.spark.machine.acts import ACTS
 from tests.spark.machine.checks import Fault
+from tests.spark.machine.model import Conf, Model
 from tests.spark.machine.source import FORMATS, Source
 from tests.spark.machine.world import World
 
@@ -50,6 +51,14 @@ def draw(seed: int, length: int = LENGTH) -> list[Step]:
     return [Step(name, choice.randrange(1 << 30)) for name in drawn]
 
 
+def draw_conf(seed: int, source: Source) -> Conf:
+    """The YAML that a sequence begins with."""
+    choice = random.Random(seed)
+    names = ["rule", "flag", "published", *([] if source.format == "debezium" else ["where"])]
+    chosen = {name: choice.random() < 0.25 for name in names}
+    return Conf(history=choice.random() < 0.7, **chosen)
+
+
 def play(
     seed: int, steps: Sequence[Step], folder: Path, tell: Callable[[World], object] = id
 ) -> Found | None:
@@ -57,7 +66,8 @@ def play(
     root = folder / f"m{seed}"
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
-    world = World(root, Source(FORMATS[seed % len(FORMATS)]))
+    source = Source(FORMATS[seed % len(FORMATS)])
+    world = World(root, source, Model(draw_conf(seed, source)))
     try:
         world.begin()
         for step in steps:

@@ -121,12 +121,13 @@ class Source:
         self.at += 1
         if self.format == "csv":
             when = f"{moment(self.at):%F %T}"
-            return Sent(_csv_line(["u", choice.choice(["x", ""]), when, 1, "lost", 1, ""]))
+            values = ["u", choice.choice(["x", ""]), when, 1, f"lost {self.at}", 1, ""]
+            return Sent(_csv_line(values), key=1)
         if self.format == "debezium" or choice.random() < 0.5:
             return Sent(f'{{"op": "u", "v": {self.at}, "id": 1, "name": "los')
         row = {"op": "u", "v": self.at, "at": f"{moment(self.at):%F %T}", "id": 1, "qty": 1}
         del row[choice.choice(["id", "v"])]
-        return Sent(json.dumps(row | {"name": f"lost {self.at}"}))
+        return Sent(json.dumps(row | {"name": f"lost {self.at}"}), key=row.get("id"))
 
 
 def _csv_line(values: Sequence[Any]) -> str:
