@@ -2,7 +2,8 @@
 
 Keys, type of history, tracked columns, order, format of the source and what counts as a delete or
 truncate decide what the rows of a table mean: rows written before and after a change of them would
-contradict each other. A column's type may only widen. `TableState.built` keeps the fingerprint,
+contradict each other. Deleted rows have no values from before `on_delete: flag`. A column's type
+may only widen. `TableState.built` keeps the fingerprint,
 with more entries for what the source has shown.
 """
 
@@ -20,6 +21,7 @@ from silver.state.drift import declares_type
 
 SOURCE_COLUMNS, RENAMED = "source columns", "renamed columns"
 SOURCE_SINCE = "source columns since"
+ON_DELETE = "on_delete"
 
 Fingerprint = Mapping[str, str]
 
@@ -63,6 +65,7 @@ def build_fingerprint(table: Table) -> dict[str, str]:
         "apply_as_deletes": table.apply_as_deletes or "none",
         "apply_as_truncates": table.apply_as_truncates or "none",
         "tracked columns": _describe_tracked(table),
+        ON_DELETE: table.on_delete,
     }
 
 
@@ -106,8 +109,8 @@ def list_differences(table: Table, built: Fingerprint) -> Iterator[str]:
     """How a configuration differs from what the table was built with, as phrases for a person."""
     for setting, now in build_fingerprint(table).items():
         before = built.get(setting, now)
-        if setting == RENAMED or before == now:
-            continue
+        if setting == RENAMED or before == now or (setting, now) == (ON_DELETE, "remove"):
+            continue  # what deleted rows had is there, and is not shown any more
         if setting != "source.format" or {*before.split(", ")}.isdisjoint(now.split(", ")):
             yield f"{setting} was {before}, is {now}"
     yield from _list_renaming_differences(table, built)

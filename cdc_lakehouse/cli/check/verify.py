@@ -130,13 +130,15 @@ def _check_laws(
 ) -> list[TableFailed]:
     """Shows how each law of each table does; a sample of None rebuilds every key.
 
-    Some tables are judged at once, as planning a table's query takes longer than its work.
+    Some tables are judged at once, as planning a table's query takes longer than its work. One
+    whose YAML does not fit what it was built with is refused: its laws would be those of another.
 
     Raises:
         TableFailed: a law of the only table is broken.
     """
     from gold.views import agreement
     from silver.audit.verify import verify as judge_table
+    from silver.state.fingerprint import check_configuration
     from silver.state.table_state import TableState, read_states
 
     with show_progress("reading what is known"):
@@ -144,6 +146,7 @@ def _check_laws(
 
     def judge(one: Table) -> "tuple[TableState, list[Law]]":
         state = states.get(one.table, TableState())
+        check_configuration(one, state.built)
         shows = agreement.build_gold_laws(lake, one)
         return state, judge_table(lake, one, shows, sample, state)
 
@@ -201,7 +204,9 @@ def _render_law(law: "Law") -> str:
     line = f"{'ok' if law.holds else 'FAILED':<7} {law.law:<51} {law.checked:>12,} checked"
     if law.holds:
         return line
-    return "\n".join([f"{line}, {law.broken:,} broken", *[f"        {unit}" for unit in law.first]])
+    return "\n".join(
+        [line, f"        {law.broken:,} broken:", *[f"        {u}" for u in law.first]]
+    )
 
 
 def check_source(

@@ -77,6 +77,8 @@ def play(
             if any(line.startswith("lakehouse") for line in world.script[before:]):
                 checks.check_lake(world)
                 checks.check_status(world)
+        if world.model.conf != world.model.view:
+            ACTS["run"][1](world, random.Random(seed))
         checks.check_lake(world, at_times=True)
         checks.check_laws(world)
     except Fault as fault:

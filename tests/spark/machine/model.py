@@ -75,6 +75,7 @@ class Model:
         if self.built is None or not self.conf.present:
             return False
         lost = self.built.renamed and not self.conf.renamed
+        lost |= self.conf.flag and not self.built.flag
         return self.conf.meaning != self.built.meaning or lost
 
     @property

@@ -452,3 +452,14 @@ def test_verify_says_which_law_of_snapshot_files_is_not_checked(
     shown = "\n".join(render_laws(table, [Law("one open version per key", 1, 0, [])])).splitlines()
     assert len(shown) == lines and max(map(len, shown)) <= 80
     assert ("not checked" in " ".join(shown)) is (source_format == "snapshot")
+
+
+def test_a_broken_law_fits_the_terminal_and_names_what_breaks_it() -> None:
+    source = {"format": "rows", "path": "t"}
+    table = Table.model_validate(
+        {"table": "t", "keys": ["id"], "source": source, "sequence_by": "v"}
+    )
+    laws = [Law("a rebuild from bronze gives the same rows", 2, 2, ['{"id":3}', '{"id":4}'])]
+    shown = "\n".join(render_laws(table, laws)).splitlines()
+    assert max(map(len, shown)) <= 80 and shown[0].startswith("FAILED  a rebuild")
+    assert [line.strip() for line in shown[1:]] == ["2 broken:", '{"id":3}', '{"id":4}']

@@ -146,6 +146,13 @@ def test_a_table_is_built_anew_by_itself_for_new_names_alone() -> None:
     assert len([*list_differences(table(keys=["v"]), BUILT)]) == 2
 
 
+def test_deleted_rows_that_have_lost_their_values_are_not_shown_before_a_rebuild() -> None:
+    removing, flagging = (build_fingerprint(table(on_delete=how)) for how in ("remove", "flag"))
+    said = ["on_delete was remove, is flag"]
+    assert [*list_differences(table(on_delete="flag"), removing)] == said
+    assert [*list_differences(table(on_delete="remove"), flagging)] == []
+
+
 def test_another_condition_of_deletes_differs_from_what_a_table_was_built_with() -> None:
     rows = {"source": {"format": "rows", "path": "p"}, "sequence_by": "v"}
     of = Table.model_validate({"table": "t", "keys": ["id"], "apply_as_deletes": "op = 'd'"} | rows)
