@@ -167,3 +167,17 @@ def check_laws(world: World) -> None:
     answer = world.type("verify", "t", "--all")
     check_words(answer)
     hold("verify agrees", answer.code == 0, answer)
+
+
+def check_refusal(world: World) -> None:
+    """`verify` judges no table whose YAML is not that of its rows, and says what to do."""
+    built, conf = world.model.built, world.model.conf
+    if (
+        built is not None
+        and conf.present
+        and (world.model.refuses or conf.renamed != built.renamed)
+    ):
+        answer = world.type("verify", "t")
+        told = " ".join(answer.err.split())
+        hold("verify refuses another YAML", "lakehouse rebuild t" in told, answer)
+        hold("verify refuses another YAML", answer.code == 1, answer)

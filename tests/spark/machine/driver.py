@@ -77,6 +77,7 @@ def play(
             if any(line.startswith("lakehouse") for line in world.script[before:]):
                 checks.check_lake(world)
                 checks.check_status(world)
+        checks.check_refusal(world)
         if world.model.conf != world.model.view:
             ACTS["run"][1](world, random.Random(seed))
         checks.check_lake(world, at_times=True)
