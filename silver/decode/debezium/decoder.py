@@ -244,7 +244,7 @@ class DebeziumDecoder:
         if change.sequence is not None:
             change.mismatched |= self._arrives_in_order
         elif columns.order in (None, BY_ARRIVAL) and not has_position(envelope.source):
-            change.sequence = arrival_order(record)
+            change.sequence = arrival_order(record, envelope)
             change.mismatched |= columns.order is None and not columns.settled
         return change, reader
 

@@ -218,13 +218,15 @@ def handled_at(record: Record, envelope: Envelope) -> int | None:
     return record.timestamp if handled is None else handled
 
 
-def arrival_order(record: Record) -> str:
+def arrival_order(record: Record, envelope: Envelope) -> str:
     """The sequence of a record without a position: before every one that has a position.
 
-    It is the place in the topic (see `topic_sequence`). A record without an offset stands where it
-    arrived.
+    It is the place in the topic (see `topic_sequence`); a record without a time of its own has that
+    at which the connector handled it. A record without an offset stands where it arrived.
     """
-    by_offset = topic_sequence(record.timestamp, record.partition, record.offset)
+    handled = to_microseconds(envelope.ts_us, None, envelope.ts_ms)
+    stamp = handled if record.timestamp is None else record.timestamp
+    by_offset = topic_sequence(stamp, record.partition, record.offset)
     return by_offset or arrival_sequence(record.arrival)
 
 
