@@ -11,6 +11,8 @@ import pytest
 
 from cdc_lakehouse.project.rendering import TEMPLATE
 from lakehouse.durations import render_duration
+from tests.e2e import postgres
+from tests.e2e.test_capture import needs_postgres
 from tests.pages.dialogue import COMMANDS, blocks, follow
 from tests.pages.shell import ROOT, Shell
 
@@ -19,10 +21,13 @@ DEMO = ROOT / "docs" / "getting-started" / "index.md"
 EXAMPLE = TEMPLATE / "conf" / "tables" / "orders.yml"
 
 
-INSTALL, REQUIREMENTS = (
+INSTALL, INSTALL_ALL, REQUIREMENTS = (
     "pip install -q 'cdc-lakehouse[local]'",
+    "pip install -q 'cdc-lakehouse[local,capture]'",
     "pip install -q -r requirements.txt",
 )
+PROJECT = "lakehouse init --bundle shop"
+SOURCE = "postgresql://me@db.example:5432/shop"
 
 
 def offline(wheel: Path) -> str:
@@ -37,6 +42,7 @@ def test_every_command_of_the_demos_page_prints_what_the_page_shows(
 
 
 @pytest.mark.slow
+@needs_postgres
 def test_the_readme_is_typed_where_nothing_is_but_the_wheel(
     tmp_path: Path, wheel: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,8 +63,13 @@ def test_the_readme_is_typed_where_nothing_is_but_the_wheel(
     home = tmp_path / "home"
     home.mkdir()
     began = time.monotonic()
-    own = {} if reached else {INSTALL: offline(wheel), REQUIREMENTS: "true"}
-    follow(README, Shell(home, tmp_path, variables), own=own)
+    own = {} if reached else {INSTALL_ALL: offline(wheel), REQUIREMENTS: "true"}
+    own[PROJECT] = f"cd .. && {PROJECT}"
+    server = postgres.start("readme")
+    try:
+        follow(README, Shell(home, tmp_path, variables), own={**own, SOURCE: server.url})
+    finally:
+        server.stop()
     took = render_duration(time.monotonic() - began)
     with capsys.disabled():
         print(
