@@ -163,6 +163,17 @@ class SchemaChangeRefused(TableFailed):
         )
 
 
+class LockLost(LakehouseError):
+    """A run could not say for minutes that it goes on, and another took its tables."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(
+            f"run {run_id}: stopped\n"
+            "  found:    another run writes its tables: the locks were not renewed in time\n"
+            "  do:       nothing, if that run goes on; else run the same command again"
+        )
+
+
 class LakeOutdated(LakehouseError):
     """A lake whose silver tables an older version of the lakehouse has written."""
 

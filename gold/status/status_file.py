@@ -28,12 +28,14 @@ class KnownStatus(msgspec.Struct, frozen=True):
     Attributes:
         format: the number of this form of the file.
         commit: the newest commit of the ledger that is summed up; -1 before the first.
+        ledger: that commit's id, by which the file is known to be this ledger's.
         tables: the figures by table.
         unread: the ledger's counts of what no table reads, by feed and name.
     """
 
     format: int = FORMAT
     commit: int = -1
+    ledger: str | None = None
     tables: dict[str, Figures] = {}
     unread: UnreadCounts = {}
 
@@ -51,11 +53,19 @@ class KnownStatus(msgspec.Struct, frozen=True):
 
 
 def read_known(target: Target) -> KnownStatus | None:
-    """The file's content; None if it is missing, damaged or of another form."""
+    """The file's content; None if it is missing, damaged, of another form or another ledger's."""
     with suppress(OSError, msgspec.MsgspecError):
         status = msgspec.json.decode(_locate_file(target).read_bytes(), type=KnownStatus)
-        return status if status.format == FORMAT else None
+        return status if status.format == FORMAT and _fits_ledger(target, status) else None
     return None
+
+
+def _fits_ledger(target: Target, status: KnownStatus) -> bool:
+    """Whether the ledger has the status's commit, or had it: Delta deletes old files of its log."""
+    now = ledger.identify_commit(target, status.commit)
+    if now is None:
+        return ledger.find_newest_commit(target) >= status.commit
+    return status.ledger in (None, now)
 
 
 def require_known(target: Target) -> KnownStatus:
@@ -105,6 +115,8 @@ def update_known(target: Target, measured: Mapping[str, Mapping[str, Any]]) -> N
 
 def write_known(target: Target, status: KnownStatus) -> None:
     """Replaces the file in one step."""
+    commit = ledger.identify_commit(target, status.commit)
+    status = msgspec.structs.replace(status, ledger=commit)
     write_whole(_locate_file(target), msgspec.json.encode(status))
 
 

@@ -83,6 +83,11 @@ class Target(Strict):
         default=None, description="The catalog of the three schemas, in place of `root`."
     )
     schemas: Schemas = Field(default=Schemas(), description="The names of the schemas.")
+    project: str | None = Field(
+        default=None,
+        description="The project that the lake belongs to. The first run marks the lake with it,"
+        " and runs of another project are refused.",
+    )
     landing: Folder = Field(
         default_factory=_below_root("landing"),
         description="The folder that every table's `source.path` starts from.",

@@ -1,5 +1,6 @@
 """What every run did to every table: an append-only Delta table, silver's `_runs`."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal
@@ -8,12 +9,13 @@ from pydantic import Field
 
 from lakehouse.config.strict import Strict
 from lakehouse.config.target import Layer, Target
+from lakehouse.errors import ConfigurationError
 from lakehouse.places.place import Place, list_folder, to_place
 from lakehouse.run.memory import Memory
 from lakehouse.spark.failures import FailureText
 from lakehouse.storage.delta_log import read_added, read_table_log, read_values
 from lakehouse.storage.lake import Lake
-from lakehouse.storage.names import literal
+from lakehouse.storage.names import literal, render_properties
 from lakehouse.storage.writing import DeclaredTable
 from lakehouse.words import parse_columns
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TABLE, STATE = "_runs", "state"
+PROJECT = "lakehouse.project"
+"""The property of the ledger that names the project of the lake."""
 
 COLUMNS = parse_columns("""
 run_id | string | one run of the command, over all its tables and layers
@@ -40,6 +44,7 @@ state | string | all that the lakehouse knows of the table after the run, as JSO
 _LEDGER = DeclaredTable("silver", TABLE, "what every run did to every table", COLUMNS)
 
 
+_INFO = '"commitInfo"'
 _FIELDS = tuple(name for name, _, _ in COLUMNS)
 
 
@@ -99,7 +104,37 @@ def make_entry(
 
 def append_entries(lake: Lake, entries: Sequence[Entry]) -> None:
     """Writes the entries in one commit; nothing without entries."""
-    _LEDGER.append(lake, [entry.model_dump() for entry in entries])
+    _of_project(lake.target).append(lake, [entry.model_dump() for entry in entries])
+
+
+def check_project(target: Target, lake: Lake | None = None) -> None:
+    """Checks that the lake is the target's project's own; with a `lake` also marks it.
+
+    Raises:
+        ConfigurationError: the lake is marked as another project's.
+    """
+    if lake is None:
+        log = read_table_log(target, "silver", TABLE) if target.project else None
+        marks = log.properties if log is not None else {}
+    else:
+        _of_project(target).ensure(lake)
+        ledger = lake.name("silver", TABLE)
+        marks = {row["key"]: row["value"] for row in lake.ask(f"SHOW TBLPROPERTIES {ledger}")}
+        if target.project and PROJECT not in marks:
+            marks = {PROJECT: target.project}
+            lake.spark.sql(f"ALTER TABLE {ledger} SET TBLPROPERTIES {render_properties(marks)}")
+    owner = marks.get(PROJECT, target.project)
+    if owner != target.project:
+        where = f"catalog {target.catalog}" if target.catalog else target.lake
+        expected = f"{owner}, whose tables are in {where}"
+        action = f"name another place; if the project was renamed, write project: {owner}"
+        found = target.project or "no name"
+        raise ConfigurationError(f"target {target.name}", "project", found, expected, action)
+
+
+def _of_project(target: Target) -> DeclaredTable:
+    marks = {PROJECT: target.project} if target.project else {}
+    return _LEDGER._replace(properties=marks)
 
 
 def append_with_waiting(lake: Lake, entries: Sequence[Entry], memory: Memory) -> None:
@@ -141,6 +176,16 @@ def find_newest_commit(target: Target) -> int:
     log = _locate_ledger(target) / "_delta_log"
     names = [file.name.removesuffix(".json") for file in list_folder(log)]
     return max((int(name) for name in names if name.isdigit()), default=-1)
+
+
+def identify_commit(target: Target, number: int) -> str | None:
+    """Delta's id of a commit of the ledger, which no other ledger has; None if it is not there."""
+    try:
+        lines = (_locate_ledger(target) / "_delta_log" / f"{number:020}.json").read_text()
+    except OSError:
+        return None
+    infos = [json.loads(line)["commitInfo"] for line in lines.splitlines() if _INFO in line[:20]]
+    return str(infos[0].get("txnId", "")) if infos else ""
 
 
 def read_added_entries(target: Target, after: int) -> tuple[int, list[Entry]] | None:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
@@ -39,7 +40,7 @@ class TableLog(NamedTuple):
     `physical` are the columns' names in the files, `stats` the log's statistics of each file and
     the number of its `hidden` rows, `clustered` the clustering columns, `features` those that a
     reader of the table must support, `vectors` the deletion vector of each file or None, `bytes`
-    the size of all files.
+    the size of all files, `properties` the table's.
     """
 
     version: int
@@ -52,6 +53,7 @@ class TableLog(NamedTuple):
     features: frozenset[str] = frozenset()
     vectors: Sequence[Action | None] = ()
     bytes: int = 0
+    properties: Mapping[str, str] = MappingProxyType({})
 
     def find_highest(self, column: str) -> int | None:
         """The highest whole number in a column, 0 in a table without rows; None if unknown."""
@@ -240,6 +242,7 @@ def _build_table(folder: Place, version: int, actions: Sequence[Action]) -> Tabl
         version, rows, columns, physical, places, stats, clustered, features,
         vectors=[file.get("deletionVector") for file in files],
         bytes=sum(int(file.get("size", 0)) for file in files),
+        properties=dict((metadata or {}).get("configuration") or {}),
     )  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 
 The file `lake/_locks/NAME.lock` has the holder and a counter (beat) that the holder's run raises. A
 lock is stale if its process has ended or, for a holder on another machine, if the beat did not
-change while this run watched it for several beats. Clocks of machines are not compared. A target
-with a catalog has no locks: its single job separates its runs.
+change while this run watched it for several beats. Clocks of machines are not compared. In a
+catalog the locks are rows of a table, see `lakehouse.storage.lease`.
 
 The tables that all runs write to, such as the ledger, share one lock that is held per commit. In
 object stores locks are conditional writes.
@@ -56,9 +56,6 @@ def hold_locks(target: Target, names: Iterable[str], run_id: str) -> Iterator[di
 
     The taken locks are released at the end.
     """
-    if target.catalog:
-        yield {}
-        return
     me = _this_holder(run_id)
     files = {name: lock_file(target, name) for name in names}
     with ThreadPoolExecutor(AT_ONCE) as pool:

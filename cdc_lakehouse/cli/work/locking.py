@@ -1,13 +1,16 @@
 """Which tables a run may write: those that no other run is writing now."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from bronze.feeds import list_feeds
+from cdc_lakehouse.terminal.console import show_progress
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer, Target
 from lakehouse.errors import ManyTablesFailed, TableFailed, TableLocked
-from lakehouse.storage.locks import Holder, hold_locks
+from lakehouse.run.ledger import check_project
+from lakehouse.storage.lake import Lake
+from lakehouse.storage.locks import hold_locks
 
 
 @contextmanager
@@ -19,11 +22,33 @@ def lock_tables(
     Bronze locks feeds, so a table is refused as well when another run reads its folder or topics.
     """
     locks = _name_locks(tables, layers)
-    with hold_locks(target, locks, run_id) as holders:
+    with _hold(target, list(locks), run_id) as holders:
         held_by = {table: who for name, who in holders.items() for table in locks[name]}
         held_by = _with_groups(tables, held_by)
-        refused: list[TableFailed] = [TableLocked(t, str(who)) for t, who in held_by.items()]
+        refused: list[TableFailed] = [TableLocked(t, who) for t, who in held_by.items()]
         yield [table for table in tables if table.table not in held_by], refused
+
+
+@contextmanager
+def _hold(target: Target, names: Sequence[str], run_id: str) -> Iterator[Mapping[str, str]]:
+    """Takes the locks in files of the lake, or in a table of its catalog; yields who refuses some.
+
+    Raises:
+        ConfigurationError: the lake is another project's.
+    """
+    if not target.catalog:
+        check_project(target)
+        with hold_locks(target, names, run_id) as holders:
+            yield {name: str(who) for name, who in holders.items()}
+        return
+    from lakehouse.spark.session import get_spark
+    from lakehouse.storage.lease import hold_names
+
+    with show_progress("looking for other runs"):
+        lake = Lake(get_spark(target), target)
+        check_project(target, lake)
+    with hold_names(lake, names, run_id) as refused:
+        yield refused
 
 
 def _name_locks(tables: Sequence[Table], layers: Sequence[Layer]) -> dict[str, tuple[str, ...]]:
@@ -38,7 +63,7 @@ def _name_locks(tables: Sequence[Table], layers: Sequence[Layer]) -> dict[str, t
     return locks
 
 
-def _with_groups(tables: Sequence[Table], held_by: dict[str, Holder]) -> dict[str, Holder]:
+def _with_groups(tables: Sequence[Table], held_by: dict[str, str]) -> dict[str, str]:
     """The holders by table: who holds a member of a consistency group holds back all of it."""
     groups = {t.consistency_group: held_by[t.table] for t in tables if t.table in held_by}
     groups.pop(None, None)

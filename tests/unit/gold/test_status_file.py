@@ -1,10 +1,18 @@
 """The file of the status: brought up to the ledger, and read by commands without an engine."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from gold.status.status_file import FILE, KnownStatus, read_known, require_known, update_known
+from gold.status.status_file import (
+    FILE,
+    KnownStatus,
+    read_known,
+    require_known,
+    update_known,
+    write_known,
+)
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from tests.unit.gold.test_figures import entry
@@ -38,6 +46,25 @@ def test_a_file_that_cannot_be_read_says_what_to_do(tmp_path: Path, content: byt
     assert read_known(target) is None
     with pytest.raises(ConfigurationError, match=r"_status.json[\s\S]*`lakehouse run` writes it"):
         require_known(target)
+
+
+def test_a_file_that_another_ledger_made_counts_for_nothing(tmp_path: Path) -> None:
+    target, log = Target(root=str(tmp_path)), tmp_path / "lake" / "silver" / "_runs" / "_delta_log"
+    log.mkdir(parents=True)
+    first, second = (log / f"{number:020}.json" for number in range(2))
+    for id in ("theirs", "ours"):
+        assert read_known(target) is None
+        first.write_text(json.dumps({"commitInfo": {"txnId": id}}))
+        write_known(target, KnownStatus(commit=0))
+        assert read_known(target) is not None
+        first.write_text(json.dumps({"commitInfo": {"txnId": "another"}}))
+    first.write_text(json.dumps({"commitInfo": {"txnId": "ours"}}))
+    assert read_known(target) is not None
+    second.write_text("")
+    first.unlink()
+    assert read_known(target) is not None, "Delta has deleted an old file of its log"
+    second.unlink()
+    assert read_known(target) is None
 
 
 def test_what_no_table_reads_is_summed_up_by_feed() -> None:
