@@ -6,13 +6,13 @@ import itertools
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import Annotated, Any, Concatenate, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, NoReturn, ParamSpec
 
 import typer
 
 from cdc_lakehouse.cli.help import find_task, join_lines, render_examples
-from cdc_lakehouse.cli.options import Chosen, load_chosen, with_common_options
-from cdc_lakehouse.terminal.console import current_step, show_error, show_progress
+from cdc_lakehouse.cli.options import Chosen, load_chosen, options_of, with_common_options
+from cdc_lakehouse.terminal.console import current_step, show_error, show_progress, warn
 from cdc_lakehouse.terminal.verbosity import set_level
 from lakehouse.config.loading import select_tables
 from lakehouse.config.table import Table
@@ -23,11 +23,16 @@ from lakehouse.places.place import to_place
 from lakehouse.places.settings import is_reached
 from lakehouse.remedies import find_remedy, install_extra, java_ended
 from lakehouse.spark.failures import shorten_failure
-from lakehouse.spark.server import connect_to_server
+from lakehouse.spark.server import connect_to_server, find_server, spawn_server
 from lakehouse.storage.lake import Lake
 from silver.expectations.problems import find_problems
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 Given = ParamSpec("Given")
+IDLE = "10m"
+"""How long a server that a command started waits for the next question."""
 
 WITH_SPARK = (
     f"{install_extra('local')} for a Spark of this machine, 'cdc-lakehouse[databricks]' "
@@ -184,29 +189,45 @@ def open_lake(
     tables: Sequence[Table],
     open_ended: bool = False,
     sends_functions: bool = False,
-    asks: bool = False,
+    asks: Chosen | None = None,
 ) -> Lake:
     """The lake with a Spark session; on a terminal a live line is shown while it starts.
 
     `open_ended` work may read more than is there now. Work that decodes or folds records
     `sends_functions`: a server must be able to run this process's Python functions. A command that
-    only `asks` uses the lake's running server, if there is one.
+    only asks names its options with `asks`: the lake's running server is used, if there is one.
 
     Raises:
         SparkUnavailable: there is no session, or it cannot run the functions.
     """
-    warm = connect_to_server(target) if asks else None
+    warm = _connect_warm(target, asks) if asks else None
     if warm is not None:
         return Lake(warm, target)
     from bronze.kafka.ingest import list_jars, list_packages
     from lakehouse.spark.session import check_server_python, get_spark
 
-    with show_progress(describe_start(target, asks)) as tell:
+    with show_progress(describe_start(target, asks is not None)) as tell:
         needed = list_packages(tables), list_jars(tables)
         spark = get_spark(target, *needed, open_ended, progress=tell)
         if sends_functions and target.kind not in ("local", "cluster"):
             check_server_python(spark)
         return Lake(spark, target)
+
+
+def _connect_warm(target: Target, asks: Chosen) -> "SparkSession | None":
+    """A session on the lake's server, which is started where the target says `serve: auto`."""
+    if target.serve == "auto" and is_on_this_machine(target) and find_server(target) is None:
+        try:
+            with show_progress(f"starting a server, which ends when idle for {IDLE}"):
+                spawn_server(target, ["--idle", IDLE, *options_of(asks)])
+        except (OSError, SparkUnavailable) as failure:
+            warn(f"no Spark is kept ready: {failure}")
+    return connect_to_server(target)
+
+
+def is_on_this_machine(target: Target) -> bool:
+    """Whether the target's Spark and lake are on this machine, so that a server can serve it."""
+    return target.kind == "local" and "://" not in target.lake
 
 
 def describe_start(target: Target, asks: bool) -> str:

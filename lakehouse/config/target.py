@@ -124,6 +124,11 @@ class Target(Strict):
         description="What gold shows of sensitive columns. `hash`: the SHA-256. `omit`: nothing."
         " `separate`: nothing, and those of snapshot tables in `gold.T_sensitive`.",
     )
+    serve: Literal["auto"] | None = Field(
+        default=None,
+        description="`auto`: a command that asks starts `lakehouse serve` by itself, which ends"
+        " when idle for ten minutes. With kind `local`; it takes `driver_memory`.",
+    )
     alarms: AlarmReceiver | None = Field(
         default=None,
         description="`webhook`: the URL to which runs post what is wrong with a table, once as it"

@@ -5,10 +5,14 @@ server there if it runs, on the same machine and with the same version; other fi
 The server listens on the loopback device only, and requires its token.
 """
 
+import fcntl
 import os
 import secrets
 import socket
+import subprocess
+import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.config.strict import Strict
 from lakehouse.config.target import Target
-from lakehouse.errors import ServerUnreachable
+from lakehouse.errors import ServerUnreachable, SparkUnavailable
 from lakehouse.storage.locks import process_start
 
 if TYPE_CHECKING:
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 
 FILE = "_server.json"
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
-LONGEST_WAIT = 30.0
+LONGEST_START, LONGEST_WAIT = 300.0, 30.0
 GLANCE_SECONDS = 0.02
 _SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService$"
 
@@ -126,6 +130,41 @@ def start_server(target: Target, port: int = 0) -> "tuple[SparkSession, Server]"
     pid, port = os.getpid(), _find_service(spark).localPort()
     of_this = {"host": socket.gethostname(), "pid": pid, "born": process_start(pid) or ""}
     return spark, Server(version=version("cdc-lakehouse"), port=port, token=token, **of_this)
+
+
+def spawn_server(target: Target, options: Sequence[str]) -> Server:
+    """Starts the lake's server as a process of its own, and waits until it answers.
+
+    Of several at once one starts it. `options` are those of `lakehouse serve`.
+
+    Raises:
+        SparkUnavailable: it ended instead; the message has the last of its log.
+    """
+    command = [sys.executable, "-m", "lakehouse", "serve", "--foreground", *options]
+    log = Path(target.lake, "_logs", "serve.log")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.with_suffix(".lock").open("ab") as one_at_a_time:
+        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
+        server = find_server(target) or _start_process(command, log, target)
+    if server is not None:
+        return server
+    last = log.read_text(errors="replace").strip() or f"it did not start in {LONGEST_START:.0f} s"
+    raise SparkUnavailable(f"no server: {last[-2000:]}", f"read {log}")
+
+
+def _start_process(command: Sequence[str], log: Path, target: Target) -> Server | None:
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+    until = time.monotonic() + LONGEST_START
+    while process.poll() is None and time.monotonic() < until:
+        server = find_server(target)
+        if server is not None:
+            return server
+        time.sleep(0.1)
+    process.terminate()
+    return None
 
 
 def last_used(spark: "SparkSession") -> float:

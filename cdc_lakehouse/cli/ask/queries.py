@@ -91,7 +91,8 @@ def sql(chosen: Chosen, query: Query, shown: Shown = "table", as_of: AsOf = None
         action = "ask gold.T_as_of(TIMESTAMP '…'), or write T TIMESTAMP AS OF '…' in the query"
         raise ConfigurationError("command line", "--as-of", str(as_of), expected, action)
     check_lake(target)
-    lake, began = open_lake(target, tables, asks=moment is None), datetime.now(timezone.utc)
+    lake = open_lake(target, tables, asks=None if moment else chosen)
+    began = datetime.now(timezone.utc)
 
     from gold.views.reads import record_query
 

@@ -53,7 +53,7 @@ def write_page(
     tables, everything = of
     pipeline = find_status(target, tables, everything)
     history = (
-        ask_history(open_lake(target, tables, asks=True), tables)
+        ask_history(open_lake(target, tables), tables)
         if target.catalog
         else read_history(target, tables)
     )

@@ -2,21 +2,19 @@
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdc_lakehouse.cli.front import check_lake, command, load_conf
+from cdc_lakehouse.cli.front import check_lake, command, is_on_this_machine, load_conf
 from cdc_lakehouse.cli.options import Chosen, options_of, seconds_of
 from cdc_lakehouse.terminal.console import show_progress
 from lakehouse.config.target import Target
 from lakehouse.durations import render_duration
-from lakehouse.errors import ConfigurationError, SparkUnavailable
+from lakehouse.errors import ConfigurationError
 from lakehouse.remedies import check_writable, java_ended
 from lakehouse.spark.server import (
     Server,
@@ -24,6 +22,7 @@ from lakehouse.spark.server import (
     is_own,
     last_used,
     remove_server,
+    spawn_server,
     start_server,
     write_server,
 )
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 GLANCE_SECONDS, IDLE_SECONDS = 0.5, 5.0
 """Seconds between two looks at the lake, and at what a server's clients do."""
-LONGEST_START, LONGEST_STOP = 300.0, 30.0
+LONGEST_STOP = 30.0
 
 Stop = Annotated[bool, typer.Option("--stop", help="End the lake's server.")]
 Idle = Annotated[str, typer.Option(help="The server ends once nobody has asked for so long.")]
@@ -73,7 +72,9 @@ def serve(
         _be_server(target, port, longest)
         return
     if running is None:
-        running = _start_process(target, chosen, ["--idle", idle, "--port", str(port)])
+        options = ["--idle", idle, "--port", str(port), *options_of(chosen)]
+        with show_progress("starting a server"):
+            running = spawn_server(target, options)
         ending = f"it ends once idle for {render_duration(longest)}, or by serve --stop"
         print(ending, file=sys.stderr)
     print(running.url)
@@ -85,36 +86,11 @@ def _check_kind(target: Target) -> None:
     Raises:
         ConfigurationError: its Spark is elsewhere.
     """
-    if target.kind == "local" and "://" not in target.lake:
+    if is_on_this_machine(target):
         return
     expected = "local, with its lake on this machine"
     action = "ask there; `lakehouse sql` and the others do so by themselves"
     raise ConfigurationError(f"target {target.name}", "kind", target.kind, expected, action)
-
-
-def _start_process(target: Target, chosen: Chosen, options: list[str]) -> Server:
-    """Starts the server as a process of its own and waits until it answers.
-
-    Raises:
-        SparkUnavailable: it ended instead; the message has the last of its log.
-    """
-    serving = ("lakehouse", "serve", "--foreground", *options)
-    command = [sys.executable, "-m", *serving, *options_of(chosen)]
-    log = Path(target.lake, "_logs", "serve.log")
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with show_progress("starting a server"), log.open("wb") as output:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-        )
-        until = time.monotonic() + LONGEST_START
-        while process.poll() is None and time.monotonic() < until:
-            server = find_server(target)
-            if server is not None:
-                return server
-            time.sleep(0.1)
-        process.terminate()
-    last = log.read_text(errors="replace").strip() or f"it did not start in {LONGEST_START:.0f} s"
-    raise SparkUnavailable(f"no server: {last[-2000:]}", f"read {log}")
 
 
 def _stop_server(server: Server) -> str:

@@ -65,7 +65,7 @@ def shell(chosen: Chosen) -> None:
     """
     target, tables, everything = load_whole_conf(chosen)
     check_lake(target)
-    given = Asking(open_lake(target, tables, asks=True), tables, everything)
+    given = Asking(open_lake(target, tables, asks=chosen), tables, everything)
     read = _build_reader(given)
     failed = False
     for statement in read_statements(read):

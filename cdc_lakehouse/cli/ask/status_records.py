@@ -41,7 +41,7 @@ def find_status(target: Target, tables: list[Table], everything: list[Table]) ->
     """
     if not target.catalog:
         return read_status(target, tables, everything)
-    return ask_status(open_lake(target, tables, asks=True), tables, everything)
+    return ask_status(open_lake(target, tables), tables, everything)
 
 
 def read_status(target: Target, tables: list[Table], everything: list[Table]) -> PipelineStatus:

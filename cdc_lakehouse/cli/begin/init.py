@@ -1,5 +1,6 @@
 """`init`: a new project, and the first YAML of tables from a file or from a database."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -340,6 +341,12 @@ root: .
 master: local[*]
 driver_memory: 2g
 """
+SERVED = """\
+# A question starts a server, which answers the next ones at once and ends when idle for ten minutes.
+serve: auto
+"""
+ENOUGH_MEMORY = 8 << 30
+"""Bytes of a machine on which Spark may stay in memory between questions."""
 IGNORED = "lake/\nlanding/\n"
 README = """\
 # A lakehouse
@@ -375,8 +382,9 @@ def make_project(conf: Path) -> list[Path]:
     Files that are there are left alone.
     """
     root = conf.absolute().parent
+    has_room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >= ENOUGH_MEMORY
     texts = {
-        conf / "targets" / "local.yml": TARGET,
+        conf / "targets" / "local.yml": TARGET + (SERVED if has_room else ""),
         conf / "table.schema.json": table_schema(),
         conf / "tables" / ".gitkeep": "",
         root / "README.md": README,

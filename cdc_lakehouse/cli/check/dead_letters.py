@@ -90,7 +90,7 @@ def list_letters(
     from silver.changelog.dead_letter_list import Wanted, dead_letters, select_newest
 
     wanted = Wanted(reason or (), sought, moment, resolved)
-    frame = dead_letters(open_lake(target, tables, asks=True), tables, wanted)
+    frame = dead_letters(open_lake(target, tables, asks=chosen), tables, wanted)
     if shown == "table":
         _print_table(frame, limit, resolved, target)
     elif frame is not None:

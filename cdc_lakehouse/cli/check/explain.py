@@ -30,7 +30,7 @@ def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "tab
     target, (one,) = load_conf(choose_one(chosen, table))
     sought = parse_key(key, one)
     check_lake(target)
-    lake = open_lake(target, [one], asks=True)
+    lake = open_lake(target, [one], asks=chosen)
 
     from silver.audit import explain as records
 

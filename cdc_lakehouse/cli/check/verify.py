@@ -83,7 +83,7 @@ def verify(
 
         source = resolve_url(source)
     check_lake(target)
-    lake = open_lake(target, tables, sends_functions=source is None)
+    lake = open_lake(target, tables, sends_functions=source is None, asks=chosen)
     as_json = shown == "json"
     if source is None:
         raise_all(_check_laws(lake, tables, None if every_key else sample, as_json))

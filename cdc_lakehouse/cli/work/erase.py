@@ -80,7 +80,7 @@ def erase(
     wanted = Erasure(one, parse_key(key, one), landing, make_line_printer(target), _ask_consent)
     check_lake(target)
     if dry_run:
-        preview_erasure(open_lake(target, [one]), wanted, tables)
+        preview_erasure(open_lake(target, [one], asks=chosen), wanted, tables)
         return
     with hold_all_layers(target, whole_groups([one], tables), wanted.run_id):
         lake = open_lake(target, [one], sends_functions=True)
