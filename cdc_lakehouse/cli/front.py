@@ -23,7 +23,7 @@ from lakehouse.places.place import to_place
 from lakehouse.places.settings import is_reached
 from lakehouse.remedies import find_remedy, install_extra, java_ended
 from lakehouse.spark.failures import shorten_failure
-from lakehouse.spark.server import connect_to_server, find_server, spawn_server
+from lakehouse.spark.server import connect_to_server, find_server, has_own_spark, spawn_server
 from lakehouse.storage.lake import Lake
 from silver.expectations.problems import find_problems
 
@@ -215,7 +215,12 @@ def open_lake(
 
 
 def _connect_warm(target: Target, asks: Chosen) -> "SparkSession | None":
-    """A session on the lake's server, which is started where the target says `serve: auto`."""
+    """A session on the lake's server, which is started where the target says `serve: auto`.
+
+    None where the process has a Spark of its own, which then answers.
+    """
+    if has_own_spark():
+        return None
     if target.serve == "auto" and is_on_this_machine(target) and find_server(target) is None:
         try:
             with show_progress(f"starting a server, which ends when idle for {IDLE}"):

@@ -191,6 +191,12 @@ def connect_to_server(target: Target) -> "SparkSession | None":
     return None
 
 
+def has_own_spark() -> bool:
+    """Whether this process runs a Spark, beside which it can be no client of a server."""
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    return getattr(context, "_active_spark_context", None) is not None
+
+
 def is_served(spark: "SparkSession", target: Target) -> bool:
     """Whether the session of a local target is one on the lake's server."""
     return not hasattr(spark, "_jsparkSession") and find_server(target) is not None

@@ -1,10 +1,14 @@
+import os
 import shutil
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from lakehouse.spark.server import Server
 from tests.helpers.wheel import build_wheel
 from tests.pages.shell import ROOT, WIDTH, Shell, Told
 
@@ -37,6 +41,14 @@ def make_clone(folder: Path) -> Path:
     (programs / "lakehouse").symlink_to(Path(sys.prefix, "bin", "lakehouse"))
     (made / ".venv" / ".made").touch()
     return made
+
+
+@pytest.fixture(autouse=True)
+def _end_servers(tmp_path: Path) -> Iterator[None]:
+    """Ends the servers that commands have started for the next ones."""
+    yield
+    for file in tmp_path.rglob("lake/_server.json"):
+        os.kill(Server.model_validate_json(file.read_bytes()).pid, signal.SIGTERM)
 
 
 @pytest.fixture(scope="session")

@@ -178,6 +178,8 @@ def _serves_the_other_commands(project: Project) -> None:
         ("status",),
         ("explain", "people", "--key", '{"id": 1}'),
         ("dead-letters", "list"),
+        ("verify", "--all"),
+        ("erase", "people", "--key", '{"id": 1}', "--dry-run"),
         ("status", "--format", "prometheus"),
     )
     for words in commands:
@@ -222,6 +224,18 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:1]
+
+
+def test_a_target_that_says_so_starts_a_server_with_the_first_question(project: Project) -> None:
+    project.told("serve", "--stop")
+    first, second = (project.type(*ASK, "--set", "serve=auto") for _ in range(2))
+    assert "starting a server, which ends when idle for 10m" in first.stderr
+    assert first.stdout == second.stdout != ""
+    assert "starting" not in second.stderr
+    server = read_server(project.target)
+    assert server is not None
+    project.told("serve", "--stop")
+    _waits_for_the_end_of(server)
 
 
 def test_what_a_killed_server_left_is_passed_over(project: Project) -> None:

@@ -17,7 +17,7 @@ from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
 from cdc_lakehouse.cli.silence import split_unconfirmed
 from cdc_lakehouse.drafts.sample import common_type, read_samples, to_identifier
-from lakehouse.config.loading import load_tables
+from lakehouse.config.loading import load_tables, load_target
 from lakehouse.errors import ConfigurationError
 from tests.helpers.captures import EVENTS
 
@@ -59,6 +59,15 @@ def test_an_empty_folder_becomes_a_project(capsys: pytest.CaptureFixture[str]) -
         assert Path(made).exists() and f"made {made}" in told
     assert init() == 0
     assert "there is a project already: conf" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("pages", "serves"), [(1, False), (1 << 21, True)])
+def test_a_machine_with_enough_memory_keeps_a_spark_ready(
+    monkeypatch: pytest.MonkeyPatch, pages: int, serves: bool
+) -> None:
+    monkeypatch.setattr(os, "sysconf", lambda name: pages if name == "SC_PHYS_PAGES" else 4096)
+    assert init() == 0
+    assert load_target(Path("conf"), "local").serve == ("auto" if serves else None)
 
 
 def test_a_folder_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
