@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -227,11 +228,13 @@ class PublishedTable:
         return all(types.get(field.name) == field.dataType.simpleString() for field in held)
 
     def _add_columns(self, wanted: StructType, same_form: bool) -> None:
-        """Adds new columns; where the YAML has changed, also sets properties and comments."""
+        """Adds new columns where the view has them; a changed YAML sets properties and comments."""
         fields = self.lake.spark.table(self.name).schema.fields
         held = {field.name: field.metadata.get("comment") for field in fields}
         new = [field for field in wanted.fields if field.name not in held]
-        texts = [f"ADD COLUMNS ({', '.join(map(_render_column, new))})"] if new else []
+        before = {one.name: f"AFTER {quote(other.name)}" for other, one in pairwise(wanted.fields)}
+        added = [f"{_render_column(field)} {before.get(field.name, 'FIRST')}" for field in new]
+        texts = [f"ADD COLUMNS ({', '.join(added)})"] if added else []
         if not same_form:
             texts.append(f"SET TBLPROPERTIES {self._list_properties(comment=self.view.comment)}")
             for field in wanted.fields:

@@ -214,7 +214,8 @@ def show_grid(
 ) -> None:
     """Prints rows under their columns; as blocks where the terminal is too narrow.
 
-    On a terminal at most `TALLEST` lines are shown, then a line says that there is more; `rest`
+    On a terminal at most `TALLEST` lines are shown, no record cut, then a line says that there is
+    more; `rest`
     says how to see the rest, `shown` gives a line its colours. Only as many rows are read as can be
     shown.
     """
@@ -223,7 +224,9 @@ def show_grid(
     lines = lay_out(columns, some, room)
     if room is not None and len(lines) >= TALLEST:
         more = f"… there is more{': ' if rest else ''}{rest}"
-        lines[TALLEST - 2 :] = [cut_to_width(more, room)]
+        of_record = len(columns) + 1 if lines[0].startswith("── 1 ") else 1
+        whole = (TALLEST - 2) // of_record * of_record or TALLEST - 2
+        lines[whole:] = [cut_to_width(more, room)]
     for line in lines:
         print(shown(line))
 

@@ -263,7 +263,7 @@ def read_yaml(path: Path) -> object:
     except yaml.MarkedYAMLError as failure:
         mark = failure.problem_mark
         line = f"line {mark.line + 1}" if mark else "(file)"
-        problem = str(failure.problem)
+        problem = str(failure.problem).removeprefix("found ")
         raise ConfigurationError(str(path), line, problem, "YAML", "correct the line") from failure
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as failure:
         expected, action = "a readable file of UTF-8 text", "mend or remove the file"

@@ -102,7 +102,8 @@ def _to_problems(
     merged: dict[str, Problem] = {}
     for error in map(_name_choice, errors):
         place = _document_place(document, error["loc"], error["type"])
-        key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+        named = place[:-1] if str(place[-1:]).endswith(")',)") else place
+        key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in named)
         describe = _KINDS.get(error["type"], _wrong_value)
         problem = Problem(key.removeprefix("."), *describe(model, place, error))
         previous = merged.get(problem.key)
@@ -192,9 +193,9 @@ _QUOTE_TYPE = "put the type in quotes, 'decimal(10,2)': a comma in braces ends a
 
 
 def _no_mapping(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
-    is_cut = error["input"] is None and str(place[-1]).endswith(")")
-    action = _QUOTE_TYPE if is_cut else "write `key: value`, a line each"
-    return shorten_value(error["input"]), "a mapping", action
+    if error["input"] is None and str(place[-1]).endswith(")"):
+        return f"{place[-1]} after a comma", "the rest of a type", _QUOTE_TYPE
+    return shorten_value(error["input"]), "a mapping", "write `key: value`, a line each"
 
 
 def _no_text(model: type[BaseModel], place: Place, error: ErrorDetails) -> Described:
@@ -226,6 +227,7 @@ _KEYS_OF_OTHERS = {
     **dict.fromkeys(("primary_key", "primary_keys"), "keys"),
     **dict.fromkeys(("folder", "directory"), "path"),
     **dict.fromkeys(("scd_type", "history"), "stored_as_scd_type"),
+    **dict.fromkeys(("sequence_column", "sequence", "order_by"), "sequence_by"),
     "brokers": "bootstrap_servers",
 }
 """Names of keys in other programs, and the names here."""

@@ -342,7 +342,7 @@ master: local[*]
 driver_memory: 2g
 """
 SERVED = """\
-# A question starts a server, which answers the next ones at once and ends when idle for ten minutes.
+# A question starts a server that answers the next ones at once; it ends after ten idle minutes.
 serve: auto
 """
 ENOUGH_MEMORY = 8 << 30

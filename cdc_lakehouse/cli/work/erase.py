@@ -281,7 +281,10 @@ def _remove_records(lake: Lake, wanted: Erasure, hits: "KeyTraces", files: Seque
 
     feeds = bronze.feeds_of(lake, wanted.table)
     for file in files:
-        wanted.say(f"{'deletes' if wanted.landing else 'its records also lie in'} {file}")
+        if wanted.landing:
+            wanted.say(f"deletes {file}")
+        elif not to_place(lake.target, on_disk(file)).is_file():
+            wanted.say(f"its records also lie in {file}, which is not found from here")
     removed = bronze.remove_records(lake, feeds, hits.arrivals)
     if hits.values:
         removed += bronze.remove_unclaimed(lake, wanted.table, build_pattern(hits.values))

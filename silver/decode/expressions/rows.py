@@ -38,8 +38,7 @@ _ORDERS = (
     "4 hex sections"
 )
 _OF_TEXT = (
-    "; a text that is a time or number counts as one by a CAST in sequence_by, or where columns "
-    "declares its type"
+    "; if this is a time or a number, declare its type in columns, or CAST it in sequence_by"
 )
 _OF_TIMES = (
     "; digits of a second beyond the sixth count in the last of several columns alone, and of an "
@@ -171,10 +170,8 @@ def _describe_orders(types: list[T.DataType]) -> Column:
     )
     values = F.concat_ws(", ", *shown)
     is_text = any(isinstance(each, T.StringType) for each in types)
-    notes = _OF_TEXT if is_text else ""
-    if any(isinstance(each, TIMES) for each in types):
-        notes += _OF_TIMES
-    expected = f", expected {_ORDERS}{notes}"
+    notes = _OF_TIMES if any(isinstance(each, TIMES) for each in types) else ""
+    expected = f"{f'{_OF_TEXT}; ' if is_text else ', '}expected {_ORDERS}{notes}"
     return F.concat(F.lit("sequence_by: found "), values, F.lit(expected))
 
 

@@ -18,6 +18,7 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.statements import Follower
+from lakehouse.storage.views import load_views
 from tests.helpers.lakes import land, run
 from tests.helpers.lakes import rows as shown
 from tests.pages.shell import ROOT
@@ -153,6 +154,12 @@ def test_a_history_is_published_with_its_versions(lake: Lake, source: Source) ->
     run(lake, [table])
     assert agree(lake) == 2
     assert agree(lake, "orders_history") == len(shown(lake, "orders_history"))
+    source.write({"id": 4, "amount": 1, "tier": "gold"})
+    run(lake, [table])
+    views = load_views(lake.target, "gold")
+    for name in ("orders", "orders_history"):
+        written = lake.spark.table(lake.name("gold", name)).columns
+        assert written == lake.spark.sql(views[name].query).columns, "new columns stand as there"
 
 
 @pytest.mark.slow

@@ -151,8 +151,10 @@ def test_a_time_in_a_column_without_a_type_is_told_to_need_one(spark: SparkSessi
     ordered = table("rows", ["id"], sequence_by="at")
     found = to_changes(bronze_rows(spark, [{"id": 1, "at": "2025-10-09T08:53:20"}]), ordered)
     [message] = decoded(found, "_message")
-    assert message.startswith("sequence_by: found 2025-10-09T08:53:20 (string), expected")
-    assert message.endswith("by a CAST in sequence_by, or where columns declares its type")
+    assert message.startswith(
+        "sequence_by: found 2025-10-09T08:53:20 (string); if this is a time or a number, declare "
+        "its type in columns, or CAST it in sequence_by; expected whole numbers"
+    )
 
 
 def test_too_many_sections_are_no_sequence(spark: SparkSession) -> None:

@@ -133,7 +133,17 @@ MISTAKES = {
         "did you mean decimal(10,2)?",
     ),
     "a type with a comma in braces": written(
-        ORDERS + "columns: {total: decimal(10,2), note: string}\n", "columns.2)", "in quotes"
+        ORDERS + "columns: {total: decimal(10,2), note: string}\n",
+        "columns\n  found:    2) after a comma",
+        "in quotes",
+    ),
+    "a key of an older interface": written(
+        ORDERS + "sequence_column: at\n",
+        "the unknown key sequence_column",
+        "did you mean sequence_by?",
+    ),
+    "a text that does not end": written(
+        ORDERS + 'comment: "a\n', "found:    unexpected end of stream", "correct the line"
     ),
     "columns as a list": written(
         ORDERS + "columns: [id, total]\n", '["id", "total"]', "write `key: value`"

@@ -204,6 +204,17 @@ def test_an_answer_is_neither_wider_nor_taller_than_it_may_be(
     assert printed(capsys)[-1] == "… there is more: LIMIT"
 
 
+def test_a_narrow_terminal_shows_whole_records(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    show_grid(list("abcde"), [["a long text"] * 4 + [f"row {n}, its end"] for n in range(20)])
+    *records, more = printed(capsys)
+    assert more == "… there is more"
+    assert records[-6].startswith("── 7 ")
+    assert records[-1] == "e  row 6, its end"
+
+
 def test_the_rest_of_a_long_line_begins_under_its_text(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
