@@ -36,6 +36,7 @@ from cdc_lakehouse.cli.work.rounds import (
     write_entries_together,
 )
 from cdc_lakehouse.cli.work.run_lines import show_entries
+from cdc_lakehouse.cli.work.run_warnings import warn_of_records
 from cdc_lakehouse.cli.work.watcher import Watcher
 from cdc_lakehouse.terminal.console import say, say_aside, show_error, show_progress, warn
 from cdc_lakehouse.terminal.verbosity import Form, Level, current_level, set_form
@@ -43,16 +44,14 @@ from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer, Target
 from lakehouse.errors import ConfigurationError, TableFailed
 from lakehouse.remedies import check_writable
-from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.run.lineage import Lineage
 from lakehouse.run.memory import Memory
-from lakehouse.storage.lake import Lake
 from lakehouse.storage.landing import land_snapshot, rename_landed
 from lakehouse.storage.settled import Inputs
 from lakehouse.words import render_count
 
-WATCH_SECONDS, RULE = 30.0, "dead_letter:rule:"
+WATCH_SECONDS = 30.0
 
 Continuous = Annotated[bool, typer.Option("--continuous", help="Go on until interrupted.")]
 Interval = Annotated[
@@ -214,50 +213,16 @@ def one_round(
         shown = entries
     finally:
         show_entries(shown)
-    warn_of_dead_letters(given.lake, tables, entries)
+    warn_of_records(given.lake, tables, entries)
     if "bronze" in layers:
         (warner or Warner(given.lake.target, tables)).warn_of_news()
     return entries
-
-
-def warn_of_dead_letters(lake: Lake, tables: list[Table], entries: Sequence[Entry]) -> None:
-    """A warning for each rule that rejects rows for the first time, and for too many dead letters.
-
-    The exit code stays as it is.
-    """
-    from silver.changelog.dead_letters import count_too_many
-
-    silver_entries = [entry for entry in entries if entry.layer == "silver"]
-    for name, rule in _first_rejections(lake, silver_entries):
-        warn(
-            f"{name}: the rule {rule} rejects rows for the first time; "
-            f"do: `lakehouse dead-letters list --table {name} --reason rule`"
-        )
-    if any(name.startswith("dead_letter:") for entry in silver_entries for name in entry.counts):
-        for table, count in count_too_many(lake, tables, silver_entries):
-            warn(
-                f"{table.table} has {render_count(count, 'unresolved dead letter')}, more than its "
-                f"max_dead_letters {table.max_dead_letters:,}: "
-                f"lakehouse dead-letters list --table {table.table}"
-            )
 
 
 def _warn_of_lineage(lineage: Lineage) -> None:
     """Warns, once each, of lineage events that could not be sent."""
     while lineage.problems:
         warn(lineage.problems.pop())
-
-
-def _first_rejections(lake: Lake, entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    """Tables and rules that rejected rows in these entries and in none before."""
-    now = {(e.table, name): None for e in entries for name in e.counts if RULE in name}
-    if not now:
-        return []
-    earlier = ledger.read_entries(lake).where("layer = 'silver'")
-    earlier = earlier.where(~earlier["run_id"].isin([entry.run_id for entry in entries]))
-    named = earlier.selectExpr("`table`", "explode(map_keys(counts)) AS name").distinct()
-    before = {(row["table"], row["name"]) for row in named.collect()}
-    return [(table, name.split(":", 2)[2]) for table, name in now if (table, name) not in before]
 
 
 def _work_until_stopped(
@@ -290,7 +255,7 @@ def _work_until_stopped(
             watched[work] = now
         done = try_layer(given, some, layer, be_silent, watch)  # several layers work at once
         if layer == "silver":
-            warn_of_dead_letters(given.lake, list(some), done)
+            warn_of_records(given.lake, list(some), done)
         if watch and layer == layers[-1]:
             warner.warn_of_news()
         watcher.note_entries(done)

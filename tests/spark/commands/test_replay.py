@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from cdc_lakehouse.cli.check.dead_letters import acknowledge_letters, print_remaining
-from cdc_lakehouse.cli.work.run import warn_of_dead_letters
+from cdc_lakehouse.cli.work.run_warnings import warn_of_records
 from gold import job as gold
 from gold.status.table_status import status_of
 from lakehouse.config.table import Table
@@ -50,7 +50,7 @@ def test_what_a_rule_rejected_is_stale_until_a_replay_puts_it_in_its_place(
     land(lake, strict, 1, [*first, '{"id": 4, "v"'])
     entries = apply(lake, strict)
     assert failures(entries) == []
-    warn_of_dead_letters(lake, [strict], entries)
+    warn_of_records(lake, [strict], entries)
     told = " ".join(capfd.readouterr().err.split())
     assert "t has 4 unresolved dead letters, more than its" in told
     assert "t: the rule expect_column_values_to_be_between(qty) rejects rows for the first" in told

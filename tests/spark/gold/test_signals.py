@@ -102,6 +102,8 @@ def test_a_run_that_goes_on_tells_how_it_does(
     lines = [json.loads(line) for line in said.read_text().splitlines()]
     assert {"info", "progress"} <= {line["level"] for line in lines}
     assert any(line.get("table") == "people" and line["layer"] == "silver" for line in lines)
+    warned = [str(line) for line in lines if line["level"] == "warning"]
+    assert any("people has 1 unresolved dead letter" in line for line in warned), warned
     events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
     assert [event["eventType"] for event in events[:2]] == ["START", "COMPLETE"]
     assert {event["job"]["name"] for event in events} == {"people"}
