@@ -33,6 +33,7 @@ from lakehouse.config.csv_options import Csv
 from lakehouse.config.records.envelope import RecordParts
 from lakehouse.config.records.many_tables import ManyTables
 from lakehouse.run import gaps, ledger
+from lakehouse.storage import lease
 from silver import contract as silver
 from silver.changelog.acknowledged import ACKNOWLEDGED
 from silver.expectations.rules import EXPECTATIONS
@@ -334,6 +335,7 @@ _SILVER: Mapping[str, tuple[str, Columns]] = {
         ],
     ),
     ledger.TABLE: ("The ledger: what every run did to every table.", ledger.COLUMNS),
+    lease.TABLE: ("Locks of a lake in a catalog: which run writes what.", lease.COLUMNS),
     gaps.TABLE: ("Records that are gone at the source.", gaps.COLUMNS),
     silver.TRANSACTIONS: ("Ends of transactions.", layout.TRANSACTION_COLUMNS),
     ACKNOWLEDGED.name: ("Dead letters that somebody acknowledged.", ACKNOWLEDGED.columns),
