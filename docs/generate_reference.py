@@ -32,8 +32,7 @@ from lakehouse.config.columns import Column
 from lakehouse.config.csv_options import Csv
 from lakehouse.config.records.envelope import RecordParts
 from lakehouse.config.records.many_tables import ManyTables
-from lakehouse.run import gaps, ledger
-from lakehouse.storage import lease
+from lakehouse.run import gaps, lease, ledger
 from silver import contract as silver
 from silver.changelog.acknowledged import ACKNOWLEDGED
 from silver.expectations.rules import EXPECTATIONS

@@ -3,7 +3,7 @@
 The file `lake/_locks/NAME.lock` has the holder and a counter (beat) that the holder's run raises. A
 lock is stale if its process has ended or, for a holder on another machine, if the beat did not
 change while this run watched it for several beats. Clocks of machines are not compared. In a
-catalog the locks are rows of a table, see `lakehouse.storage.lease`.
+catalog the locks are rows of a table, see `lakehouse.run.lease`.
 
 The tables that all runs write to, such as the ledger, share one lock that is held per commit. In
 object stores locks are conditional writes.

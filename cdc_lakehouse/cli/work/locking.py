@@ -41,8 +41,8 @@ def _hold(target: Target, names: Sequence[str], run_id: str) -> Iterator[Mapping
         with hold_locks(target, names, run_id) as holders:
             yield {name: str(who) for name, who in holders.items()}
         return
+    from lakehouse.run.lease import hold_names
     from lakehouse.spark.session import get_spark
-    from lakehouse.storage.lease import hold_names
 
     with show_progress("looking for other runs"):
         lake = Lake(get_spark(target), target)

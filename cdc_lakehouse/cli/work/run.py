@@ -21,6 +21,7 @@ from cdc_lakehouse.cli.front import (
 )
 from cdc_lakehouse.cli.help import render_examples
 from cdc_lakehouse.cli.options import Chosen, seconds_of, with_common_options
+from cdc_lakehouse.cli.run_warnings import warn_of_records
 from cdc_lakehouse.cli.silence import Warner, split_unconfirmed
 from cdc_lakehouse.cli.work import continuous as ticks
 from cdc_lakehouse.cli.work import idle
@@ -36,7 +37,6 @@ from cdc_lakehouse.cli.work.rounds import (
     write_entries_together,
 )
 from cdc_lakehouse.cli.work.run_lines import show_entries
-from cdc_lakehouse.cli.work.run_warnings import warn_of_records
 from cdc_lakehouse.cli.work.watcher import Watcher
 from cdc_lakehouse.terminal.console import say, say_aside, show_error, show_progress, warn
 from cdc_lakehouse.terminal.verbosity import Form, Level, current_level, set_form

@@ -11,7 +11,7 @@ from cdc_lakehouse.cli.work.locking import lock_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Target
 from lakehouse.errors import ConfigurationError, LockLost
-from lakehouse.storage import lease
+from lakehouse.run import lease
 from lakehouse.storage.lake import Lake
 
 

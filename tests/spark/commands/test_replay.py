@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from cdc_lakehouse.cli.check.dead_letters import acknowledge_letters, print_remaining
-from cdc_lakehouse.cli.work.run_warnings import warn_of_records
+from cdc_lakehouse.cli.run_warnings import warn_of_records
 from gold import job as gold
 from gold.status.table_status import status_of
 from lakehouse.config.table import Table
