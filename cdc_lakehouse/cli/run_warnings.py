@@ -9,7 +9,6 @@ from lakehouse.run.ledger import Entry
 from lakehouse.storage.lake import Lake
 from lakehouse.words import render_count
 from silver.contract import DELETE, FILTERED
-from silver.decode.expressions.names import conditions_of
 
 RULE = "dead_letter:rule:"
 
@@ -48,6 +47,8 @@ def _find_idle_conditions(
 
     A source without deletes so far is no fault, so a table is named once.
     """
+    from silver.decode.expressions.names import conditions_of
+
     conditions = {table.table: conditions_of(table) for table in tables}
     for entry in entries:
         counts, written = entry.counts, conditions.get(entry.table, {})
