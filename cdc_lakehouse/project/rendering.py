@@ -34,7 +34,9 @@ class ProjectAnswers(NamedTuple):
         version: the version of this program.
         catalog: what `_dev` and `_prod` are appended to.
         mode: what keeps the tables up to date.
-        wheel_volume: the folder of the wheels, for a workspace that reaches no package index.
+        wheel_volume: the folder of the wheels in a volume, for a workspace that reaches no index.
+        wheel: the file in `wheels` that the jobs install; empty where they install by name.
+        offline: not empty where `wheels` has all that the jobs need.
     """
 
     name: str
@@ -42,6 +44,8 @@ class ProjectAnswers(NamedTuple):
     catalog: str = "lakehouse"
     mode: Mode = "files"
     wheel_volume: str = ""
+    wheel: str = ""
+    offline: str = ""
 
 
 def render_project(answers: ProjectAnswers) -> dict[str, str]:

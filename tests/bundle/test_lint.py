@@ -341,11 +341,13 @@ CHOICES = {
 }
 
 
-@pytest.fixture(params=[*CHOICES, "continuous from an index"])
+@pytest.fixture(params=[*CHOICES, "continuous from an index", "ticks with a wheel"])
 def own(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A project of the user's own, with each choice that changes its files."""
-    mode, index, _ = request.param.partition(" ")
-    answers = CHOICES[mode]._replace(wheel_volume="") if index else CHOICES[mode]
+    mode, other, _ = request.param.partition(" ")
+    answers = CHOICES[mode]._replace(wheel_volume="") if other else CHOICES[mode]
+    if "wheel" in request.param:
+        answers = answers._replace(wheel="cdc_lakehouse-0.4.0-py3-none-any.whl", offline="yes")
     return make_project(tmp_path, answers)
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import yaml
 
-from cdc_lakehouse.cli.begin.bundle import make_bundle
+from cdc_lakehouse.cli.begin.bundle import Program, make_bundle
 
 
 def test_a_new_projects_own_test_passes_and_finds_a_wrong_row(tmp_path: Path) -> None:
-    make_bundle(tmp_path / "shop", "shop", None, None)
+    make_bundle(tmp_path / "shop", "shop", None, Program(by_name=True))
     wrong = tmp_path / "shop" / "tests" / "expected" / "wrong.jsonl"
     wrong.write_text('{"id":1}\n')
     (tmp_path / "shop" / "conf" / "tables" / "wrong.yml").write_text(
@@ -27,7 +27,7 @@ def test_a_new_projects_own_test_passes_and_finds_a_wrong_row(tmp_path: Path) ->
 
 def test_a_pull_request_is_told_what_its_yaml_rebuilds(tmp_path: Path) -> None:
     """The workflow's own commands, in a clone whose branch changes a table."""
-    make_bundle(tmp_path / "shop", "shop", None, None)
+    make_bundle(tmp_path / "shop", "shop", None, Program(by_name=True))
     workflow = yaml.safe_load((tmp_path / "shop/.github/workflows/check.yml").read_text())
     (script,) = [
         step["run"]

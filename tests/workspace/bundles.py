@@ -92,8 +92,12 @@ def _of_developer(workspace: Workspace, bundle: Bundle) -> Bundle:
 def _build(bundle: Bundle, folder: Path) -> Path:
     """The wheel that the jobs install, built by the artifact's own command.
 
-    A bundle without one names the published package, for which a wheel built here stands in.
+    A bundle without one names a wheel of its own, or the published package, for which a wheel built
+    here stands in.
     """
+    package = bundle.known["var.package"]
+    if package.startswith("../"):
+        return (folder / "resources" / package).resolve(strict=True)
     if not bundle.settings["artifacts"]:
         return build_wheel(Path(mkdtemp()))
     artifact = bundle.settings["artifacts"]["wheel"]

@@ -1,6 +1,5 @@
 """`init`: a new project, and the first YAML of tables from a file or from a database."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,12 +7,21 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from cdc_lakehouse.cli.begin.bundle import NewMode, WheelVolume, make_bundle
+from cdc_lakehouse.cli.begin.bundle import (
+    ByName,
+    NewMode,
+    Offline,
+    Program,
+    WheelFile,
+    WheelVolume,
+    make_bundle,
+)
 from cdc_lakehouse.cli.front import command
 from cdc_lakehouse.cli.options import Chosen, same_lake
+from cdc_lakehouse.project.local_project import is_project, make_project
 from cdc_lakehouse.terminal.console import show_progress, wrap_line
 from lakehouse.config.loading import load_target
-from lakehouse.config.unpacking import find_nearest, table_schema
+from lakehouse.config.unpacking import find_nearest
 from lakehouse.errors import ConfigurationError, LakeNotWritable
 from lakehouse.words import render_count
 
@@ -73,6 +81,9 @@ def init(
     bundle: Bundle = False,
     catalog: Catalog = None,
     mode: NewMode = None,
+    wheel: WheelFile = None,
+    offline: Offline = False,
+    index: ByName = False,
     wheel_volume: WheelVolume = None,
 ) -> None:
     """Make a project, or write the YAML of tables from files or a database.
@@ -87,7 +98,7 @@ def init(
     if bundle:
         folder = Path(table or chosen.conf.parent)
         with _report_unwritable(folder):
-            return make_bundle(folder, catalog, mode, wheel_volume)
+            return make_bundle(folder, catalog, mode, Program(wheel, offline, index, wheel_volume))
     _check_options(table, sample, source)
     _check_capture(capture, source, brokers)
     with _report_unwritable(chosen.conf):
@@ -332,67 +343,3 @@ def _shorten_path(file: Path) -> str:
     """The path; relative to the working folder where it lies below it."""
     absolute, here = file.absolute(), Path.cwd()
     return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)
-
-
-TARGET = """\
-# A lake in local folders: lake/ and landing/ below root.
-kind: local
-root: .
-master: local[*]
-driver_memory: 2g
-"""
-SERVED = """\
-# A question starts a server that answers the next ones at once; it ends after ten idle minutes.
-serve: auto
-"""
-ENOUGH_MEMORY = 8 << 30
-"""Bytes of a machine on which Spark may stay in memory between questions."""
-IGNORED = "lake/\nlanding/\n"
-README = """\
-# A lakehouse
-
-    conf/targets/local.yml    where the lake lies, and which Spark works on it
-    conf/tables/NAME.yml      one file per table
-    conf/table.schema.json    helps the editor with these files
-    landing/                  files of changes, each in the folder of source.path
-    lake/                     what the lakehouse writes: bronze, silver, gold
-
-1. Describe the tables:
-
-       lakehouse init --from landing/shop/events.jsonl
-       lakehouse init --source postgresql://me:env:PASSWORD@host/database
-
-2. Look at the lines in conf/tables that say `check`, then:
-
-       lakehouse validate
-       lakehouse run
-       lakehouse status
-       lakehouse sql "SHOW TABLES IN gold"
-"""
-
-
-def is_project(conf: Path) -> bool:
-    """Whether there is a configuration in the folder."""
-    return (conf / "targets").is_dir() or (conf / "tables").is_dir()
-
-
-def make_project(conf: Path) -> list[Path]:
-    """Write a project's files beside and below the configuration's folder; returns them.
-
-    Files that are there are left alone.
-    """
-    root = conf.absolute().parent
-    has_room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >= ENOUGH_MEMORY
-    texts = {
-        conf / "targets" / "local.yml": TARGET + (SERVED if has_room else ""),
-        conf / "table.schema.json": table_schema(),
-        conf / "tables" / ".gitkeep": "",
-        root / "README.md": README,
-        root / ".gitignore": IGNORED,
-    }
-    new = [file for file in texts if not file.exists()]
-    for file in new:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(texts[file], encoding="utf-8")
-    (root / "landing").mkdir(exist_ok=True)
-    return [*new, root / "landing"]

@@ -12,8 +12,8 @@ FIRST_CLI = (1, 3, 0)
 """The first version that deploys without Terraform by default."""
 PINNED = re.compile(
     r"[a-z0-9._-]+==[A-Za-z0-9.+!]+"
-    r"|/Volumes/\S+/cdc_lakehouse-\d+\.\d+\.\d+-py3-none-any\.whl"
-    r"|--no-index|--find-links=/Volumes/\S+"
+    r"|(/Volumes/\S+|\.\./wheels)/cdc_lakehouse-\d+\.\d+\.\d+-py3-none-any\.whl"
+    r"|--no-index|--find-links=(/Volumes/\S+|\.\./wheels)"
 )
 WHEEL = "../dist/*.whl"
 PEOPLE = (

@@ -33,7 +33,7 @@ def test_a_condition_that_no_record_met_is_named_once(
         land(lake.target, "landed", f"{at}.jsonl", [json.dumps(row) for row in rows])
         one_round(Round(lake, "run", tables), tables, LAYERS)
         warnings = " ".join(capfd.readouterr().err.split()).split("warning: ")[1:]
-        told.append(sorted(line.split(";")[0] for line in warnings if "true for none" in line))
+        told.append(sorted(line.split(" do:")[0] for line in warnings if "true for none" in line))
     assert told == [
         [
             "empty: source.where was true for none of its first 3 records",

@@ -4,9 +4,10 @@ import json
 import re
 import shutil
 import sys
-from importlib.metadata import version
+from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 import yaml
@@ -28,6 +29,7 @@ from lakehouse.errors import ManyTablesFailed, TableFailed
 
 ANSWERS = ProjectAnswers("shop", "0.3.0", "shop")
 SCHEMA = json.loads((TEMPLATE.parent / "databricks_template_schema.json").read_text())
+DEFAULTS = ("catalog", "mode", "wheel_volume", "wheel", "offline")
 VOLUME = "/Volumes/main/tools/wheels"
 
 
@@ -47,7 +49,7 @@ def lakehouse(*arguments: str) -> object:
 
 @pytest.fixture
 def project() -> Path:
-    assert lakehouse("init", "--bundle", "shop") == 0
+    assert lakehouse("init", "--bundle", "shop", "--index") == 0
     return Path("shop")
 
 
@@ -109,10 +111,40 @@ def test_a_workspace_without_an_index_installs_wheels_from_a_volume() -> None:
         assert file.read_text().startswith(f"--no-index\n--find-links={VOLUME}\n")
 
 
+def test_a_project_has_the_wheel_that_its_jobs_install(tmp_path: Path) -> None:
+    name = f"cdc_lakehouse-{version('cdc-lakehouse')}-py3-none-any.whl"
+    assert lakehouse("init", "--bundle", "shop") == 0
+    settings = yaml.safe_load(Path("shop/databricks.yml").read_text())
+    assert settings["variables"]["package"]["default"] == f"../wheels/{name}"
+    assert Path("shop/requirements.txt").read_text().startswith(f"./wheels/{name}[local]\n")
+    wheel = Path("shop/wheels", name)
+    with ZipFile(wheel) as packed:
+        assert packed.testzip() is None
+        inside = set(packed.namelist())
+        packed.extractall(tmp_path / "site")
+    template = "cdc_lakehouse/project/template/.github/workflows/check.yml"
+    assert {template, "lakehouse/__main__.py", "silver/job.py"} <= inside
+    assert not any("__pycache__" in file or file.startswith("tests") for file in inside)
+    (found,) = distributions(path=[str(tmp_path / "site")])
+    assert (found.version, len(found.entry_points)) == (version("cdc-lakehouse"), 4)
+    content = wheel.read_bytes()
+    (Path("shop/wheels") / "cdc_lakehouse-0.0.1-py3-none-any.whl").write_text("before")
+    assert lakehouse("upgrade", "--conf", "shop/conf") == 0
+    assert {file: file.read_bytes() for file in Path("shop/wheels").iterdir()} == {wheel: content}
+    other = Path("cdc_lakehouse-7.0-py3-none-any.whl")
+    other.write_text("theirs")
+    assert lakehouse("upgrade", "--conf", "shop/conf", "--wheel", str(other)) == 0
+    assert [file.read_text() for file in Path("shop/wheels").iterdir()] == ["theirs"]
+    assert f"default: ../wheels/{other}" in Path("shop/databricks.yml").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["1shop"], "FOLDER"),
+        (["shop", "--wheel", "other-1.0-py3-none-any.whl"], "--wheel"),
+        (["shop", "--index", "--offline"], "--index"),
+        (["shop", "--index", "--wheel-volume", VOLUME], "name one"),
         (["shop", "--catalog", "a.b"], "--catalog"),
         (["shop", "--wheel-volume", "/tmp/wheels"], "--wheel-volume"),
     ],
@@ -245,7 +277,7 @@ def test_databricks_asks_for_every_answer_with_the_same_choices() -> None:
     assert tuple(asked["mode"]["enum"]) == MODES
     settings = (Path(__file__).parents[3] / "pyproject.toml").read_text()
     assert f'version = "{asked["version"]["default"]}"' in settings
-    defaults = {name: asked[name]["default"] for name in ("catalog", "mode", "wheel_volume")}
+    defaults = {name: asked[name]["default"] for name in DEFAULTS}
     assert ProjectAnswers("x", "1")._asdict() == {"name": "x", "version": "1", **defaults}
     assert re.fullmatch(asked["wheel_volume"]["pattern"], VOLUME)
 
