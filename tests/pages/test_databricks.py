@@ -71,6 +71,11 @@ def test_the_page_leads_from_nothing_to_rows_in_the_workspace(
     query = query.replace(f"{OF_THE_PAGE}.dev_{NAME_ON_THE_PAGE}_gold.", "gold.")
     told = shell.type(f'lakehouse sql "{query}" --root {workspace.lake(OF_THE_PAGE)}')
     assert told.code == 0 and fits(shown, plain(told.text)), told
+    shell.type("cd .. && lakehouse init --bundle billing --catalog shop && cd billing")
+    assert shell.type("databricks bundle deploy").code == 0
+    refused = shell.type("databricks bundle run cdc")
+    assert refused.code == 1
+    assert "found:    billing\n  expected: shop, whose tables are in" in refused.text
 
 
 def _last_query() -> tuple[str, list[str]]:

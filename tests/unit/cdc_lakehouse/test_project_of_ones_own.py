@@ -24,8 +24,9 @@ from cdc_lakehouse.project.upgrade import (
     read_record,
     write_record,
 )
+from cdc_lakehouse.project.wheels import download_needed
 from lakehouse.config.loading import load_tables, load_target
-from lakehouse.errors import ManyTablesFailed, TableFailed
+from lakehouse.errors import ConfigurationError, ManyTablesFailed, TableFailed
 
 ANSWERS = ProjectAnswers("shop", "0.3.0", "shop")
 SCHEMA = json.loads((TEMPLATE.parent / "databricks_template_schema.json").read_text())
@@ -335,3 +336,23 @@ def test_a_deploy_while_a_job_runs_changes_the_next_run_only(
     assert lakehouse("job", "--step", "rebuild orders", "--conf", "shop/conf") == 0
     assert lakehouse("job", "--conf", "shop/conf") == 0
     assert seen == [keys, ["status"]]
+
+
+def test_packages_for_the_jobs_are_those_of_their_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index that is a folder has wheels for this machine, for others and for the jobs'."""
+    kinds = ("cp311-cp311-manylinux_2_17_x86_64", "cp312-cp312-macosx_11_0_arm64")
+    wanted = "cp312-cp312-manylinux_2_28_x86_64"
+    for kind in (*kinds, "cp312-cp312-manylinux_2_17_aarch64", wanted):
+        with ZipFile(tmp_path / f"needed-1.0-{kind}.whl", "w") as wheel:
+            named = "Metadata-Version: 2.1\nName: needed\nVersion: 1.0\n"
+            wheel.writestr("needed-1.0.dist-info/METADATA", named)
+            wheel.writestr("needed-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\n")
+            wheel.writestr("needed-1.0.dist-info/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    download_needed(Path("shop"), ["--no-index\nneeded==1.0\n"])
+    assert [file.name for file in Path("shop/wheels").iterdir()] == [f"needed-1.0-{wanted}.whl"]
+    with pytest.raises(ConfigurationError, match="No matching distribution"):
+        download_needed(Path("shop"), ["needed==2.0\n"])
