@@ -159,7 +159,8 @@ def test_a_history_is_published_with_its_versions(lake: Lake, source: Source) ->
     views = load_views(lake.target, "gold")
     for name in ("orders", "orders_history"):
         written = lake.spark.table(lake.name("gold", name)).columns
-        assert written == lake.spark.sql(views[name].query).columns, "new columns stand as there"
+        shows = lake.spark.sql(views[name].query).columns
+        assert written == [column.replace(" ", "_") for column in shows]
 
 
 @pytest.mark.slow
