@@ -37,9 +37,7 @@ _ORDERS = (
     "whole numbers from 0 on (of up to 38 digits), timestamps or dates since 1970, or text of 1 to "
     "4 hex sections"
 )
-_OF_TEXT = (
-    "; if this is a time or a number, declare its type in columns, or CAST it in sequence_by"
-)
+_OF_TEXT = "; if this is a time or a number, declare its type in columns, or CAST it in sequence_by"
 _OF_TIMES = (
     "; digits of a second beyond the sixth count in the last of several columns alone, and of an "
     "expression where one column in it has its value: name that column in sequence_by"
