@@ -194,7 +194,8 @@ def _default_transaction_topic(source: Source) -> str | None:
 
 def _describe_origin(source: Source) -> str:
     if source.kafka is not None:
-        return f"kafka {source.kafka.bootstrap_servers} {source.kafka.topic}"
+        topics = "" if source.kafka.shared else f" {source.kafka.topic}"
+        return f"kafka {source.kafka.bootstrap_servers}{topics}"
     if source.delta is not None:
         return f"delta {source.delta}"
     path = str(source.path).rstrip("/")

@@ -66,7 +66,7 @@ def list_feeds(tables: Iterable[Table]) -> list[Feed]:
             users.setdefault(feed_name(table, source), []).append(use)
             ends = transaction_feed(table, source)
             if ends is not None and ends.source is not None:
-                use = _Use(TRANSACTIONS, ends.source.model_copy(update={"topic": None}))
+                use = _Use(TRANSACTIONS, ends.source.model_copy(update={"topic": ends.topic}))
                 users.setdefault(ends.feed, []).append(use)
     return [_build_feed(feed, uses) for feed, uses in users.items()]
 
@@ -105,6 +105,13 @@ def _list_order_words(table: Table) -> frozenset[str]:
     return frozenset(word.lower() for order in listed for word in (order, *_WORD.findall(order)))
 
 
+def _join_topics(uses: Sequence[Kafka]) -> Kafka | None:
+    """What the tables of a feed read of Kafka, with the topics of all of them."""
+    topics = ",".join(dict.fromkeys(use.topic for use in uses))  # mostly the same text
+    joined = ",".join(dict.fromkeys(topic.strip() for topic in topics.split(",")))
+    return uses[0].model_copy(update={"topic": joined}) if uses else None
+
+
 def _build_feed(feed: str, uses: Sequence[_Use]) -> Feed:
     first = uses[0].source
     limits = {
@@ -127,7 +134,7 @@ def _build_feed(feed: str, uses: Sequence[_Use]) -> Feed:
         texts=uses[0].texts if len(tables) == 1 else (),
         orders=frozenset().union(*(use.orders for use in uses)),
         path=first.path,
-        kafka=first.kafka,
+        kafka=_join_topics([use.source.kafka for use in uses if use.source.kafka]),
         delta=first.delta,
         read_anew=all(use.read_anew for use in uses),
         registry=first.schema_registry,

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from bronze.delta import ingest_delta
 from bronze.feed_state import FeedState, read_state
-from bronze.feeds import Feed, list_feeds
+from bronze.feeds import TRANSACTIONS, Feed, list_feeds
 from bronze.files.ingest import ingest_files, recover_files
 from bronze.kafka.ingest import ReadingPlan, fetch_few, ingest_kafka, plan_feed, recover_offsets
-from bronze.kafka.topics import ask_brokers
+from bronze.kafka.topics import ask_brokers, topics_of
 from bronze.outcome import Outcome, build_entries, build_unread_entries
 from bronze.storage import News, prepare_table, read_properties, set_properties
 from bronze.views import publish_own_views
@@ -87,7 +87,9 @@ def _plan_kafka(run: _Ingestion, feeds: Sequence[Feed]) -> None:
         try:
             state = _open_state(run, feed)
             if not state.ended:
-                bounds = answers.bounds_of(feed.kafka)
+                ends = feed.tables.get(TRANSACTIONS, ())
+                needed = ends if feed.kafka.shared else topics_of(feed.kafka)
+                bounds = answers.bounds_of(feed.kafka, needed)
                 run.plans[feed.name] = plan_feed(feed, feed.kafka, state, bounds)
         except TABLE_FAILURES as failure:
             run.failed[feed.name] = failure

@@ -127,7 +127,7 @@ def fetch_few(spark: SparkSession, plans: Iterable[ReadingPlan]) -> dict[str, pa
         if _count_offsets(ranges) > FEW:
             continue
         try:
-            read = _read_ranges(spark, some[0].kafka, ranges)
+            read = read_ranges(spark, some[0].kafka, ranges)
             fetched = read.selectExpr("value", "headers", "key", *_TAKEN).toArrow()
         except SPARK_FAILURES:
             continue
@@ -161,7 +161,7 @@ def ingest_kafka(lake: Lake, plan: ReadingPlan, fetched: pa.Table | None, before
     came = News(0, {}, {})
     for number, ranges in enumerate(cut_ranges(plan.ranges, feed.max_offsets), before + 1):
         if fetched is None:
-            records = _read_ranges(lake.spark, plan.kafka, ranges)
+            records = read_ranges(lake.spark, plan.kafka, ranges)
             keep_schemas(lake, records, feed)
             rows = build_rows(records, plan.kafka, feed, number)
             news = append_spread(lake, feed, rows, number)
@@ -211,7 +211,7 @@ def _append_fetched(lake: Lake, plan: ReadingPlan, fetched: pa.Table, number: in
     return append_here(lake, feed, pa.table(columns), number)
 
 
-def _read_ranges(spark: SparkSession, kafka: Kafka, ranges: Ranges) -> DataFrame:
+def read_ranges(spark: SparkSession, kafka: Kafka, ranges: Ranges) -> DataFrame:
     """The records of some ranges of offsets."""
     filled = {at: span for at, span in ranges.items() if span[0] < span[1]}
     assigned: dict[str, list[int]] = {}

@@ -63,20 +63,28 @@ class Answers(NamedTuple):
     bounds: Mapping[Connection, TopicBounds]
     failures: Mapping[Connection, str]
 
-    def bounds_of(self, kafka: Kafka) -> TopicBounds:
-        """The bounds of a feed's topics.
+    def bounds_of(self, kafka: Kafka, needed: Iterable[str]) -> TopicBounds:
+        """The bounds of a feed's topics, of which those that are `needed` must be there.
 
         Raises:
             KafkaFailed: no broker answers, or a topic is missing.
         """
+        bounds = self.all_of(kafka)
+        missing = [topic for topic in needed if topic not in bounds]
+        if missing:
+            raise KafkaFailed(f"UnknownTopicOrPartition: there is no topic {', '.join(missing)}")
+        return {topic: bounds[topic] for topic in topics_of(kafka) if topic in bounds}
+
+    def all_of(self, kafka: Kafka) -> TopicBounds:
+        """The bounds of every topic of a connection that was asked for.
+
+        Raises:
+            KafkaFailed: no broker answers.
+        """
         connection = connection_of(kafka)
         if connection in self.failures:
             raise KafkaFailed(self.failures[connection])
-        bounds = self.bounds[connection]
-        missing = [topic for topic in topics_of(kafka) if topic not in bounds]
-        if missing:
-            raise KafkaFailed(f"UnknownTopicOrPartition: there is no topic {', '.join(missing)}")
-        return {topic: bounds[topic] for topic in topics_of(kafka)}
+        return self.bounds[connection]
 
 
 def topics_of(kafka: Kafka) -> list[str]:
@@ -95,6 +103,21 @@ def ask_brokers(lake: Lake, feeds: Iterable[Feed]) -> Answers:
     for feed in feeds:
         if feed.kafka is not None:
             asked.setdefault(connection_of(feed.kafka), []).extend(topics_of(feed.kafka))
+    patterns = {c: "|".join(map(re.escape, dict.fromkeys(asked[c]))) for c in asked}
+    return _ask_connections(lake, patterns)
+
+
+def find_topics(lake: Lake, kafka: Kafka, pattern: str) -> TopicBounds:
+    """The topics whose names match a regular expression, with their bounds.
+
+    Raises:
+        KafkaFailed: no broker answers.
+    """
+    return _ask_connections(lake, {connection_of(kafka): pattern}).all_of(kafka)
+
+
+def _ask_connections(lake: Lake, asked: Mapping[Connection, str]) -> Answers:
+    """What the brokers of each connection answer about the topics that match a pattern."""
     silent = unreachable_brokers(lake.spark, {connection.servers for connection in asked})
 
     def ask(connection: Connection) -> TopicBounds | str:
@@ -111,9 +134,8 @@ def ask_brokers(lake: Lake, feeds: Iterable[Feed]) -> Answers:
     return Answers({c: a for c, a in answers.items() if not isinstance(a, str)}, failures)
 
 
-def _read_bounds(lake: Lake, connection: Connection, topics: Iterable[str]) -> TopicBounds:
-    """The bounds of those of the topics that exist."""
-    pattern = "|".join(re.escape(topic) for topic in dict.fromkeys(topics))
+def _read_bounds(lake: Lake, connection: Connection, pattern: str) -> TopicBounds:
+    """The bounds of the topics whose names match the pattern."""
     options = {"subscribePattern": pattern, "startingOffsets": "earliest"}
     folder = to_place(lake.target, lake.target.checkpoints, "bronze", "_bounds", uuid.uuid4().hex)
     stream = lake.spark.readStream.format("kafka").options(

@@ -30,6 +30,8 @@ from silver.expectations.problems import find_problems
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from cdc_lakehouse.drafts.topics import Search
+
 Given = ParamSpec("Given")
 IDLE = "10m"
 """How long a server that a command started waits for the next question."""
@@ -147,14 +149,19 @@ def run_command_line(
         _exit_with(SparkUnavailable("no pyspark here", WITH_SPARK))
 
 
-def load_conf(chosen: Chosen) -> tuple[Target, list[Table]]:
-    """Target and tables, with everything checked that can be checked without Spark."""
-    return load_chosen(chosen, checks=[find_problems])
+def load_conf(chosen: Chosen, search: "Search | None" = None) -> tuple[Target, list[Table]]:
+    """Target and tables, with everything checked that can be checked without Spark.
+
+    A run's `search` starts Spark where it has to ask for Kafka's topics.
+    """
+    return load_chosen(chosen, [find_problems], search)
 
 
-def load_whole_conf(chosen: Chosen) -> tuple[Target, list[Table], list[Table]]:
+def load_whole_conf(
+    chosen: Chosen, search: "Search | None" = None
+) -> tuple[Target, list[Table], list[Table]]:
     """Target, the tables that were chosen, and all that are configured; as `load_conf`."""
-    target, everything = load_conf(chosen._replace(only=()))
+    target, everything = load_conf(chosen._replace(only=()), search)
     return target, select_tables(everything, chosen.only), everything
 
 
@@ -186,16 +193,17 @@ def check_lake(target: Target) -> None:
 
 def open_lake(
     target: Target,
-    tables: Sequence[Table],
+    tables: Sequence[Table] | None,
     open_ended: bool = False,
     sends_functions: bool = False,
     asks: Chosen | None = None,
 ) -> Lake:
     """The lake with a Spark session; on a terminal a live line is shown while it starts.
 
-    `open_ended` work may read more than is there now. Work that decodes or folds records
-    `sends_functions`: a server must be able to run this process's Python functions. A command that
-    only asks names its options with `asks`: the lake's running server is used, if there is one.
+    Without `tables` it is to read Kafka. `open_ended` work may read more than is there now. Work
+    that decodes or folds records `sends_functions`: a server must be able to run this process's
+    Python functions. A command that only asks names its options with `asks`: the lake's running
+    server is used, if there is one.
 
     Raises:
         SparkUnavailable: there is no session, or it cannot run the functions.
@@ -203,11 +211,13 @@ def open_lake(
     warm = _connect_warm(target, asks) if asks else None
     if warm is not None:
         return Lake(warm, target)
-    from bronze.kafka.ingest import list_jars, list_packages
+    from bronze.kafka.ingest import CONNECTOR, TOKENS, list_jars, list_packages
     from lakehouse.spark.session import check_server_python, get_spark
 
     with show_progress(describe_start(target, asks is not None)) as tell:
-        needed = list_packages(tables), list_jars(tables)
+        needed = [CONNECTOR], [TOKENS]
+        if tables is not None:
+            needed = list_packages(tables), list_jars(tables)
         spark = get_spark(target, *needed, open_ended, progress=tell)
         if sends_functions and target.kind not in ("local", "cluster"):
             check_server_python(spark)

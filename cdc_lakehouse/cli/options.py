@@ -3,22 +3,25 @@
 import functools
 import inspect
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Annotated, Any, Concatenate, NamedTuple, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Concatenate, NamedTuple, ParamSpec
 
 import typer
 
 from cdc_lakehouse.terminal.verbosity import set_level
 from lakehouse.config.loading import load_tables, load_target
-from lakehouse.config.records.many_tables import FindTopics, Topic, Waiting
+from lakehouse.config.records.many_tables import Waiting
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import Check
 from lakehouse.durations import to_seconds
 from lakehouse.errors import ConfigurationError, ManyConfigurationErrors
+
+if TYPE_CHECKING:
+    from cdc_lakehouse.drafts.topics import Search
 
 Given = ParamSpec("Given")
 
@@ -101,12 +104,17 @@ def reading_once() -> Iterator[None]:
         _LOADED.reset(before)
 
 
-def load_chosen(chosen: Chosen, checks: Sequence[Check]) -> tuple[Target, list[Table]]:
-    """The target and the tables that were chosen.
+def load_chosen(
+    chosen: Chosen, checks: Sequence[Check], search: "Search | None" = None
+) -> tuple[Target, list[Table]]:
+    """The target and the tables that were chosen; a run's `search` finds new topics.
 
     Raises:
+        KafkaFailed: no broker answers the search, and no topic is known.
         ManyConfigurationErrors: all that is wrong in either.
     """
+    from cdc_lakehouse.drafts.topics import TopicFinder
+
     loaded, key = _LOADED.get(), repr([*chosen[:3], list(chosen.only), list(chosen.setting)])
     if loaded is not None and key in loaded:
         target, tables = loaded[key]
@@ -117,10 +125,10 @@ def load_chosen(chosen: Chosen, checks: Sequence[Check]) -> tuple[Target, list[T
     defaults = {} if errors else target.defaults
     if not errors or (chosen.conf / "tables").is_dir():
         with _collect_errors(errors):
-            find_topics = (lambda _: []) if errors else _topics_of(target)
+            find_topics = None if errors else TopicFinder(target, search).find
             waiting: list[Waiting] = []
             tables = load_tables(chosen.conf, chosen.only, checks, defaults, find_topics, waiting)
-            _tell_waiting(waiting)
+            _tell_waiting(waiting, set() if search is None else search.told)
     if errors:
         raise ManyConfigurationErrors(errors)
     if loaded is not None:
@@ -128,21 +136,14 @@ def load_chosen(chosen: Chosen, checks: Sequence[Check]) -> tuple[Target, list[T
     return target, tables
 
 
-def _topics_of(target: Target) -> FindTopics:
-    def find(source: Mapping[str, Any]) -> list[Topic]:
-        from cdc_lakehouse.drafts.topics import TopicFinder
-
-        return TopicFinder(target).find(source)
-
-    return find
-
-
-def _tell_waiting(waiting: Sequence[Waiting]) -> None:
-    """Warns of tables that wait for their keys."""
+def _tell_waiting(waiting: Sequence[Waiting], told: set[str]) -> None:
+    """Warns of tables that wait for their keys, but of those that were `told` before."""
     from cdc_lakehouse.terminal.console import warn
 
-    for one in waiting:
-        warn(str(one))
+    for sentence in map(str, waiting):
+        if sentence not in told:
+            told.add(sentence)
+            warn(sentence)
 
 
 def same_lake(chosen: Chosen) -> str:

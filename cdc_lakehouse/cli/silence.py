@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bronze.files.overwritten import overwritten_files
 from bronze.loss.missing_input import missing_folders, missing_input
+from cdc_lakehouse.drafts.topics import list_gone_topics
 from cdc_lakehouse.terminal.console import warn
 from gold.status.column_hints import column_hints, planned_rebuilds
 from gold.status.status_file import sum_up
@@ -29,11 +30,11 @@ def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]
 
 
 def lasting_warnings(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
-    """By table: no input, overwritten files, columns and names that never came or look encoded.
+    """By table: no input or topic, overwritten files, columns and names that never came.
 
     They stay as they are until the next run.
     """
-    checks = (missing_input, overwritten_files, column_hints, unknown_names)
+    checks = (missing_input, overwritten_files, column_hints, unknown_names, list_gone_topics)
     return join_by_table(tables, [check(target, tables) for check in checks])
 
 

@@ -1,21 +1,30 @@
 """A table's first YAML, written from a sample of its events for a person to check."""
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
-from cdc_lakehouse.drafts.sample import FolderOf, read_sample, read_samples
+from cdc_lakehouse.drafts.sample import FolderOf, read_sample, read_samples, to_identifier
 from cdc_lakehouse.drafts.sample_files import Sample
+from lakehouse.config.records.many_tables import ManyTables
 from lakehouse.config.records.presets import PRESETS
 from lakehouse.config.unpacking import unpack_table
 from lakehouse.errors import ConfigurationError
 
+DOUBT = "  # check: folder of the files, below the landing root"
 MODE_NOTE = "or delta, where the files of a day hold only some of the rows"
 CSV_NOTES = {"decimal": "  # check: no value has more digits"}
 FLAT = ("rows", "bigquery", "snapshot", *PRESETS)
 SCHEMA_LINE = "# yaml-language-server: $schema=../table.schema.json"
+MOST_ALONE = 3
+"""Up to this many tables of a source get a file each; more share one."""
+MANY_LINES = (
+    "# One table for each topic that matches; types and keys come with the records. What one of",
+    "# them says in a file of its own, such as conf/tables/orders.yml, takes precedence.",
+)
 
 
 class LandingPlace(NamedTuple):
@@ -71,13 +80,56 @@ def write_drafts(
     """
     samples = read_samples(files, _build_folder_lookup(place_of))
     flat = [place_of(s.files[0]).folder for s in samples.values() if s.format in FLAT]
+    together: dict[tuple[str, LandingPlace], dict[str, Sample]] = {}
     written = []
     for name, sample in samples.items():
         place = place_of(sample.files[0])
-        if sample.format in FLAT and flat.count(place.folder) > 1:
+        if sample.topic is not None and sample.file_format == "json":
+            together.setdefault((sample.format, place), {})[name] = sample
+        elif sample.format in FLAT and flat.count(place.folder) > 1:
             place = LandingPlace(f"{place.folder}/{name}", is_sure=False)
-        written.append(_write_sample(conf / "tables" / f"{name}.yml", sample, place))
+            written.append(_write_sample(conf / "tables" / f"{name}.yml", sample, place))
+        else:
+            written.append(_write_sample(conf / "tables" / f"{name}.yml", sample, place))
+    for (_, place), some in together.items():
+        written += _write_together(conf, some, place)
     return written
+
+
+def _write_together(
+    conf: Path, samples: Mapping[str, Sample], place: LandingPlace
+) -> Iterator[Draft]:
+    """Writes tables of one folder: each its own file, or more than three one for all."""
+    many = len(samples) > MOST_ALONE
+    if many:
+        first, topics = [*samples.values()][0], [sample.topic or "" for sample in samples.values()]
+        files = [*dict.fromkeys(file for sample in samples.values() for file in sample.files)]
+        doubt = "" if place.is_sure else DOUBT
+        source = [f"  format: {first.format}", f"  path: {to_scalar(place.folder)}{doubt}"]
+        file = conf / "tables" / f"{name_file(place.folder, samples)}.yml"
+        yield write_many(file, topics, source)._replace(
+            sample=first._replace(files=files), place=place
+        )
+    for name, sample in samples.items():
+        if not many or not sample.keys or sample.looks:
+            yield _write_sample(conf / "tables" / f"{name}.yml", sample, place, many)
+
+
+def name_file(folder: str, names: Collection[str]) -> str:
+    """The name of a file of many tables, which none of the tables has."""
+    name = to_identifier(folder.rpartition("/")[2])
+    return f"{name}_tables" if name in names else name
+
+
+def write_many(file: Path, topics: Collection[str], source: Sequence[str]) -> Draft:
+    """Write the YAML of the tables of all topics; a file that is there is left alone."""
+    patterns = sorted({f"{topic.rpartition('.')[0]}.*".removeprefix(".") for topic in topics})
+    many = ManyTables.model_validate({"tables": patterns})
+    names = {many.name_table(topic) for topic in topics}
+    lines = [*MANY_LINES, f"tables: [{', '.join(map(json.dumps, patterns))}]"]
+    lines += ["name: '{schema}_{table}'"] if len(names) < len(topics) else []
+    text = "\n".join([*lines, "source:", *source]) + "\n"
+    return write_text(file, text, {"table": "t", "keys": ["id"]})
 
 
 def _build_folder_lookup(place_of: Callable[[Path], LandingPlace]) -> FolderOf:
@@ -90,17 +142,35 @@ def _build_folder_lookup(place_of: Callable[[Path], LandingPlace]) -> FolderOf:
     return folder_of
 
 
-def _write_sample(file: Path, sample: Sample, place: LandingPlace) -> Draft:
-    drafted = write_text(file, _render_draft(file.stem, sample, place))
-    return drafted._replace(sample=sample, place=place)
+def _write_sample(
+    file: Path, sample: Sample, place: LandingPlace, is_one_of_many: bool = False
+) -> Draft:
+    text = _render_draft(file.stem, sample, place)
+    if not is_one_of_many:
+        return write_text(file, text)._replace(sample=sample, place=place)
+    return write_text(file, *split_source(text))
 
 
-def write_text(file: Path, text: str) -> Draft:
-    """Write a table's YAML, which must be valid; a file that is there is left alone.
+def split_source(text: str) -> tuple[str, dict[str, Any]]:
+    """A table's YAML without its source, and the rest: for one table of many in a file."""
+    kept, inside = [], False
+    for line in text.splitlines():
+        inside = line == "source:" or (inside and line.startswith(" "))
+        if not inside and line != SCHEMA_LINE:
+            kept.append(line)
+    return "\n".join(kept) + "\n", {"source": yaml.safe_load(text)["source"]}
+
+
+def write_text(file: Path, text: str, more: Mapping[str, Any] | None = None) -> Draft:
+    """Write a table's YAML, which with `more` must be valid; a file that is there is left alone.
 
     Only `sequence_by` may be missing: `validate` asks for it.
     """
-    document = yaml.safe_load(text)
+    document = (dict(more) if more else {}) | yaml.safe_load(text)
+    if "tables" in document:
+        document = {k: v for k, v in document.items() if k not in ("tables", "name")}
+        kafka = document["source"].get("kafka")
+        document["source"] |= {"kafka": kafka | {"topic": "t"}} if kafka else {"topic": "t"}
     if document["source"]["format"] in ("rows", *PRESETS):
         document.setdefault("sequence_by", "order")
     unpack_table(document, str(file))
@@ -113,7 +183,7 @@ def write_text(file: Path, text: str) -> Draft:
 
 def _render_draft(table: str, sample: Sample, place: LandingPlace) -> str:
     """The YAML's text; what was guessed carries a comment that begins with `check`."""
-    doubt = "" if place.is_sure else "  # check: folder of the files, below the landing root"
+    doubt = "" if place.is_sure else DOUBT
     sign, notes = sample.deletes, {name: f": {note}" for name, note in sample.notes.items()}
     order = "  # check" + notes.get("sequence_by", ": orders a key's changes")
     is_left_out = sign is not None and sign.is_operation and not sign.column.startswith("_")

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
@@ -16,7 +17,17 @@ from sqlalchemy import URL, Engine, Inspector, create_engine, inspect, text, typ
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
-from cdc_lakehouse.drafts.first_draft import SCHEMA_LINE, possible_columns, to_scalar
+from cdc_lakehouse.drafts.first_draft import (
+    MOST_ALONE,
+    SCHEMA_LINE,
+    Draft,
+    name_file,
+    possible_columns,
+    split_source,
+    to_scalar,
+    write_many,
+    write_text,
+)
 from cdc_lakehouse.drafts.sample import SIGNALS, to_identifier
 from gold.source_check.database import list_schemas
 from lakehouse.errors import ConfigurationError, SourceUnreachable
@@ -133,19 +144,48 @@ def name_tables(tables: Sequence[DatabaseTable]) -> dict[str, DatabaseTable]:
     return named
 
 
-def source_draft(name: str, table: DatabaseTable, connector: ConnectorDraft) -> str:
-    """The YAML of a table."""
-    topic = _NOT_IN_TOPICS.sub("_", f"{connector.prefix}.{table.schema}.{table.name}")
-    lines = [SCHEMA_LINE, f"table: {name}"]
-    lines += [f"comment: {to_scalar(table.comment)}"] if table.comment else []
-    lines += ["source:", "  format: debezium"]
+def write_source_drafts(
+    folder: Path, tables: Mapping[str, DatabaseTable], connector: ConnectorDraft
+) -> Iterator[Draft]:
+    """Write a YAML per table, or of more than three tables one for all.
+
+    Then only a table without a key, or with comments, has a file of its own.
+    """
+    many = len(tables) > MOST_ALONE
+    if many:
+        topics = [_name_topic(table, connector) for table in tables.values()]
+        file = folder / f"{name_file(connector.prefix, tables)}.yml"
+        yield write_many(file, topics, _render_source(connector))
+    for name, table in tables.items():
+        text = source_draft(name, table, connector)
+        notes = [table.comment, *(comment for _, comment in table.columns.values())]
+        if not many:
+            yield write_text(folder / f"{name}.yml", text)
+        elif any(notes) or not table.keys:
+            yield write_text(folder / f"{name}.yml", *split_source(text))
+
+
+def _name_topic(table: DatabaseTable, connector: ConnectorDraft) -> str:
+    return _NOT_IN_TOPICS.sub("_", f"{connector.prefix}.{table.schema}.{table.name}")
+
+
+def _render_source(connector: ConnectorDraft, topic: str | None = None) -> list[str]:
+    """The lines of the source of a table's topic, or of many tables."""
+    named = [] if topic is None else [f"topic: {to_scalar(topic)}"]
     if connector.brokers is None:
         note = "" if connector.captured else "  # check: folder below the landing root"
-        lines += [f"  path: {to_scalar(connector.prefix)}{note}"]
-        lines += [f"  topic: {to_scalar(topic)}"]
+        where = [f"  path: {to_scalar(connector.prefix)}{note}", *(f"  {line}" for line in named)]
     else:
-        servers = to_scalar(connector.brokers)
-        lines += [f"  kafka: {{topic: {to_scalar(topic)}, bootstrap_servers: '{servers}'}}"]
+        servers = f"bootstrap_servers: '{to_scalar(connector.brokers)}'"
+        where = [f"  kafka: {{{', '.join([*named, servers])}}}"]
+    return ["  format: debezium", *where]
+
+
+def source_draft(name: str, table: DatabaseTable, connector: ConnectorDraft) -> str:
+    """The YAML of a table."""
+    lines = [SCHEMA_LINE, f"table: {name}"]
+    lines += [f"comment: {to_scalar(table.comment)}"] if table.comment else []
+    lines += ["source:", *_render_source(connector, _name_topic(table, connector))]
     doubt = "" if table.keys else "  # check: no primary key; a table without one keeps equal rows"
     lines += [f"keys: [{', '.join(map(to_scalar, table.keys))}]{doubt}", "columns:"]
     possible = possible_columns([*table.keys, *table.columns])

@@ -1,9 +1,10 @@
-"""The topics of a landing folder: its folders, or those that the records in it name.
+"""The topics of a source of many tables: Kafka's, or folders, or those that records in files name.
 
-What was found is noted in the lake, so that a table stays when its landing files are gone.
+What a run finds is noted in the lake: so a table stays when its files or its topic are gone, and
+commands that start no Spark know the tables of Kafka's topics.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,61 +13,199 @@ import msgspec
 
 from cdc_lakehouse.drafts.sample import read_record_key
 from cdc_lakehouse.drafts.sample_files import Object, open_sample, read_value
+from cdc_lakehouse.terminal.console import warn
 from lakehouse.config.formats import is_whole
-from lakehouse.config.records.many_tables import Topic
-from lakehouse.config.source import RowsSource
+from lakehouse.config.records.many_tables import ManyTables, Topic
+from lakehouse.config.source import Kafka, RowsSource, SchemaRegistry
+from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.errors import ConfigurationError
+from lakehouse.errors import ConfigurationError, LakehouseError
 from lakehouse.places.place import to_place, write_whole
+from lakehouse.places.settings import is_reached
+from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
+from lakehouse.storage.lake import Lake
+from lakehouse.words import render_count
 from silver.decode.protocols.envelopes import name_keys
 
 NOTE = "_topics.json"
-_FEW = 20
+_FEW, _MOST_NAMED = 20, 8
+_NO_KEYS = Topic("", {})
 
 
 class _Noted(msgspec.Struct):
-    """What is noted of a folder: its topics by name, and the time of its newest file then."""
+    """What is noted of a folder, or of brokers.
+
+    Attributes:
+        topics: the topics by name.
+        newest: the time of a folder's newest file then.
+        new: the topics that the last run found.
+        gone: the topics that the brokers no longer have.
+    """
 
     topics: dict[str, Topic] = {}
     newest: float = 0
+    new: list[str] = []
+    gone: list[str] = []
+
+
+class Search:
+    """What a run keeps of its searches for topics.
+
+    Attributes:
+        lake: the lake with a Spark that reads Kafka, once it was needed.
+        new: the topics that the run has found, by folder or brokers.
+        ends: where topics without a key ended, whose newest records were looked at.
+        told: what the run has said of tables that wait.
+    """
+
+    def __init__(self, open_lake: Callable[[Target], Lake]) -> None:
+        self._open = open_lake
+        self.lake: Lake | None = None
+        self.new: dict[str, set[str]] = {}
+        self.ends: dict[str, object] = {}
+        self.told: set[str] = set()
+
+    def open_lake(self, target: Target) -> Lake:
+        """The lake, with the session of the first call."""
+        self.lake = self.lake or self._open(target)
+        return self.lake
 
 
 class TopicFinder:
-    """Finds the topics of the sources of a target."""
+    """Finds the topics of the sources of a target; a run's `search` asks brokers, and notes."""
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
-        self._note = None if target.catalog else to_place(target, target.lake, NOTE)
-        self._noted: dict[str, _Noted] = {}
-        if self._note is not None:
-            with suppress(OSError, msgspec.MsgspecError):
-                content = self._note.read_bytes()
-                self._noted = msgspec.json.decode(content, type=dict[str, _Noted])
+    def __init__(self, target: Target, search: Search | None = None) -> None:
+        self._target, self._search = target, search
+        self._noted = _read_noted(target)
 
-    def find(self, source: Mapping[str, Any]) -> list[Topic]:
-        """The topics below the source's folder, those that were noted before among them."""
-        path = str(source["path"]).strip("/")
-        folder = to_place(self._target, self._target.landing, path)
-        noted = self._noted.get(path, _Noted())
-        topics, newest = {**noted.topics}, noted.newest
-        if isinstance(folder, Path) and folder.is_dir():
-            for topic in _look_at_folders(folder, path, source, topics):
+    def find(self, source: Mapping[str, Any], many: ManyTables) -> list[Topic]:
+        """The topics of the tables, those that were noted before among them.
+
+        Raises:
+            KafkaFailed: no broker answers, and no topic is known.
+        """
+        kafka, place = source.get("kafka"), _place_of(source)
+        noted = self._noted.get(place, _Noted())
+        topics, newest, gone = {**noted.topics}, noted.newest, noted.gone
+        if kafka is None:
+            found, newest = self._look_at_folder(place, source, noted)
+        else:
+            found, gone = self._look_at_brokers(source, many, noted)
+        for topic in found:
+            if not topics.get(topic.name, _NO_KEYS).keys:
                 topics[topic.name] = topic
-            files = [one for one in list_files(folder, "*") if one.stat().st_mtime >= newest]
-            for topic in _look_at_records(files, source):
-                if not topics.get(topic.name, Topic("", {})).keys:
-                    topics[topic.name] = topic
-            newest = max((one.stat().st_mtime for one in files), default=newest)
-        self._keep(path, _Noted(topics, newest))
+        if self._search is not None:
+            new = self._search.new.setdefault(place, set())
+            new |= {name for name in topics.keys() - noted.topics.keys() if many.takes(name)}
+            self._keep(place, _Noted(topics, newest, sorted(new), gone))
         return [topics[name] for name in sorted(topics)]
 
-    def _keep(self, path: str, noted: _Noted) -> None:
-        """Notes topics in a lake that is there."""
-        if self._noted.get(path) == noted or not isinstance(self._note, Path):
-            return
-        self._noted[path] = noted
-        if self._note.parent.is_dir():
-            write_whole(self._note, msgspec.json.encode(self._noted))
+    def _look_at_folder(
+        self, place: str, source: Mapping[str, Any], noted: _Noted
+    ) -> tuple[list[Topic], float]:
+        """The topics of a folder, and the time of its newest file."""
+        folder = to_place(self._target, self._target.landing, place)
+        if not isinstance(folder, Path) or not folder.is_dir():
+            return [], noted.newest
+        found = [*_look_at_folders(folder, place, source, noted.topics)]
+        files = [one for one in list_files(folder, "*") if one.stat().st_mtime >= noted.newest]
+        found += _look_at_records((record for file in files for record in _read(file)), source)
+        return found, max((one.stat().st_mtime for one in files), default=noted.newest)
+
+    def _look_at_brokers(
+        self, source: Mapping[str, Any], many: ManyTables, noted: _Noted
+    ) -> tuple[list[Topic], list[str]]:
+        """Kafka's topics, and those that are gone; only a run asks."""
+        if self._search is None:
+            return [], noted.gone
+        from bronze.kafka.newest_records import read_newest
+        from bronze.kafka.topics import find_topics
+
+        kafka = Kafka.model_validate(source["kafka"] | {"topic": many.expression})
+        registry = source.get("schema_registry")
+        try:
+            lake = self._search.open_lake(self._target)
+            every = find_topics(lake, kafka, many.expression)
+        except LakehouseError:
+            if noted.topics:
+                return [], noted.gone  # bronze says why, for each table
+            raise
+        bounds = {topic: of for topic, of in every.items() if many.takes(topic)}
+        keyless = {
+            topic: of
+            for topic, of in bounds.items()
+            if not noted.topics.get(topic, _NO_KEYS).keys and self._search.ends.get(topic) != of
+        }
+        found = [Topic(topic, {"topic": topic}) for topic in bounds]
+        try:
+            asked = SchemaRegistry.model_validate(registry) if registry else None
+            records = [*read_newest(lake.spark, kafka, keyless, asked)]
+            found = [*_look_at_records(records, source), *found]
+            self._search.ends.update(keyless)
+        except TABLE_FAILURES as failure:
+            warn(f"the keys of new topics cannot be read: {describe_failure(failure)}")
+        others = [name for name in noted.gone if not many.takes(name)]
+        return found, [*others, *(t for t in noted.topics if many.takes(t) and t not in every)]
+
+    def _keep(self, place: str, noted: _Noted) -> None:
+        if self._noted.get(place) != noted:
+            self._noted[place] = noted
+            note = to_place(self._target, self._target.checkpoints, NOTE)
+            write_whole(note, msgspec.json.encode(self._noted))
+
+
+def list_new_tables(target: Target, tables: Sequence[Table]) -> list[str]:
+    """A sentence about the tables that the last run found, if there are any."""
+    new = [table for table, (topic, noted) in _find_noted(target, tables) if topic in noted.new]
+    return [describe_new(new)] if new else []
+
+
+def describe_new(names: Sequence[str]) -> str:
+    """A sentence about new tables."""
+    named = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
+    return f"{render_count(len(names), 'new table')}: {named}"
+
+
+def list_gone_topics(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
+    """By table, a sentence about its topic that the brokers no longer have."""
+    return {
+        table: [
+            f"the source no longer has the topic {topic}; gold.{table} stays as it is; do: nothing,"
+            " or name the topic in `except`"
+        ]
+        for table, (topic, noted) in _find_noted(target, tables)
+        if topic in noted.gone
+    }
+
+
+def _find_noted(
+    target: Target, tables: Sequence[Table]
+) -> Iterator[tuple[str, tuple[str, _Noted]]]:
+    """The tables of topics that are noted, each with its topic and where that was found."""
+    by_source = {
+        (str(topic.source.get("path", place)), topic.source.get("topic")): (name, noted)
+        for place, noted in _read_noted(target).items()
+        for name, topic in noted.topics.items()
+    }
+    for table in tables if by_source else ():
+        for feed in table.feeds:
+            place = _place_of({"path": feed.path, "kafka": feed.kafka and dict(feed.kafka)})
+            if (place, feed.topic) in by_source:
+                yield table.table, by_source[place, feed.topic]
+
+
+def _place_of(source: Mapping[str, Any]) -> str:
+    """The folder of a source, or its brokers; nothing where it has neither."""
+    brokers = source["kafka"]["bootstrap_servers"] if source.get("kafka") else ""
+    return str(source.get("path") or brokers).strip("/")
+
+
+def _read_noted(target: Target) -> dict[str, _Noted]:
+    with suppress(OSError, msgspec.MsgspecError):
+        if is_reached(target, target.checkpoints):
+            content = to_place(target, target.checkpoints, NOTE).read_bytes()
+            return msgspec.json.decode(content, type=dict[str, _Noted])
+    return {}
 
 
 def _look_at_folders(
@@ -83,10 +222,10 @@ def _look_at_folders(
             yield Topic(entry.name, {"path": f"{path}/{entry.name}"}, tuple(keys))
 
 
-def _look_at_records(files: Sequence[Path], source: Mapping[str, Any]) -> Iterator[Topic]:
-    """The topics that the first records of files name."""
+def _look_at_records(records: Iterable[Object], source: Mapping[str, Any]) -> Iterator[Topic]:
+    """The topics that records name, with the keys of their records."""
     keys_by_topic: dict[str, list[str]] = {}
-    for record in (record for file in files for record in _read(file)):
+    for record in records:
         if is_whole(record) and record.get("topic"):
             topic = str(record["topic"])
             if not keys_by_topic.get(topic):

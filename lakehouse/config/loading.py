@@ -91,7 +91,7 @@ def load_tables(
     only: Sequence[str] = (),
     checks: Sequence[Check] = (),
     of_target: Mapping[str, Any] | None = None,
-    find_topics: FindTopics = lambda _: [],
+    find_topics: FindTopics | None = None,
     waiting: list[Waiting] | None = None,
 ) -> list[Table]:
     """All tables sorted by name, or those named in `only`; every file is checked.
@@ -120,7 +120,8 @@ def load_tables(
             return document
         return shared.with_rules(shared.with_defaults(document, defaults), file, rules)
 
-    documents = _read_all(files, find_topics, [] if waiting is None else waiting)
+    find = find_topics or (lambda *_: [])
+    documents = _read_all(files, find, [] if waiting is None else waiting)
     tables = _load_all(documents, checks, complete)
     return select_tables(sorted(tables, key=lambda table: table.table), only)
 

@@ -38,6 +38,11 @@ class Kafka(Strict):
         default="earliest",
         description="Where the first run begins: `earliest`, `latest`, or Kafka's JSON of offsets.",
     )
+    shared: bool = Field(
+        default=False,
+        description="One bronze table takes the topics of all tables of these brokers that say so."
+        " A file of many tables does.",
+    )
     security: dict[str, str] = Field(
         default_factory=dict,
         description="Options of Kafka's client. A secret is written `env:NAME`, or"

@@ -49,6 +49,10 @@ class Lineage:
         self.problems: list[str] = []
         self._client = self._make_client() if is_configured() else None
 
+    def add(self, tables: Sequence[Table]) -> None:
+        """Adds tables that were found meanwhile."""
+        self._tables |= {table.table: table for table in tables}
+
     @contextmanager
     def running(self) -> Iterator[None]:
         """Begins a run of each table; those without a result at the end are aborted."""

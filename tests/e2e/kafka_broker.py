@@ -33,6 +33,10 @@ class Broker(NamedTuple):
         admin = AdminClient({"bootstrap.servers": self.servers})
         admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
 
+    def delete(self, topic: str) -> None:
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        admin.delete_topics([topic])[topic].result()
+
     def produce(self, topic: str, records: Iterable[Mapping[str, bytes | None]]) -> None:
         """Records of `key`, `value` and, when given, `partition` and `headers`."""
         producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5})

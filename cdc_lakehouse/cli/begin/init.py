@@ -92,8 +92,8 @@ def init(
     FOLDER, or here, with a Databricks bundle, workflows and a test. With --from: a table per
     topic of the files, and per kind of plain rows; daily extracts are recognised. With --source: a
     table per table of a PostgreSQL, MySQL or MariaDB database, and conf/connector.json for
-    Debezium, or with --capture conf/capture.yml for `lakehouse capture`. Files that are there are
-    left alone.
+    Debezium, or with --capture conf/capture.yml for `lakehouse capture`. More than three tables of
+    one source share a file. Files that are there are left alone.
     """
     if bundle:
         folder = Path(table or chosen.conf.parent)
@@ -237,7 +237,6 @@ def _list_moves(draft: "Draft", landing: Path) -> list[str]:
 
 def _from_database(chosen: Chosen, table: str | None, source: str, options: DraftOptions) -> None:
     from cdc_lakehouse.drafts import source_draft as drafts
-    from cdc_lakehouse.drafts.first_draft import write_text
     from cdc_lakehouse.drafts.sample import to_identifier
     from gold.source_check.database import check_url
 
@@ -247,9 +246,7 @@ def _from_database(chosen: Chosen, table: str | None, source: str, options: Draf
     prefix = options.prefix or to_identifier(url.database or "source")
     connector = drafts.ConnectorDraft(url, prefix, options.brokers, options.capture)
     wanted = _select_table(table, drafts.name_tables(listed))
-    texts = {name: drafts.source_draft(name, of, connector) for name, of in wanted.items()}
-    files = chosen.conf / "tables"
-    _print_drafts([write_text(files / f"{name}.yml", text) for name, text in texts.items()])
+    _print_drafts([*drafts.write_source_drafts(chosen.conf / "tables", wanted, connector)])
     for note in drafts.describe_partitioned(wanted):
         print(note)
     of_source, more = list(wanted.values()), same_lake(chosen)

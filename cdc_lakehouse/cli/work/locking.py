@@ -15,13 +15,19 @@ from lakehouse.storage.locks import hold_locks
 
 @contextmanager
 def lock_tables(
-    target: Target, tables: Sequence[Table], layers: Sequence[Layer], run_id: str
+    target: Target,
+    tables: Sequence[Table],
+    layers: Sequence[Layer],
+    run_id: str,
+    held: Sequence[Table] = (),
 ) -> Iterator[tuple[list[Table], list[TableFailed]]]:
     """Lock what the layers write of the tables; yields the locked tables, and the refused ones.
 
     Bronze locks feeds, so a table is refused as well when another run reads its folder or topics.
+    What this run holds for the tables `held` is not locked again.
     """
-    locks = _name_locks(tables, layers)
+    mine = _name_locks(held, layers)
+    locks = {name: of for name, of in _name_locks(tables, layers).items() if name not in mine}
     with _hold(target, list(locks), run_id) as holders:
         held_by = {table: who for name, who in holders.items() for table in locks[name]}
         held_by = _with_groups(tables, held_by)

@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -26,6 +26,7 @@ from cdc_lakehouse.cli.silence import Warner, split_unconfirmed
 from cdc_lakehouse.cli.work import continuous as ticks
 from cdc_lakehouse.cli.work import idle
 from cdc_lakehouse.cli.work.locking import lock_tables
+from cdc_lakehouse.cli.work.new_tables import NewTables
 from cdc_lakehouse.cli.work.rebuild import rebuild_renamed
 from cdc_lakehouse.cli.work.rounds import (
     Round,
@@ -147,10 +148,15 @@ def run_layers(chosen: Chosen, asked: Asked) -> None:
     Raises:
         ManyTablesFailed: at the end, every table that failed (continuous: and still does).
     """
-    target, chosen_tables, everything = load_whole_conf(chosen)
+    from cdc_lakehouse.drafts.topics import Search, list_new_tables
+
+    search = Search(_open_for_topics) if "bronze" in asked.layers else None
+    target, chosen_tables, everything = load_whole_conf(chosen, search)
     tables, refused = split_unconfirmed(chosen.conf, whole_groups(chosen_tables, everything))
     check_writable(target)
     run_id = asked.run_id or uuid.uuid4().hex
+    for line in list_new_tables(target, everything):
+        say(line)
     with lock_tables(target, tables, asked.layers, run_id) as (free, failures):
         failures += refused
         whole = free == everything and tuple(asked.layers) == LAYERS and not asked.continuous
@@ -158,21 +164,29 @@ def run_layers(chosen: Chosen, asked: Asked) -> None:
         if inputs is not None and idle.answer_from_mark(target, everything, inputs, asked.merge):
             return
         idle.forget_mark(target)
-        if free:
-            failures += _work_on_tables(target, (free, everything), asked, inputs)
+        if free or (search and search.new and asked.continuous):
+            more = NewTables(chosen, asked.layers, search, everything)
+            failures += _work_on_tables(target, free, asked, (more, inputs))
+        elif not everything:
+            say("no topic is a table yet")
     raise_all(failures)
 
 
-def _work_on_tables(
-    target: Target, tables: tuple[list[Table], list[Table]], asked: Asked, inputs: Inputs | None
-) -> list[TableFailed]:
-    """Starts Spark and works on the first of `tables`; the second are all that are configured.
+def _open_for_topics(target: Target) -> Lake:
+    check_writable(target)
+    return open_lake(target, None, open_ended=True)
 
-    With `inputs`, which the run depends on, its end leaves the mark of an idle lake.
+
+def _work_on_tables(
+    target: Target, free: list[Table], asked: Asked, of: tuple[NewTables, Inputs | None]
+) -> list[TableFailed]:
+    """Starts Spark and works on the tables, and on those that are found meanwhile.
+
+    With inputs, which the run depends on, its end leaves the mark of an idle lake.
     """
     from bronze.kafka.ingest import reads_kafka
 
-    free, everything = tables
+    (more, inputs), everything = of, of[0].everything
     open_ended, functions = asked.continuous or reads_kafka(free), list(asked.layers) != ["gold"]
     lake = open_lake(target, free, open_ended, sends_functions=functions)
     memory = None if target.catalog else Memory(len(free) if asked.continuous else None)
@@ -182,7 +196,7 @@ def _work_on_tables(
     failures = rebuild_renamed(given, free) if tuple(asked.layers) == LAYERS else []
     with write_entries_together(lake, asked.layers, memory):
         if asked.continuous:
-            entries = _work_until_stopped(given, free, asked, (watcher, lineage))
+            entries = _work_until_stopped(given, free, asked, (watcher, lineage, more))
         else:
             with lineage.running():
                 entries = one_round(given, free, asked.layers, warner)
@@ -226,7 +240,7 @@ def _warn_of_lineage(lineage: Lineage) -> None:
 
 
 def _work_until_stopped(
-    given: Round, tables: list[Table], asked: Asked, listeners: tuple[Watcher, Lineage]
+    given: Round, tables: list[Table], asked: Asked, listeners: tuple[Watcher, Lineage, NewTables]
 ) -> list[Entry]:
     """Works until SIGINT or SIGTERM, prints and returns the sums by table and layer.
 
@@ -235,7 +249,7 @@ def _work_until_stopped(
     """
     from silver.run import be_silent
 
-    (watcher, lineage), layers = listeners, asked.layers
+    (watcher, lineage, more), layers = listeners, asked.layers
     shown_layer: Layer = "silver" if "silver" in layers else layers[0]
 
     def tell(entry: Entry) -> None:
@@ -261,12 +275,17 @@ def _work_until_stopped(
         watcher.note_entries(done)
         return done
 
-    with ticks.stop_on_signal() as stop, watcher.watching():
+    sums: ticks.Sums = {}
+    with ticks.stop_on_signal() as stop, watcher.watching(), ExitStack() as locks:
         watcher.look_at_tables()
         say(f"working on {render_count(len(tables), 'table')} until interrupted")
-        families = group_tables(tables)
-        entries = ticks.work_until_stopped(families, layers, asked.pause, do, tell, stop)
-        entries = ticks.apply_pending(tables, entries, do, tell, given.memory)
+        while not stop.is_set():
+            with more.searching(stop) as pause:
+                families = group_tables(tables)
+                done = ticks.work_until_stopped(families, layers, asked.pause, do, tell, pause)
+            ticks.sum_and_tell(sums, done, lambda _: None)
+            lineage.add(more.take_over(given, tables, locks))
+        entries = ticks.apply_pending(tables, [*sums.values()], do, tell, given.memory)
     show_sum(entries)
     warner.warn_of_news()
     return entries

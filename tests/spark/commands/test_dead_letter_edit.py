@@ -21,11 +21,11 @@ BROKEN, MENDED = '{"id": 1, "v": 2, "qty": 99', '{"id": 1, "v": 2, "qty": 2}'
 
 
 class Terminal:
-    """Commands of one lake, run in this process."""
+    """Commands of one lake, run in this process; `warned` is what the last one said on stderr."""
 
     def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self._at = ["--conf", str(root / "conf"), "--root", str(root)]
-        self._capsys = capsys
+        self._capsys, self.warned = capsys, ""
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
         """What the command answers; its error where it ends with another code than 0."""
@@ -36,6 +36,7 @@ class Terminal:
             ended = left.code
         told = self._capsys.readouterr()
         assert ended == code, told
+        self.warned = told.err
         return str(told.err if code else told.out)
 
 

@@ -87,5 +87,5 @@ def test_a_missing_topic_fails_its_own_feed_alone() -> None:
     other = Kafka(topic="b", bootstrap_servers="k:9092")
     answers = Answers({connection_of(KAFKA): {"b": {"0": Bounds(0, 1)}}}, {})
     with pytest.raises(KafkaFailed, match="UnknownTopicOrPartition: there is no topic a"):
-        answers.bounds_of(KAFKA)
-    assert answers.bounds_of(other) == {"b": {"0": Bounds(0, 1)}}
+        answers.bounds_of(KAFKA, ["a"])
+    assert answers.bounds_of(other, ["b"]) == {"b": {"0": Bounds(0, 1)}}

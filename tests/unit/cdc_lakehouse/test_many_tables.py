@@ -1,12 +1,17 @@
 """Many tables from one file: which topics become tables, and what each of them says."""
 
 import json
+import re
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from cdc_lakehouse.cli.options import Chosen, load_chosen
+from cdc_lakehouse.drafts.topics import Search
+from lakehouse.config.records.many_tables import ManyTables
 from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.errors import ManyConfigurationErrors
 
 MANY = """
@@ -26,6 +31,10 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def no_brokers(target: Target) -> NoReturn:
+    raise AssertionError(target)
+
+
 def land(project: Path, topic: str, key: dict[str, object] | None, folder: str = "") -> None:
     place = project / "landing" / "shop" / folder
     place.mkdir(parents=True, exist_ok=True)
@@ -34,8 +43,8 @@ def land(project: Path, topic: str, key: dict[str, object] | None, folder: str =
     (place / f"{topic}.json").write_text(json.dumps(record) + "\n")
 
 
-def load(project: Path, *only: str) -> dict[str, Table]:
-    _, tables = load_chosen(Chosen(conf=project / "conf", only=only), [])
+def load(project: Path, *only: str, search: Search | None = None) -> dict[str, Table]:
+    _, tables = load_chosen(Chosen(conf=project / "conf", only=only), [], search)
     return {table.table: table for table in tables}
 
 
@@ -79,8 +88,7 @@ def test_a_file_of_one_table_counts_more_key_by_key(project: Path) -> None:
 
 def test_a_table_stays_when_its_files_are_gone(project: Path) -> None:
     land(project, "shop.public.orders", {"id": 1})
-    (project / "lake").mkdir()
-    assert [*load(project)] == ["orders"]
+    assert [*load(project, search=Search(no_brokers))] == ["orders"]
     (project / "landing" / "shop" / "shop.public.orders.json").unlink()
     land(project, "shop.public.items", {"id": 1})
     assert [*load(project)] == ["items", "orders"]
@@ -97,8 +105,29 @@ def test_two_topics_of_one_name_are_refused(project: Path) -> None:
     assert [*load(project)] == ["a_orders", "b_orders"]
 
 
-def test_tables_need_a_folder(project: Path) -> None:
-    kafka = "source: {format: debezium, kafka: {bootstrap_servers: 'k:9092', topic: x}}"
-    (project / "conf" / "tables" / "shop.yml").write_text(f"tables: shop.*\n{kafka}\n")
-    with pytest.raises(ManyConfigurationErrors, match="a source with a path"):
+@pytest.mark.parametrize(
+    ("source", "wrong"),
+    [
+        ("{format: debezium}", "a source with kafka, or with a path"),
+        ("{format: debezium, kafka: {topic: x, bootstrap_servers: 'k:1'}}", "topic with tables"),
+        ("{format: debezium, path: shop, topic: x}", "topic with tables"),
+        ("{format: debezium, kafka: {}}", "source with kafka"),
+        ("{format: debezium, kafka: {servers: 'k:1'}}", "bootstrap_servers"),
+    ],
+)
+def test_a_source_without_topics_of_its_own_is_needed(
+    project: Path, source: str, wrong: str
+) -> None:
+    (project / "conf" / "tables" / "shop.yml").write_text(f"tables: shop.*\nsource: {source}\n")
+    with pytest.raises(ManyConfigurationErrors, match=wrong):
         load(project)
+
+
+def test_topics_of_no_table_are_left_out() -> None:
+    many = ManyTables.model_validate({"tables": ["shop.*", "public.n?[ab]"]})
+    for topic in ("shop.public.orders", "shop.public.transaction", "x.public.nob"):
+        assert many.takes(topic)
+        assert re.fullmatch(many.expression, topic)
+    for topic in ("shop.transaction", "shop.public.dbz_signal", "shop.schema-changes"):
+        assert not many.takes(topic)
+    assert not re.fullmatch(many.expression, "other.public.orders")
