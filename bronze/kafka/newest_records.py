@@ -45,7 +45,9 @@ def read_newest(
         yield record | {"key": fields[named[0]] if named else data.decode(errors="replace")}
 
 
-def _choose_range(topic: tuple[str, Mapping[str, Bounds]]) -> tuple[tuple[str, str], tuple[int, int]]:
+def _choose_range(
+    topic: tuple[str, Mapping[str, Bounds]],
+) -> tuple[tuple[str, str], tuple[int, int]]:
     """The last offsets of the partition with the most records."""
     name, partitions = topic
     fullest = max(partitions, key=lambda each: partitions[each].end - partitions[each].first)

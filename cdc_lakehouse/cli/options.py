@@ -110,7 +110,6 @@ def load_chosen(
     """The target and the tables that were chosen; a run's `search` finds new topics.
 
     Raises:
-        KafkaFailed: no broker answers the search, and no topic is known.
         ManyConfigurationErrors: all that is wrong in either.
     """
     from cdc_lakehouse.drafts.topics import TopicFinder

@@ -102,7 +102,7 @@ def _write_together(
     """Writes tables of one folder: each its own file, or more than three one for all."""
     many = len(samples) > MOST_ALONE
     if many:
-        first, topics = [*samples.values()][0], [sample.topic or "" for sample in samples.values()]
+        first, topics = next(iter(samples.values())), [s.topic or "" for s in samples.values()]
         files = [*dict.fromkeys(file for sample in samples.values() for file in sample.files)]
         doubt = "" if place.is_sure else DOUBT
         source = [f"  format: {first.format}", f"  path: {to_scalar(place.folder)}{doubt}"]

@@ -56,6 +56,7 @@ class Search:
         new: the topics that the run has found, by folder or brokers.
         ends: where topics without a key ended, whose newest records were looked at.
         told: what the run has said of tables that wait.
+        failures: why brokers do not answer of which no topic is known.
     """
 
     def __init__(self, open_lake: Callable[[Target], Lake]) -> None:
@@ -64,6 +65,7 @@ class Search:
         self.new: dict[str, set[str]] = {}
         self.ends: dict[str, object] = {}
         self.told: set[str] = set()
+        self.failures: dict[str, str] = {}
 
     def open_lake(self, target: Target) -> Lake:
         """The lake, with the session of the first call."""
@@ -79,11 +81,7 @@ class TopicFinder:
         self._noted = _read_noted(target)
 
     def find(self, source: Mapping[str, Any], many: ManyTables) -> list[Topic]:
-        """The topics of the tables, those that were noted before among them.
-
-        Raises:
-            KafkaFailed: no broker answers, and no topic is known.
-        """
+        """The topics of the tables, those that were noted before among them."""
         kafka, place = source.get("kafka"), _place_of(source)
         noted = self._noted.get(place, _Noted())
         topics, newest, gone = {**noted.topics}, noted.newest, noted.gone
@@ -126,10 +124,11 @@ class TopicFinder:
         try:
             lake = self._search.open_lake(self._target)
             every = find_topics(lake, kafka, many.expression)
-        except LakehouseError:
-            if noted.topics:
-                return [], noted.gone  # bronze says why, for each table
-            raise
+        except LakehouseError as failure:
+            if not noted.topics:  # else bronze says why, for each table
+                self._search.failures[kafka.bootstrap_servers] = str(failure)
+            return [], noted.gone
+        self._search.failures.pop(kafka.bootstrap_servers, None)
         bounds = {topic: of for topic, of in every.items() if many.takes(topic)}
         keyless = {
             topic: of

@@ -152,40 +152,60 @@ class _Written(NamedTuple):
     document: object
     errors: Sequence[ConfigurationError] = ()
 
+    @property
+    def name(self) -> str:
+        """The table's name; without one that of the file."""
+        document = self.document if isinstance(self.document, dict) else {}
+        return str(document.get("table", self.file.stem))
+
 
 def _read_all(
     files: Sequence[Path], find_topics: FindTopics, waiting: list[Waiting]
 ) -> list[_Written]:
     """The documents of all files; of a table that a pattern finds, its own file over that."""
     single: list[_Written] = []
-    by_pattern: dict[str, tuple[Path, Document]] = {}
-    waits: list[Waiting] = []
+    by_pattern: dict[str, _Written] = {}
+    waits: dict[str, Waiting] = {}
+    finds = False
     for file in files:
         try:
             document = read_yaml(file)
             if not isinstance(document, dict) or "tables" not in document:
                 single.append(_Written(file, document))
                 continue
+            finds = True
             several, keyless = expand(document, str(file), find_topics)
-            by_pattern |= {name: (file, each) for name, each in several.items()}
-            waits += keyless
+            by_pattern |= {name: _Written(file, each) for name, each in several.items()}
+            waits |= {each.table: each for each in keyless}
         except ConfigurationError as error:
             single.append(_Written(file, None, [error]))
         except ManyConfigurationErrors as several_errors:
             single.append(_Written(file, None, several_errors.errors))
-    for at, (file, document, errors) in enumerate(single):
-        name = document.get("table", file.stem) if isinstance(document, dict) else None
-        if not errors and isinstance(document, dict) and name in by_pattern:
-            single[at] = _Written(file, shared.merge(document, by_pattern.pop(name)[1]))
-            waits = [one for one in waits if one.table != name or not document.get("keys")]
-    left = {one.table for one in waits}
-    waiting.extend(waits)
-    kept = [one for one in single if one.errors or _name_of(one.document) not in left]
-    return [*kept, *(_Written(*one) for name, one in by_pattern.items() if name not in left)]
+    kept = [*_put_over(by_pattern, single, waits)] if finds else single
+    waiting.extend(waits.values())
+    every = [*kept, *by_pattern.values()]
+    return [one for one in every if one.errors or one.name not in waits]
 
 
-def _name_of(document: object) -> object:
-    return document.get("table") if isinstance(document, dict) else None
+def _put_over(
+    by_pattern: dict[str, _Written], single: Sequence[_Written], waits: dict[str, Waiting]
+) -> Iterator[_Written]:
+    """The files of one table, over what a pattern says of it; a table may wait for its topic."""
+    merged = set[str]()
+    for file, document, errors in single:
+        name = _Written(file, document).name
+        if errors or not isinstance(document, dict):
+            yield _Written(file, document, errors)
+        elif name in by_pattern:
+            given = by_pattern.pop(name).document
+            merged.add(name)
+            if "keys" in document:
+                waits.pop(name, None)
+            yield _Written(file, shared.merge(document, given if isinstance(given, dict) else {}))
+        elif name in merged or {"source", "sources"} & document.keys():
+            yield _Written(file, document)
+        else:
+            waits[name] = Waiting(name, None)
 
 
 def _load_all(

@@ -44,7 +44,7 @@ from cdc_lakehouse.terminal.verbosity import Form, Level, current_level, set_for
 from lakehouse.config.table import Table
 from lakehouse.config.target import LAYERS, Layer, Target
 from lakehouse.errors import ConfigurationError, TableFailed
-from lakehouse.remedies import check_writable
+from lakehouse.remedies import check_writable, is_unreachable, with_remedy
 from lakehouse.run.ledger import Entry
 from lakehouse.run.lineage import Lineage
 from lakehouse.run.memory import Memory
@@ -169,6 +169,8 @@ def run_layers(chosen: Chosen, asked: Asked) -> None:
             failures += _work_on_tables(target, free, asked, (more, inputs))
         elif not everything:
             say("no topic is a table yet")
+    for servers, reason in (search.failures if search else {}).items():
+        failures.append(TableFailed(servers, with_remedy(reason), is_unreachable(reason)))
     raise_all(failures)
 
 

@@ -80,16 +80,22 @@ def _to_expression(pattern: str) -> str:
 
 
 class Waiting(NamedTuple):
-    """A table whose records name no key; `file` is the file that may name it."""
+    """A table whose records name no key, or that has no topic (yet)."""
 
     table: str
-    topic: str
+    topic: str | None
 
     def __str__(self) -> str:
+        if self.topic is None:
+            return (
+                f"{self.table}: waits, as its file names no source, and no topic of this name is"
+                " found; do: run again when there is one, or name a source"
+            )
         line = f"{{table: {self.table}, keys: [id]}}"
         return (
             f"{self.table}: waits, as no record of {self.topic} has a key; do: write"
-            f" conf/tables/{self.table}.yml with its key's columns, such as {line}"
+            f" conf/tables/{self.table}.yml with its key's columns, such as {line}, or keys: []"
+            " where it has none"
         )
 
 

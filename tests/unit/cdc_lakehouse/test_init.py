@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 from decimal import Decimal
@@ -11,10 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import yaml
 from pyarrow.parquet import write_table
 
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
+from cdc_lakehouse.cli.options import Chosen, load_chosen
 from cdc_lakehouse.cli.silence import split_unconfirmed
 from cdc_lakehouse.drafts.sample import common_type, read_samples, to_identifier
 from lakehouse.config.loading import load_tables, load_target
@@ -85,12 +88,18 @@ def test_files_that_are_there_are_left_alone() -> None:
 
 def test_every_topic_of_a_capture_becomes_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert init("--from", str(EVENTS / "small_with_schemas.jsonl.gz")) == 0
-    names = [table.table for table in load_tables(Path("conf"))]
+    told = capsys.readouterr().out
+    assert "wrote conf/tables/events.yml" in told
+    assert "next: put small_with_schemas.jsonl.gz into landing/events\n" in told
+    assert yaml.safe_load(Path("conf/tables/clicks.yml").read_text())["keys"] == []
+    run_command_line(app, ["validate"])
+    assert "clicks: waits, as its file names no source" in capsys.readouterr().err
+    Path("landing/events").mkdir()
+    shutil.copy(EVENTS / "small_with_schemas.jsonl.gz", "landing/events")
+    _, tables = load_chosen(Chosen(), [])
+    names = [table.table for table in tables]
     assert {"customers", "clicks", "mixed_case", "kitchen_sink"} <= set(names)
     assert not {"transaction", "message", "dbz_signal", "shop"} & set(names)
-    told = capsys.readouterr().out
-    assert "wrote conf/tables/orders.yml" in told
-    assert "next: put small_with_schemas.jsonl.gz into landing/events\n" in told
 
 
 def test_a_file_below_the_landing_root_is_read_where_it_lies(
