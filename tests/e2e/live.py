@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from lakehouse.config.loading import load_tables
+from cdc_lakehouse.cli.options import Chosen, load_chosen
 from tests.conftest import REMOTE
 from tests.e2e import parts
 from tests.e2e.parts import ROOT, Process, wait_for
@@ -89,6 +89,7 @@ def snapshots(capture: Process) -> int:
 
 def verified(conf: Path, root: Path, url: str, short: str) -> None:
     """`verify --source` finds no difference: in any table with a key, or in one for short."""
-    keyed = [table.table for table in load_tables(conf) if table.keys]
+    _, tables = load_chosen(Chosen(conf=conf, root=str(root)), [])
+    keyed = [table.table for table in tables if table.keys]
     for table in keyed if FULL else [short]:
         ends(conf, root, "verify", table, "--source", url, "--at-rest")
