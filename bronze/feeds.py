@@ -74,8 +74,12 @@ def list_feeds(tables: Iterable[Table]) -> list[Feed]:
 def group_tables(tables: Sequence[Table]) -> list[list[Table]]:
     """The tables in groups that share feeds, directly or through other tables."""
     kin = {table.table: {table.table} for table in tables}
-    for feed in list_feeds(tables):
-        whole = {name for table in feed.tables for name in kin[table]}
+    users: dict[str, list[str]] = {}
+    for table in tables:
+        for feed in list_feeds([table]):
+            users.setdefault(feed.name, []).append(table.table)
+    for readers in users.values():
+        whole = {name for table in readers for name in kin[table]}
         kin |= dict.fromkeys(whole, whole)
     distinct = {frozenset(names): None for names in kin.values()}
     return [[table for table in tables if table.table in names] for names in distinct]

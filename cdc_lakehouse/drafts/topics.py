@@ -94,7 +94,9 @@ class TopicFinder:
                 topics[topic.name] = topic
         if self._search is not None:
             new = self._search.new.setdefault(place, set())
-            new |= {name for name in topics.keys() - noted.topics.keys() if many.takes(name)}
+            keyless = {name for name, topic in noted.topics.items() if not topic.keys}
+            seen = noted.topics.keys() - {name for name in keyless if topics[name].keys}
+            new |= {name for name in topics.keys() - seen if many.takes(name)}
             self._keep(place, _Noted(topics, newest, sorted(new), gone))
         return [topics[name] for name in sorted(topics)]
 

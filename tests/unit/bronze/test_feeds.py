@@ -1,5 +1,5 @@
 from bronze.contract import COLUMNS, feed_name
-from bronze.feeds import feed_folder, group_tables, list_feeds
+from bronze.feeds import TRANSACTIONS, feed_folder, group_tables, list_feeds
 from bronze.views import build_view
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
@@ -51,6 +51,39 @@ def test_each_source_of_a_table_with_several_has_a_feed() -> None:
     two = table("t", {"path": "new"}, {"path": None, "kafka": kafka}, csv)
     assert len(set(names(two))) == 3
     assert names(two)[0] == "feed_new"
+
+
+def of_many(name: str, topics: str, **more: object) -> Table:
+    kafka = {"topic": topics, "bootstrap_servers": "k:9092", "shared": True}
+    source = {"format": "debezium", "topic": f"s.p.{name}", "kafka": kafka}
+    return Table.model_validate({"table": name, "keys": ["id"], "source": source, **more})
+
+
+def test_all_topics_of_the_same_brokers_share_a_feed_whose_name_stays() -> None:
+    before = of_many("a", "s.p.a,s.p.waits")
+    (feed,) = list_feeds([before, of_many("b", "s.p.a,s.p.b,s.p.waits")])
+    assert feed.kafka is not None
+    assert feed.kafka.topic == "s.p.a,s.p.waits,s.p.b"
+    assert feed.tables == {"a": ("s.p.a",), "b": ("s.p.b",)}
+    assert names(before) == [feed.name]
+
+
+def test_the_ends_of_transactions_come_with_the_topics_of_many_tables() -> None:
+    (feed,) = list_feeds([of_many("a", "s.p.a", consistency_group="g")])
+    assert feed.kafka is not None
+    assert feed.kafka.topic == "s.p.a,s.transaction"
+    assert feed.tables == {"a": ("s.p.a",), TRANSACTIONS: ("s.transaction",)}
+
+
+def test_tables_whose_transactions_end_in_one_topic_of_their_own_are_read_together() -> None:
+    def alone(name: str, group: str) -> Table:
+        kafka = {"topic": f"s.p.{name}", "bootstrap_servers": "k:9092"}
+        source = {"format": "debezium", "kafka": kafka}
+        given = {"table": name, "keys": ["id"], "source": source, "consistency_group": group}
+        return Table.model_validate(given)
+
+    families = group_tables([alone("a", "g"), alone("b", "h"), table("c", {"path": "c"})])
+    assert [[each.table for each in family] for family in families] == [["a", "b"], ["c"]]
 
 
 def test_a_trailing_slash_makes_no_other_feed() -> None:
