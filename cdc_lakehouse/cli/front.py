@@ -30,7 +30,7 @@ from silver.expectations.problems import find_problems
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from cdc_lakehouse.drafts.topics import Search
+    from cdc_lakehouse.drafts.topic_notes import Search
 
 Given = ParamSpec("Given")
 IDLE = "10m"

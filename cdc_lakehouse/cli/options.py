@@ -3,17 +3,17 @@
 import functools
 import inspect
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Concatenate, NamedTuple, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, NamedTuple, ParamSpec
 
 import typer
 
 from cdc_lakehouse.terminal.verbosity import set_level
 from lakehouse.config.loading import load_tables, load_target
-from lakehouse.config.records.many_tables import Waiting
+from lakehouse.config.records.many_tables import FindTopics, ManyTables, Topic, Waiting
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.config.unpacking import Check
@@ -21,7 +21,7 @@ from lakehouse.durations import to_seconds
 from lakehouse.errors import ConfigurationError, ManyConfigurationErrors
 
 if TYPE_CHECKING:
-    from cdc_lakehouse.drafts.topics import Search
+    from cdc_lakehouse.drafts.topic_notes import Search
 
 Given = ParamSpec("Given")
 
@@ -112,8 +112,6 @@ def load_chosen(
     Raises:
         ManyConfigurationErrors: all that is wrong in either.
     """
-    from cdc_lakehouse.drafts.topics import TopicFinder
-
     loaded, key = _LOADED.get(), repr([*chosen[:3], list(chosen.only), list(chosen.setting)])
     if loaded is not None and key in loaded:
         target, tables = loaded[key]
@@ -124,10 +122,10 @@ def load_chosen(
     defaults = {} if errors else target.defaults
     if not errors or (chosen.conf / "tables").is_dir():
         with _collect_errors(errors):
-            find_topics = None if errors else TopicFinder(target, search).find
+            find_topics = None if errors else _make_finder(target, search)
             waiting: list[Waiting] = []
             tables = load_tables(chosen.conf, chosen.only, checks, defaults, find_topics, waiting)
-            _tell_waiting(waiting, set() if search is None else search.told)
+            _tell_waiting(waiting, search)
     if errors:
         raise ManyConfigurationErrors(errors)
     if loaded is not None:
@@ -135,14 +133,26 @@ def load_chosen(
     return target, tables
 
 
-def _tell_waiting(waiting: Sequence[Waiting], told: set[str]) -> None:
-    """Warns of tables that wait for their keys, but of those that were `told` before."""
+def _make_finder(target: Target, search: "Search | None") -> FindTopics:
+    """What finds topics; only a file of many tables needs the modules that do."""
+
+    def find(source: Mapping[str, Any], many: ManyTables) -> list[Topic]:
+        from cdc_lakehouse.drafts.topics import TopicFinder
+
+        return TopicFinder(target, search).find(source, many)
+
+    return find
+
+
+def _tell_waiting(waiting: Sequence[Waiting], search: "Search | None") -> None:
+    """Warns of tables that wait, a run's search once of each."""
     from cdc_lakehouse.terminal.console import warn
 
     for sentence in map(str, waiting):
-        if sentence not in told:
-            told.add(sentence)
+        if search is None or sentence not in search.told:
             warn(sentence)
+        if search is not None:
+            search.told.add(sentence)
 
 
 def same_lake(chosen: Chosen) -> str:

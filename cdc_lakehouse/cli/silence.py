@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bronze.files.overwritten import overwritten_files
 from bronze.loss.missing_input import missing_folders, missing_input
-from cdc_lakehouse.drafts.topics import list_gone_topics
+from cdc_lakehouse.drafts.topic_notes import list_gone_topics
 from cdc_lakehouse.terminal.console import warn
 from gold.status.column_hints import column_hints, planned_rebuilds
 from gold.status.status_file import sum_up

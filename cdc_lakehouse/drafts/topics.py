@@ -1,76 +1,27 @@
 """The topics of a source of many tables: Kafka's, or folders, or those that records in files name.
 
-What a run finds is noted in the lake: so a table stays when its files or its topic are gone, and
-commands that start no Spark know the tables of Kafka's topics.
+What a run finds is noted (`cdc_lakehouse.drafts.topic_notes`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from cdc_lakehouse.drafts.sample import read_record_key
 from cdc_lakehouse.drafts.sample_files import Object, open_sample, read_value
+from cdc_lakehouse.drafts.topic_notes import Noted, Search, place_of, read_noted, write_noted
 from cdc_lakehouse.terminal.console import warn
 from lakehouse.config.formats import is_whole
 from lakehouse.config.records.many_tables import ManyTables, Topic
 from lakehouse.config.source import Kafka, RowsSource, SchemaRegistry
-from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, LakehouseError
-from lakehouse.places.place import to_place, write_whole
-from lakehouse.places.settings import is_reached
+from lakehouse.places.place import to_place
 from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
-from lakehouse.storage.lake import Lake
-from lakehouse.words import render_count
 from silver.decode.protocols.envelopes import name_keys
 
-NOTE = "_topics.json"
-_FEW, _MOST_NAMED = 20, 8
+_FEW = 20
 _NO_KEYS = Topic("", {})
-
-
-class _Noted(msgspec.Struct):
-    """What is noted of a folder, or of brokers.
-
-    Attributes:
-        topics: the topics by name.
-        newest: the time of a folder's newest file then.
-        new: the topics that the last run found.
-        gone: the topics that the brokers no longer have.
-    """
-
-    topics: dict[str, Topic] = {}
-    newest: float = 0
-    new: list[str] = []
-    gone: list[str] = []
-
-
-class Search:
-    """What a run keeps of its searches for topics.
-
-    Attributes:
-        lake: the lake with a Spark that reads Kafka, once it was needed.
-        new: the topics that the run has found, by folder or brokers.
-        ends: where topics without a key ended, whose newest records were looked at.
-        told: what the run has said of tables that wait.
-        failures: why brokers do not answer of which no topic is known.
-    """
-
-    def __init__(self, open_lake: Callable[[Target], Lake]) -> None:
-        self._open = open_lake
-        self.lake: Lake | None = None
-        self.new: dict[str, set[str]] = {}
-        self.ends: dict[str, object] = {}
-        self.told: set[str] = set()
-        self.failures: dict[str, str] = {}
-
-    def open_lake(self, target: Target) -> Lake:
-        """The lake, with the session of the first call."""
-        self.lake = self.lake or self._open(target)
-        return self.lake
 
 
 class TopicFinder:
@@ -78,42 +29,42 @@ class TopicFinder:
 
     def __init__(self, target: Target, search: Search | None = None) -> None:
         self._target, self._search = target, search
-        self._noted = _read_noted(target)
+        self._noted = read_noted(target)
 
     def find(self, source: Mapping[str, Any], many: ManyTables) -> list[Topic]:
         """The topics of the tables, those that were noted before among them."""
-        kafka, place = source.get("kafka"), _place_of(source)
-        noted = self._noted.get(place, _Noted())
+        kafka, place = source.get("kafka"), place_of(source)
+        noted = self._noted.get(place, Noted())
         topics, newest, gone = {**noted.topics}, noted.newest, noted.gone
         if kafka is None:
-            found, newest = self._look_at_folder(place, source, noted)
+            seen, newest = self._look_at_folder(place, source, noted)
         else:
-            found, gone = self._look_at_brokers(source, many, noted)
-        for topic in found:
+            seen, gone = self._look_at_brokers(source, many, noted)
+        for topic in seen:
             if not topics.get(topic.name, _NO_KEYS).keys:
                 topics[topic.name] = topic
         if self._search is not None:
             new = self._search.new.setdefault(place, set())
             keyless = {name for name, topic in noted.topics.items() if not topic.keys}
-            seen = noted.topics.keys() - {name for name in keyless if topics[name].keys}
-            new |= {name for name in topics.keys() - seen if many.takes(name)}
-            self._keep(place, _Noted(topics, newest, sorted(new), gone))
+            before = noted.topics.keys() - {name for name in keyless if topics[name].keys}
+            new |= {name for name in topics.keys() - before if many.takes(name)}
+            self._keep(place, Noted(topics, newest, sorted(new), gone))
         return [topics[name] for name in sorted(topics)]
 
     def _look_at_folder(
-        self, place: str, source: Mapping[str, Any], noted: _Noted
+        self, place: str, source: Mapping[str, Any], noted: Noted
     ) -> tuple[list[Topic], float]:
         """The topics of a folder, and the time of its newest file."""
         folder = to_place(self._target, self._target.landing, place)
         if not isinstance(folder, Path) or not folder.is_dir():
             return [], noted.newest
-        found = [*_look_at_folders(folder, place, source, noted.topics)]
+        seen = [*_look_at_folders(folder, place, source, noted.topics)]
         files = [one for one in list_files(folder, "*") if one.stat().st_mtime >= noted.newest]
-        found += _look_at_records((record for file in files for record in _read(file)), source)
-        return found, max((one.stat().st_mtime for one in files), default=noted.newest)
+        seen += _look_at_records((record for file in files for record in _read(file)), source)
+        return seen, max((one.stat().st_mtime for one in files), default=noted.newest)
 
     def _look_at_brokers(
-        self, source: Mapping[str, Any], many: ManyTables, noted: _Noted
+        self, source: Mapping[str, Any], many: ManyTables, noted: Noted
     ) -> tuple[list[Topic], list[str]]:
         """Kafka's topics, and those that are gone; only a run asks."""
         if self._search is None:
@@ -137,76 +88,21 @@ class TopicFinder:
             for topic, of in bounds.items()
             if not noted.topics.get(topic, _NO_KEYS).keys and self._search.ends.get(topic) != of
         }
-        found = [Topic(topic, {"topic": topic}) for topic in bounds]
+        seen = [Topic(topic, {"topic": topic}) for topic in bounds]
         try:
             asked = SchemaRegistry.model_validate(registry) if registry else None
             records = [*read_newest(lake.spark, kafka, keyless, asked)]
-            found = [*_look_at_records(records, source), *found]
+            seen = [*_look_at_records(records, source), *seen]
             self._search.ends.update(keyless)
         except TABLE_FAILURES as failure:
             warn(f"the keys of new topics cannot be read: {describe_failure(failure)}")
         others = [name for name in noted.gone if not many.takes(name)]
-        return found, [*others, *(t for t in noted.topics if many.takes(t) and t not in every)]
+        return seen, [*others, *(t for t in noted.topics if many.takes(t) and t not in every)]
 
-    def _keep(self, place: str, noted: _Noted) -> None:
+    def _keep(self, place: str, noted: Noted) -> None:
         if self._noted.get(place) != noted:
             self._noted[place] = noted
-            note = to_place(self._target, self._target.checkpoints, NOTE)
-            write_whole(note, msgspec.json.encode(self._noted))
-
-
-def list_new_tables(target: Target, tables: Sequence[Table]) -> list[str]:
-    """A sentence about the tables that the last run found, if there are any."""
-    new = [table for table, (topic, noted) in _find_noted(target, tables) if topic in noted.new]
-    return [describe_new(new)] if new else []
-
-
-def describe_new(names: Sequence[str]) -> str:
-    """A sentence about new tables."""
-    named = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
-    return f"{render_count(len(names), 'new table')}: {named}"
-
-
-def list_gone_topics(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
-    """By table, a sentence about its topic that the brokers no longer have."""
-    return {
-        table: [
-            f"the source no longer has the topic {topic}; gold.{table} stays as it is; do: nothing,"
-            " or name the topic in `except`"
-        ]
-        for table, (topic, noted) in _find_noted(target, tables)
-        if topic in noted.gone
-    }
-
-
-def _find_noted(
-    target: Target, tables: Sequence[Table]
-) -> Iterator[tuple[str, tuple[str, _Noted]]]:
-    """The tables of topics that are noted, each with its topic and where that was found."""
-    by_source = {
-        (str(topic.source.get("path", place)), topic.source.get("topic")): (name, noted)
-        for place, noted in _read_noted(target).items()
-        for name, topic in noted.topics.items()
-    }
-    for table in tables if by_source else ():
-        for feed in table.feeds:
-            place = _place_of({"path": feed.path, "kafka": feed.kafka and dict(feed.kafka)})
-            if (place, feed.topic) in by_source:
-                yield table.table, by_source[place, feed.topic]
-
-
-def _place_of(source: Mapping[str, Any]) -> str:
-    """The folder of a source, or its brokers; nothing where it has neither."""
-    brokers = source["kafka"]["bootstrap_servers"] if source.get("kafka") else ""
-    return str(source.get("path") or brokers).strip("/")
-
-
-def _read_noted(target: Target) -> dict[str, _Noted]:
-    with suppress(OSError, msgspec.MsgspecError):
-        if is_reached(target, target.checkpoints):
-            content = to_place(target, target.checkpoints, NOTE).read_bytes()
-            return msgspec.json.decode(content, type=dict[str, _Noted])
-    return {}
+            write_noted(self._target, self._noted)
 
 
 def _look_at_folders(

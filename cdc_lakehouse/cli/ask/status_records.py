@@ -12,7 +12,7 @@ from bronze.files.unreadable import unreadable_files
 from bronze.loss.missing_input import missing_folders
 from cdc_lakehouse.cli.front import open_lake
 from cdc_lakehouse.cli.silence import join_by_table, lasting_warnings, without_yaml
-from cdc_lakehouse.drafts.topics import list_new_tables
+from cdc_lakehouse.drafts.topic_notes import list_new_tables
 from cdc_lakehouse.terminal.console import warn
 from gold.capture_status import list_capture_lines
 from gold.source_check.verified import list_verified

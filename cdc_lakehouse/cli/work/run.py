@@ -20,13 +20,13 @@ from cdc_lakehouse.cli.front import (
     run_command_line,
 )
 from cdc_lakehouse.cli.help import render_examples
+from cdc_lakehouse.cli.new_tables import NewTables
 from cdc_lakehouse.cli.options import Chosen, seconds_of, with_common_options
 from cdc_lakehouse.cli.run_warnings import warn_of_records
 from cdc_lakehouse.cli.silence import Warner, split_unconfirmed
 from cdc_lakehouse.cli.work import continuous as ticks
 from cdc_lakehouse.cli.work import idle
 from cdc_lakehouse.cli.work.locking import lock_tables
-from cdc_lakehouse.cli.work.new_tables import NewTables
 from cdc_lakehouse.cli.work.rebuild import rebuild_renamed
 from cdc_lakehouse.cli.work.rounds import (
     Round,
@@ -148,7 +148,7 @@ def run_layers(chosen: Chosen, asked: Asked) -> None:
     Raises:
         ManyTablesFailed: at the end, every table that failed (continuous: and still does).
     """
-    from cdc_lakehouse.drafts.topics import Search, list_new_tables
+    from cdc_lakehouse.drafts.topic_notes import Search, list_new_tables
 
     search = Search(_open_for_topics) if "bronze" in asked.layers else None
     target, chosen_tables, everything = load_whole_conf(chosen, search)

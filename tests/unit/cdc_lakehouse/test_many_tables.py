@@ -8,7 +8,7 @@ from typing import NoReturn
 import pytest
 
 from cdc_lakehouse.cli.options import Chosen, load_chosen
-from cdc_lakehouse.drafts.topics import Search
+from cdc_lakehouse.drafts.topic_notes import Search
 from lakehouse.config.records.many_tables import ManyTables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target

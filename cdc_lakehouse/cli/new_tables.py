@@ -10,7 +10,7 @@ from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.silence import split_unconfirmed
 from cdc_lakehouse.cli.work.locking import lock_tables
 from cdc_lakehouse.cli.work.rounds import Round
-from cdc_lakehouse.drafts.topics import Search, describe_new
+from cdc_lakehouse.drafts.topic_notes import Search, describe_new
 from cdc_lakehouse.terminal.console import say, show_error
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer
@@ -75,14 +75,14 @@ class NewTables:
             _, _, tables = load_whole_conf(self._chosen, self._search)
         except TABLE_FAILURES:
             return []
-        known = {table.table: _list_topics(table) for table in self.everything}
-        return tables if any(known.get(t.table) != _list_topics(t) for t in tables) else []
+        topics = {table.table: _list_topics(table) for table in self.everything}
+        return tables if any(topics.get(t.table) != _list_topics(t) for t in tables) else []
 
     def take_over(self, given: Round, tables: list[Table], locks: ExitStack) -> list[Table]:
         """Adds what was found to the tables of the run; returns the new ones, which it locks."""
         by_name = {table.table: table for table in self._found}
-        known = {table.table for table in self.everything}
-        new = [table for name, table in by_name.items() if name not in known]
+        names = {table.table for table in self.everything}
+        new = [table for name, table in by_name.items() if name not in names]
         confirmed, refused = split_unconfirmed(self._chosen.conf, new)
         for some in (self.everything, tables):
             some[:] = [_with_topics(table, by_name.get(table.table, table)) for table in some]
