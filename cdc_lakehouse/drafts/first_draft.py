@@ -100,34 +100,43 @@ def _write_together(
     conf: Path, samples: Mapping[str, Sample], place: LandingPlace
 ) -> Iterator[Draft]:
     """Writes tables of one folder: each its own file, or more than three one for all."""
-    many = len(samples) > MOST_ALONE
-    if many:
-        first, topics = next(iter(samples.values())), [s.topic or "" for s in samples.values()]
-        files = [*dict.fromkeys(file for sample in samples.values() for file in sample.files)]
-        doubt = "" if place.is_sure else DOUBT
-        source = [f"  format: {first.format}", f"  path: {to_scalar(place.folder)}{doubt}"]
-        file = conf / "tables" / f"{name_file(place.folder, samples)}.yml"
-        yield write_many(file, topics, source)._replace(
-            sample=first._replace(files=files), place=place
-        )
-    for name, sample in samples.items():
-        if not many or not sample.keys or sample.looks:
-            yield _write_sample(conf / "tables" / f"{name}.yml", sample, place, many)
+    by_topic = {sample.topic or "": sample for sample in samples.values()}
+    if len(samples) <= MOST_ALONE:
+        for name, sample in samples.items():
+            yield _write_sample(conf / "tables" / f"{name}.yml", sample, place)
+        return
+    many, first = join_topics(by_topic), next(iter(samples.values()))
+    files = [*dict.fromkeys(file for sample in samples.values() for file in sample.files)]
+    doubt = "" if place.is_sure else DOUBT
+    source = [f"  format: {first.format}", f"  path: {to_scalar(place.folder)}{doubt}"]
+    names = {many.name_table(topic): sample for topic, sample in by_topic.items()}
+    shared = write_many(name_file(conf / "tables", place.folder, names), many, source)
+    yield shared._replace(sample=first._replace(files=files), place=place)
+    for name, sample in names.items():
+        if not sample.keys or sample.looks:
+            text = _render_draft(name, sample, place)
+            yield write_text(conf / "tables" / f"{name}.yml", *split_source(text))
 
 
-def name_file(folder: str, names: Collection[str]) -> str:
-    """The name of a file of many tables, which none of the tables has."""
-    name = to_identifier(folder.rpartition("/")[2])
-    return f"{name}_tables" if name in names else name
+def name_file(folder: Path, source: str, names: Collection[str]) -> Path:
+    """The file of many tables, named after their source unless one of the tables is."""
+    name = to_identifier(source.rpartition("/")[2])
+    return folder / f"{name}{'_tables' if name in names else ''}.yml"
 
 
-def write_many(file: Path, topics: Collection[str], source: Sequence[str]) -> Draft:
-    """Write the YAML of the tables of all topics; a file that is there is left alone."""
+def join_topics(topics: Collection[str]) -> ManyTables:
+    """What a file of many tables says of these topics, so that each has a name of its own."""
     patterns = sorted({f"{topic.rpartition('.')[0]}.*".removeprefix(".") for topic in topics})
     many = ManyTables.model_validate({"tables": patterns})
-    names = {many.name_table(topic) for topic in topics}
-    lines = [*MANY_LINES, f"tables: [{', '.join(map(json.dumps, patterns))}]"]
-    lines += ["name: '{schema}_{table}'"] if len(names) < len(topics) else []
+    if len(set(map(many.name_table, topics))) < len(topics):
+        return many.model_copy(update={"name": "{schema}_{table}"})
+    return many
+
+
+def write_many(file: Path, many: ManyTables, source: Sequence[str]) -> Draft:
+    """Write the YAML of many tables; a file that is there is left alone."""
+    lines = [*MANY_LINES, f"tables: [{', '.join(map(json.dumps, many.tables))}]"]
+    lines += [f"name: '{many.name}'"] if "name" in many.model_dump(exclude_defaults=True) else []
     text = "\n".join([*lines, "source:", *source]) + "\n"
     return write_text(file, text, {"table": "t", "keys": ["id"]})
 
@@ -142,13 +151,9 @@ def _build_folder_lookup(place_of: Callable[[Path], LandingPlace]) -> FolderOf:
     return folder_of
 
 
-def _write_sample(
-    file: Path, sample: Sample, place: LandingPlace, is_one_of_many: bool = False
-) -> Draft:
-    text = _render_draft(file.stem, sample, place)
-    if not is_one_of_many:
-        return write_text(file, text)._replace(sample=sample, place=place)
-    return write_text(file, *split_source(text))
+def _write_sample(file: Path, sample: Sample, place: LandingPlace) -> Draft:
+    drafted = write_text(file, _render_draft(file.stem, sample, place))
+    return drafted._replace(sample=sample, place=place)
 
 
 def split_source(text: str) -> tuple[str, dict[str, Any]]:

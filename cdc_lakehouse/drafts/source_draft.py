@@ -21,6 +21,7 @@ from cdc_lakehouse.drafts.first_draft import (
     MOST_ALONE,
     SCHEMA_LINE,
     Draft,
+    join_topics,
     name_file,
     possible_columns,
     split_source,
@@ -151,17 +152,18 @@ def write_source_drafts(
 
     Then only a table without a key, or with comments, has a file of its own.
     """
-    many = len(tables) > MOST_ALONE
-    if many:
-        topics = [_name_topic(table, connector) for table in tables.values()]
-        file = folder / f"{name_file(connector.prefix, tables)}.yml"
-        yield write_many(file, topics, _render_source(connector))
-    for name, table in tables.items():
-        text = source_draft(name, table, connector)
-        notes = [table.comment, *(comment for _, comment in table.columns.values())]
-        if not many:
-            yield write_text(folder / f"{name}.yml", text)
-        elif any(notes) or not table.keys:
+    if len(tables) <= MOST_ALONE:
+        for name, table in tables.items():
+            yield write_text(folder / f"{name}.yml", source_draft(name, table, connector))
+        return
+    by_topic = {_name_topic(table, connector): table for table in tables.values()}
+    many = join_topics(by_topic)
+    names = {many.name_table(topic): table for topic, table in by_topic.items()}
+    yield write_many(name_file(folder, connector.prefix, names), many, _render_source(connector))
+    for name, table in names.items():
+        comments = [table.comment, *(comment for _, comment in table.columns.values())]
+        if any(comments) or not table.keys:
+            text = source_draft(name, table, connector)
             yield write_text(folder / f"{name}.yml", *split_source(text))
 
 

@@ -1,6 +1,7 @@
 """Drafts from a database: types as Debezium delivers them, and what its connector needs."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from cdc_lakehouse.drafts.source_draft import (
     render_connector,
     source_draft,
     to_spark_type,
+    write_source_drafts,
 )
 from lakehouse.config.unpacking import unpack_table
 
@@ -182,3 +184,24 @@ def test_a_partitioned_table_is_one_table_for_the_connector_too() -> None:
     plain = json.loads(render_connector([ORDERS], ConnectorDraft(POSTGRES, "shop")))["config"]
     assert "publish.via.partition.root" not in plain
     assert len(list_preparations([ORDERS], POSTGRES)) == 2
+
+
+@pytest.mark.parametrize("brokers", [None, "k:9092"])
+def test_more_than_three_tables_share_a_file(tmp_path: Path, brokers: str | None) -> None:
+    columns = {"id": ("int", None)}
+    plain = [DatabaseTable(schema, "t", None, ["id"], columns) for schema in ("a", "b")]
+    tables = name_tables([ORDERS, CLICKS, *plain])
+    drafts = list(write_source_drafts(tmp_path, tables, ConnectorDraft(POSTGRES, "shop", brokers)))
+    documents = {draft.file.stem: yaml.safe_load(draft.text) for draft in drafts}
+    assert sorted(documents) == ["public_clicks", "public_orders", "shop"]
+    many = documents["shop"]
+    assert many["tables"] == ["shop.a.*", "shop.b.*", "shop.public.*"]
+    assert many["name"] == "{schema}_{table}"
+    read = {"kafka": {"bootstrap_servers": brokers}} if brokers else {"path": "shop"}
+    assert many["source"] == {"format": "debezium"} | read
+    clicks = {"table": "public_clicks", "keys": [], "columns": {"url": "string"}}
+    assert documents["public_clicks"] == clicks
+    assert documents["public_orders"]["comment"] == "What: people buy"
+    assert "source" not in documents["public_orders"]
+    few = write_source_drafts(tmp_path / "few", name_tables(plain), ConnectorDraft(MYSQL, "shop"))
+    assert [draft.file.stem for draft in few] == ["t", "b_t"]
