@@ -7,37 +7,44 @@ from lakehouse.config.source import Source
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.ledger import Entry
-from lakehouse.spark.failures import describe_failure, join_failures
+from lakehouse.spark.failures import FailureText, describe_failure, join_failures
 from lakehouse.spark.spark_failures import SPARK_FAILURES
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import literal, quote, table_name
-from lakehouse.storage.views import View, publish_views
+from lakehouse.storage.views import View, load_views, publish_views
 
 
 def publish_own_views(lake: Lake, tables: Sequence[Table], entries: Sequence[Entry]) -> list[Entry]:
-    """Publishes the views of the tables that have new records.
+    """Publishes the views of tables with new records; without a catalog also those not there yet.
 
     Returns:
         The entries, failed where the view could not be published.
     """
-    by_name = {table.table: table for table in tables}
-    return [_publish_view(lake, by_name[entry.table], entry) for entry in entries]
+    is_listed = not lake.target.catalog
+    known_views = load_views(lake.target, "bronze") if is_listed else {}
+    with_news = {entry.table for entry in entries if entry.counts.get("records")}
+    views = []
+    for table in tables:
+        feeds = {feed_name(table, source) for source in table.feeds}
+        is_due = table.table in with_news or (is_listed and table.table not in known_views)
+        there = {name for name in feeds if is_due and lake.exists("bronze", name)}
+        if there and feeds != {table.table}:
+            views.append(build_view(lake.target, table, there))
+    failures: dict[str, FailureText] = {}
+    for some in [views] if is_listed and views else [[view] for view in views]:
+        try:
+            publish_views(lake, "bronze", some)
+        except (*SPARK_FAILURES, OSError) as failure:
+            failures |= dict.fromkeys([view.name for view in some], describe_failure(failure))
+    return [_add_failure(entry, failures.get(entry.table)) for entry in entries]
 
 
-def _publish_view(lake: Lake, table: Table, entry: Entry) -> Entry:
-    feeds = {feed_name(table, source) for source in table.feeds}
-    if feeds == {table.table} or not entry.counts.get("records"):
+def _add_failure(entry: Entry, failed: FailureText | None) -> Entry:
+    if failed is None:
         return entry
-    try:
-        there = {feed for feed in feeds if lake.exists("bronze", feed)}
-        publish_views(lake, "bronze", [build_view(lake.target, table, there)])
-    except (*SPARK_FAILURES, OSError) as failure:
-        failed = describe_failure(failure)
-        why = join_failures(message for message in (entry.message, failed) if message)
-        collided = entry.conflict or failed.is_conflict
-        changes = {"status": "failed", "message": why, "conflict": collided}
-        return entry.model_copy(update=changes)
-    return entry
+    why = join_failures(message for message in (entry.message, failed) if message)
+    collided = entry.conflict or failed.is_conflict
+    return entry.model_copy(update={"status": "failed", "message": why, "conflict": collided})
 
 
 def build_view(target: Target, table: Table, feeds: Collection[str]) -> View:

@@ -193,11 +193,12 @@ def _append_fetched(lake: Lake, plan: ReadingPlan, fetched: pa.Table, number: in
     feed, count = plan.feed, fetched.num_rows
     if feed.registry is not None and count:
         keep_schemas(lake, lake.spark.createDataFrame(fetched), feed)
-    begin, end, topics = arrival_prefix(number), feed_mark(feed), topics_of(plan.kafka)
+    begin, end = arrival_prefix(number), feed_mark(feed)
+    order = {topic: at for at, topic in enumerate(topics_of(plan.kafka), 1)}
     places = zip(
         *(fetched[c].to_pylist() for c in ("_topic", "_partition", "_offset")), strict=True
     )
-    arrivals = [f"{begin}{topics.index(t) + 1:04X}{p:08X}{o:016X}{end}" for t, p, o in places]
+    arrivals = [f"{begin}{order[t]:04X}{p:08X}{o:016X}{end}" for t, p, o in places]
     now = datetime.now(timezone.utc)
     columns = {column: fetched[column] for column in fetched.schema.names if column[0] == "_"} | {
         "_raw": fetched["value"],

@@ -71,6 +71,7 @@ def test_topics_become_tables_with_their_history_from_the_first_record_on(
     assert "2 new tables: b, d\n" in terminal("run")
     found = [rows_of(terminal, name) for name in "abc"]
     assert found == [[{"id": 1}, {"id": 4}], [{"id": 2}], [{"id": 3}]]
+    assert '"n":1' in terminal("sql", "SELECT count(*) AS n FROM bronze.c", "--format", "json")
     shutil.rmtree(tmp_path / "landing" / "shop" / "shop.d")
     assert "new table" not in terminal("run")
     assert "shop.d does not exist" in " ".join(terminal.warned.split())
