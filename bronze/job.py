@@ -51,7 +51,7 @@ def ingest(
     asked = [feed.name for feed in mine if feed.name not in arrivals]
     held = newest_batches(lake, "bronze", asked)
     run = _Ingestion(lake, arrivals, held)
-    _plan_kafka(run, mine)
+    _plan_kafka(run, mine, memory)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for at, outcome in enumerate(pool.map(partial(_read_feed, run), mine), 1):
@@ -78,9 +78,9 @@ class _Ingestion:
     failed: dict[str, Exception] = field(default_factory=dict)
 
 
-def _plan_kafka(run: _Ingestion, feeds: Sequence[Feed]) -> None:
+def _plan_kafka(run: _Ingestion, feeds: Sequence[Feed], memory: Memory) -> None:
     """Asks the brokers once for all feeds, and reads the feeds with little news together."""
-    answers = ask_brokers(run.lake, feeds)
+    answers = ask_brokers(run.lake, feeds, memory.just_asked)
     for feed in feeds:
         if feed.kafka is None:
             continue

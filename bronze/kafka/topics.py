@@ -57,6 +57,10 @@ TopicBounds: TypeAlias = Mapping[str, Mapping[str, Bounds]]
 """By topic and partition."""
 
 
+JustAsked: TypeAlias = dict[Connection, dict[str, TopicBounds]]
+"""What the brokers of a connection were just asked: the answers by the patterns of topics."""
+
+
 class Answers(NamedTuple):
     """The bounds of topics by connection, or why a connection has none."""
 
@@ -97,23 +101,36 @@ def connection_of(kafka: Kafka) -> Connection:
     return Connection(kafka.bootstrap_servers, tuple(sorted(kafka.security.items())))
 
 
-def ask_brokers(lake: Lake, feeds: Iterable[Feed]) -> Answers:
-    """The bounds of the topics of all feeds, or the failure of each connection."""
+def ask_brokers(lake: Lake, feeds: Iterable[Feed], just_asked: JustAsked) -> Answers:
+    """The bounds of the topics of all feeds, or the failure of each connection.
+
+    What was just asked is used once, and not asked again.
+    """
     asked: dict[Connection, list[str]] = {}
     for feed in feeds:
         if feed.kafka is not None:
             asked.setdefault(connection_of(feed.kafka), []).extend(topics_of(feed.kafka))
-    patterns = {c: "|".join(map(re.escape, dict.fromkeys(asked[c]))) for c in asked}
-    return _ask_connections(lake, patterns)
+    answered = {}
+    for connection, topics in asked.items():
+        answers = just_asked.pop(connection, {})
+        if all(any(re.fullmatch(each, topic) for each in answers) for topic in topics):
+            answered[connection] = {t: of for some in answers.values() for t, of in some.items()}
+    patterns = {c: "|".join(map(re.escape, dict.fromkeys(t))) for c, t in asked.items()}
+    others = {c: pattern for c, pattern in patterns.items() if c not in answered}
+    bounds, failures = _ask_connections(lake, others)
+    return Answers({**bounds, **answered}, failures)
 
 
-def find_topics(lake: Lake, kafka: Kafka, pattern: str) -> TopicBounds:
+def find_topics(lake: Lake, kafka: Kafka, pattern: str, just_asked: JustAsked) -> TopicBounds:
     """The topics whose names match a regular expression, with their bounds.
 
     Raises:
         KafkaFailed: no broker answers.
     """
-    return _ask_connections(lake, {connection_of(kafka): pattern}).all_of(kafka)
+    connection = connection_of(kafka)
+    bounds = _ask_connections(lake, {connection: pattern}).all_of(kafka)
+    just_asked.setdefault(connection, {})[pattern] = bounds
+    return bounds
 
 
 def _ask_connections(lake: Lake, asked: Mapping[Connection, str]) -> Answers:

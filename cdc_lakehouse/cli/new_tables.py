@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from cdc_lakehouse.cli.front import load_whole_conf
 from cdc_lakehouse.cli.options import Chosen
@@ -45,6 +46,13 @@ class NewTables:
         self._chosen, self._layers, self._search = chosen, layers, search
         self.everything = everything
         self._found: list[Table] = []
+
+    def take_answers(self) -> dict[Any, Any]:
+        """What Kafka's brokers answered to the last search, which bronze need not ask again."""
+        if self._search is None:
+            return {}
+        answers, self._search.just_asked = self._search.just_asked, {}
+        return answers
 
     @contextmanager
     def searching(self, stop: threading.Event) -> Iterator[threading.Event]:
@@ -95,7 +103,7 @@ class NewTables:
         self.everything += new
         tables += free
         if given.memory is not None:
-            given.memory.among = len(tables)
+            given.memory.among, given.memory.just_asked = len(tables), self.take_answers()
         if free:
             say(describe_new([table.table for table in free]))
         self._found = []

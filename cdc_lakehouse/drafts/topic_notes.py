@@ -47,6 +47,7 @@ class Search:
         lake: the lake with a Spark that reads Kafka, once it was needed.
         new: the topics that the run has found, by folder or brokers.
         ends: where topics without a key ended, whose newest records were looked at.
+        just_asked: what the brokers answered last (`bronze.kafka.topics.JustAsked`).
         told: what the run has said of tables that wait.
         failures: why brokers do not answer of which no topic is known.
     """
@@ -56,6 +57,7 @@ class Search:
         self.lake: Lake | None = None
         self.new: dict[str, set[str]] = {}
         self.ends: dict[str, object] = {}
+        self.just_asked: dict[Any, Any] = {}
         self.told: set[str] = set()
         self.failures: dict[str, str] = {}
 

@@ -76,7 +76,7 @@ class TopicFinder:
         registry = source.get("schema_registry")
         try:
             lake = self._search.open_lake(self._target)
-            every = find_topics(lake, kafka, many.expression)
+            every = find_topics(lake, kafka, many.expression, self._search.just_asked)
         except LakehouseError as failure:
             if not noted.topics:  # else bronze says why, for each table
                 self._search.failures[kafka.bootstrap_servers] = str(failure)

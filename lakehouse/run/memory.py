@@ -61,6 +61,8 @@ class Memory:
         failing: layers and tables whose last work failed; None if the ledger has them.
         configured: all configured tables, if the run knows them.
         rounds: by layer and table how many rounds wrote to it since its small files were joined.
+        just_asked: what Kafka's brokers answered before bronze's first look
+            (`bronze.kafka.topics.JustAsked`).
         brief: a session for little work (`lakehouse.spark.session.interpreting_session`).
     """
 
@@ -79,6 +81,7 @@ class Memory:
         self.failing: set[tuple[str, str]] | None = None
         self.configured: Sequence[Table] | None = None
         self.rounds: dict[tuple[str, str], int] = {}
+        self.just_asked: dict[Any, Any] = {}
         self.brief: SparkSession | None = None
 
     def note_size(self, table: str, is_large: bool) -> None:

@@ -192,6 +192,8 @@ def _work_on_tables(
     open_ended, functions = asked.continuous or reads_kafka(free), list(asked.layers) != ["gold"]
     lake = open_lake(target, free, open_ended, sends_functions=functions)
     memory = None if target.catalog else Memory(len(free) if asked.continuous else None)
+    if memory is not None:
+        memory.just_asked = more.take_answers()
     given = Round(lake, asked.run_id, everything, memory, asked.merge)
     warner, watcher = Warner(target, free), Watcher(given, free, asked.metrics)
     lineage = Lineage(target, free)

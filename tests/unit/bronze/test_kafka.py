@@ -13,10 +13,19 @@ from bronze.kafka.ingest import (
     list_packages,
     plan_feed,
 )
-from bronze.kafka.topics import Answers, Bounds, KafkaFailed, connection_of
+from bronze.kafka.topics import (
+    Answers,
+    Bounds,
+    JustAsked,
+    KafkaFailed,
+    ask_brokers,
+    connection_of,
+)
 from lakehouse.config.source import Kafka
 from lakehouse.config.table import Table
+from lakehouse.config.target import Target
 from lakehouse.run.gaps import Gap
+from lakehouse.storage.lake import Lake
 
 KAFKA = Kafka(topic="a, b", bootstrap_servers="k:9092")
 
@@ -89,3 +98,14 @@ def test_a_missing_topic_fails_its_own_feed_alone() -> None:
     with pytest.raises(KafkaFailed, match="UnknownTopicOrPartition: there is no topic a"):
         answers.bounds_of(KAFKA, ["a"])
     assert answers.bounds_of(other, ["b"]) == {"b": {"0": Bounds(0, 1)}}
+
+
+def test_what_the_search_for_topics_was_answered_is_used_once() -> None:
+    """Topics that its pattern has and the answer lacks are gone: they are not asked for again."""
+    source = {"format": "debezium", "topic": "s.a"}
+    kafka = KAFKA.model_copy(update={"topic": "s.a,s.gone", "shared": True})
+    feeds = list_feeds([table(source | {"kafka": kafka.model_dump()})])
+    just_asked: JustAsked = {connection_of(kafka): {r"s\..*": {"s.a": {"0": Bounds(0, 1)}}}}
+    answers = ask_brokers(Lake(None, Target(root="/lake")), feeds, just_asked)
+    assert answers.bounds_of(kafka, ()) == {"s.a": {"0": Bounds(0, 1)}}
+    assert just_asked == {}
