@@ -93,6 +93,8 @@ def _find_warning(target: Target, source: Source, log: BronzeLog | None) -> str 
             return None
         warning = _look_into_folder(landing, source.path, source, bool(log and log.rows))
     topic = source.topic or (source.kafka.topic if source.kafka else None)
+    if source.kafka and source.kafka.shared:
+        return None  # the brokers named the topic
     if warning is None and topic is not None and log and (log.rows or source.kafka):
         warning = _look_for_topic(topic, source, log)
     return warning
