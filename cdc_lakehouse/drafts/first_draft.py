@@ -113,7 +113,8 @@ def _write_together(
     shared = write_many(name_file(conf / "tables", place.folder, names), many, source)
     yield shared._replace(sample=first._replace(files=files), place=place)
     for name, sample in names.items():
-        if not sample.keys or sample.looks:
+        is_mixed = sample.guessed and sample.columns.keys() - set(sample.keys)
+        if not sample.keys or sample.looks or is_mixed:
             text = _render_draft(name, sample, place)
             yield write_text(conf / "tables" / f"{name}.yml", *split_source(text))
 

@@ -8,6 +8,7 @@ import pytest
 from pyarrow.parquet import write_table
 
 from cdc_lakehouse.drafts.first_draft import LandingPlace, write_drafts
+from cdc_lakehouse.drafts.topics import TopicFinder
 from lakehouse.config.loading import load_tables
 from lakehouse.storage.lake import Lake
 from tests.helpers import lakes
@@ -24,8 +25,8 @@ def test_a_capture_has_no_dead_letters_by_its_own_drafts(
     write_drafts(
         [EVENTS / f"{capture}.jsonl.gz"], conf, lambda _: LandingPlace("shop", is_sure=True)
     )
-    tables = load_tables(conf)
     lakes.land(lake.target, "shop", "events.jsonl", lines(capture))
+    tables = load_tables(conf, find_topics=TopicFinder(lake.target).find)
     entries = lakes.run(lake, tables)
     rejected = {
         entry.table: counted
