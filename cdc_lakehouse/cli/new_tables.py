@@ -2,6 +2,7 @@
 
 import threading
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -95,7 +96,7 @@ class NewTables:
         for some in (self.everything, tables):
             some[:] = [_with_topics(table, by_name.get(table.table, table)) for table in some]
         held = lock_tables(
-            given.lake.target, confirmed, self._layers, given.run_id or "run", tables
+            given.lake.target, confirmed, self._layers, given.run_id or uuid.uuid4().hex, tables
         )
         free, locked = locks.enter_context(held)
         for failure in [*refused, *locked]:

@@ -48,6 +48,7 @@ from lakehouse.remedies import check_writable, is_unreachable, with_remedy
 from lakehouse.run.ledger import Entry
 from lakehouse.run.lineage import Lineage
 from lakehouse.run.memory import Memory
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.landing import land_snapshot, rename_landed
 from lakehouse.storage.settled import Inputs
 from lakehouse.words import render_count
