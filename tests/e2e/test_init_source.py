@@ -45,7 +45,7 @@ def test_the_tables_of_a_database_become_a_project(
     written = {
         file.stem: yaml.safe_load(file.read_text()) for file in Path("conf/tables").glob("*")
     }
-    assert written["postgres"]["tables"] == ["postgres.shop.*"]
+    assert written["shop"]["tables"] == ["shop.shop.*"]
     assert written["clicks"]["keys"] == []
     assert written["customers"]["comment"] == "People: who buy"
     assert written["order_items"]["keys"] == ["order_id", "line_no"]
