@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from cdc_lakehouse.capture.database import DatabaseNotReady, open_database
 from cdc_lakehouse.capture.files import Position
+from cdc_lakehouse.capture.settings import CaptureSettings
 from cdc_lakehouse.cli.options import Chosen, load_chosen
 from lakehouse.config.target import Target
 from lakehouse.storage.lake import Lake
@@ -268,6 +270,37 @@ def test_every_lack_of_the_database_is_said_with_what_mends_it(
     assert "the database is ready" in ends(conf, tmp_path, "capture", "--check").said()
     ends(conf, tmp_path, "capture", "--once")
     assert len(rows_of(tmp_path, "staging")) == 10
+
+
+@needs_postgres
+def test_lacks_of_a_publication_of_a_slot_and_of_rows_are_said(shop: Postgres) -> None:
+    shop.execute(
+        "CREATE ROLE reader LOGIN REPLICATION",
+        "GRANT USAGE ON SCHEMA shop TO reader",
+        "GRANT SELECT ON ALL TABLES IN SCHEMA shop TO reader",
+        "GRANT SELECT, INSERT ON shop.dbz_signal TO reader",
+        "ALTER TABLE shop.orders ENABLE ROW LEVEL SECURITY",
+        "CREATE TABLE shop.logs (day int PRIMARY KEY) PARTITION BY RANGE (day)",
+        "CREATE TABLE shop.logs_1 PARTITION OF shop.logs FOR VALUES FROM (0) TO (9)",
+        "ALTER TABLE shop.logs_1 REPLICA IDENTITY NOTHING",
+        "CREATE PUBLICATION shop FOR TABLE shop.orders WITH (publish = 'insert')",
+        "SELECT pg_create_logical_replication_slot('shop', 'test_decoding')",
+    )
+    given = {"name": "shop", "tables": ["shop.*"], "signals": "shop.dbz_signal"}
+    reader = given | {"source": shop.url.replace("postgres@", "reader@")}
+    for name, settings, expected in (
+        ("shop", reader, "row level security hides rows of shop.orders from reader"),
+        ("shop", reader, "GRANT INSERT, DELETE, SELECT ON shop.dbz_signal TO reader;"),
+        ("shop", reader, "ALTER TABLE shop.logs_1 REPLICA IDENTITY FULL;"),
+        ("shop", reader, "the publication shop leaves out some operations"),
+        ("shop", reader, "the publication shop shows partitions as tables"),
+        ("shop", reader, "ALTER PUBLICATION shop ADD TABLE shop.customers;"),
+        ("shop", reader, "the slot shop is of test_decoding in the database shop"),
+        ("full", given | {"source": shop.url}, "full is a word of SQL"),
+    ):
+        chosen = CaptureSettings.model_validate(settings | {"name": name})
+        said = str(DatabaseNotReady(open_database(chosen).find_lacks()))
+        assert expected in said, said
 
 
 @needs_mariadb
