@@ -128,11 +128,11 @@ def through_kafka(root: Path, server: Postgres) -> tuple[Path, Process]:
 
 def through_capture(root: Path, server: Postgres) -> tuple[Path, Process]:
     """`lakehouse capture`, and nothing else."""
-    conf = captures(root, server, *TABLES)
+    conf = draft_capture(root, server, *TABLES)
     return conf, lakehouse(conf, root, "capture", ready="streaming", log="capture.log")
 
 
-def captures(root: Path, server: Postgres, *tables: str) -> Path:
+def draft_capture(root: Path, server: Postgres, *tables: str) -> Path:
     """The configuration of a capture of these tables."""
     conf = project(root)
     ends(conf, root, "init", "--source", server.url, "--capture")
@@ -147,7 +147,7 @@ def capture_much(root: Path, server: Postgres) -> str:
     """Events a second of many rows, written by transactions of a thousand, and the memory."""
     root.mkdir()
     server.execute("CREATE TABLE shop.bulk (id int PRIMARY KEY, n int, t text, at timestamptz)")
-    conf = captures(root, server, "bulk")
+    conf = draft_capture(root, server, "bulk")
     process = lakehouse(conf, root, "capture", ready="streaming", log="capture.log")
     begun = time.monotonic()
     for at in range(0, BULK, 1000):
