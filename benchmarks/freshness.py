@@ -14,6 +14,7 @@ clocks are this machine's.
 import argparse
 import re
 import shlex
+import signal
 import statistics
 import sys
 import threading
@@ -106,7 +107,7 @@ def measure(
     stop.set()
     writing.join()
     looking.join()
-    assert running.stop(120) == 0, running.said()[-2000:]
+    assert running.stop(120, signal.SIGINT) == 0, running.said()[-2000:]
     return begun, ended, shown
 
 

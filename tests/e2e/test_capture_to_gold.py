@@ -78,8 +78,8 @@ def test_one_command_captures_and_runs_and_ends_both(shop: Postgres, tmp_path: P
     )
     wait_for(lambda: "3 records" in both.said(), 180, "the changes meanwhile")
     child, began = child_of(both), time.monotonic()
-    assert both.stop(30) == 0, both.said()[-3000:]
-    assert time.monotonic() - began < 20
+    assert both.stop(120, signal.SIGINT) == 0, both.said()[-3000:]
+    assert time.monotonic() - began < 60
     assert not is_there(child)
     assert shop.rows("SELECT active FROM pg_replication_slots") == [(False,)]
     assert gold(conf, tmp_path) == [(2, "two", 2), (5000000000, "wide", 6000000000)]
