@@ -136,7 +136,8 @@ def through_capture(root: Path, server: Postgres) -> tuple[Path, Process]:
 def draft_capture(root: Path, server: Postgres, *tables: str) -> Path:
     """The configuration of a capture of these tables."""
     conf = project(root)
-    ends(conf, root, "init", "--source", server.url, "--capture")
+    for table in tables:
+        ends(conf, root, "init", table, "--source", server.url, "--capture")
     only(conf)
     file = conf / "capture.yml"
     wanted = {"tables": [f"shop.{table}" for table in tables]}
