@@ -48,14 +48,15 @@ class Count:
     """Counts the writes of a command, and does something before each."""
 
     def __init__(self, before: Pass) -> None:
-        self._before, self._lock = before, threading.RLock()
+        self._before, self._lock = before, threading.Lock()
         self.writes = 0
 
     def pass_by(self) -> None:
         """One more write is about to begin."""
         with self._lock:
             self.writes += 1
-            self._before(self.writes)
+            number = self.writes
+        self._before(number)
 
 
 @contextmanager
