@@ -1,6 +1,7 @@
 """Many tables from one file, and records with several rows, at the terminal."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -59,13 +60,23 @@ def test_topics_become_tables_with_their_history_from_the_first_record_on(
 ) -> None:
     (tmp_path / "conf" / "tables" / "shop.yml").write_text(SHOP)
     drop(tmp_path, "shop/1.json", event("shop.a", 0, 1), event("shop.c", 0, 3, key=False))
-    terminal("run")
+    assert "1 new table: a\n" in terminal("run")
+    assert "c: waits, as no record of shop.c has a key" in terminal.warned
     assert rows_of(terminal, "a") == [{"id": 1}]
+    assert terminal("status").count("1 new table: a") == 1
+    assert "c: waits" in terminal.warned
     drop(tmp_path, "shop/2.json", event("shop.b", 0, 2), event("shop.a", 1, 4))
+    drop(tmp_path, "shop/shop.d/1.json", event("shop.d", 0, 5))
     (tmp_path / "conf" / "tables" / "c.yml").write_text("table: c\nkeys: [id]\n")
-    terminal("run")
+    assert "2 new tables: b, d\n" in terminal("run")
     found = [rows_of(terminal, name) for name in "abc"]
     assert found == [[{"id": 1}, {"id": 4}], [{"id": 2}], [{"id": 3}]]
+    assert '"n":1' in terminal("sql", "SELECT count(*) AS n FROM bronze.c", "--format", "json")
+    shutil.rmtree(tmp_path / "landing" / "shop" / "shop.d")
+    assert "new table" not in terminal("run")
+    assert "shop.d does not exist" in " ".join(terminal.warned.split())
+    assert "new table" not in terminal("status")
+    assert rows_of(terminal, "d") == [{"id": 5}]
     terminal("rebuild", "b")
     assert rows_of(terminal, "b") == [{"id": 2}]
 
