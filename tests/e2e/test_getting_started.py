@@ -15,7 +15,7 @@ from tests.e2e import parts, postgres
 from tests.e2e.kafka_broker import count_records
 from tests.e2e.test_capture import needs_postgres
 from tests.pages.dialogue import follow
-from tests.pages.shell import ROOT, Shell, Told
+from tests.pages.shell import ROOT, Shell, Told, end_servers
 
 PAGES = ROOT / "docs" / "getting-started"
 PAGE, KAFKA_PAGE = PAGES / "postgresql.md", PAGES / "postgresql-kafka.md"
@@ -35,6 +35,12 @@ class Playground(NamedTuple):
 
     known: dict[str, Told]
     addresses: dict[str, str]
+
+
+@pytest.fixture(autouse=True)
+def _end_servers(tmp_path: Path) -> Iterator[None]:
+    yield
+    end_servers(tmp_path)
 
 
 @pytest.fixture

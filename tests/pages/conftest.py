@@ -1,6 +1,4 @@
-import os
 import shutil
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakehouse.spark.server import Server
 from tests.helpers.wheel import build_wheel
-from tests.pages.shell import ROOT, WIDTH, Shell, Told
+from tests.pages.shell import ROOT, WIDTH, Shell, Told, end_servers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,8 +44,7 @@ def make_clone(folder: Path) -> Path:
 def _end_servers(tmp_path: Path) -> Iterator[None]:
     """Ends the servers that commands have started for the next ones."""
     yield
-    for file in tmp_path.rglob("lake/_server.json"):
-        os.kill(Server.model_validate_json(file.read_bytes()).pid, signal.SIGTERM)
+    end_servers(tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -4,16 +4,18 @@ import io
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
+from lakehouse.spark.server import Server
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300
@@ -24,6 +26,13 @@ _OF_AN_OUTER_MAKE = {"MAKELEVEL", "MAKEFLAGS", "MFLAGS"}
 """With these, a `make` that is typed takes itself for a part of the one that runs the tests."""
 _QUOTED = re.compile(r"'[^']*'|\"[^\"$`]*\"")
 _FOR_BASH = set("|&;<>$`\n*~")
+
+
+def end_servers(folder: Path) -> None:
+    """Ends the servers that commands have started for the lakes below a folder."""
+    for file in folder.rglob("lake/_server.json"):
+        with suppress(ProcessLookupError):
+            os.kill(Server.model_validate_json(file.read_bytes()).pid, signal.SIGTERM)
 
 
 class Told(NamedTuple):
