@@ -106,11 +106,11 @@ def split_unconfirmed(conf: Path, tables: Sequence[Table]) -> tuple[list[Table],
     return [table for table in tables if table.table not in refused], [*refused.values()]
 
 
-def accept_checks(conf: Path, table: Table) -> list[str]:
-    """Removes the marks from the table's YAML, and returns its lines as they are now."""
-    file = find_yaml(conf / "tables", table.table)
+def accept_checks(conf: Path, table: str) -> list[str]:
+    """Removes the marks from the table's own YAML, and returns its lines as they are now."""
+    file = find_yaml(conf / "tables", table)
     accepted = []
-    lines = file.read_text(encoding="utf-8").splitlines()
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     for at, line in enumerate(lines):
         if CHECK in line:
             lines[at] = line.replace(f"{CHECK}: ", "# ").replace(CHECK, "").rstrip()

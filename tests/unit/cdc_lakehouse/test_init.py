@@ -94,6 +94,8 @@ def test_every_topic_of_a_capture_becomes_a_table(capsys: pytest.CaptureFixture[
     assert yaml.safe_load(Path("conf/tables/clicks.yml").read_text())["keys"] == []
     run_command_line(app, ["validate"])
     assert "clicks: waits, as its file names no source" in capsys.readouterr().err
+    run_command_line(app, ["validate", "--accept", "clicks"])
+    assert "clicks: accepted  keys: []" in capsys.readouterr().out
     Path("landing/events").mkdir()
     shutil.copy(EVENTS / "small_with_schemas.jsonl.gz", "landing/events")
     _, tables = load_chosen(Chosen(), [])
