@@ -318,7 +318,7 @@ def _land_snapshot(chosen: Chosen, extract: Path | None, day: str | None) -> Non
 def _read_again(chosen: Chosen, files: Sequence[Path]) -> None:
     target, _ = load_conf(chosen)
     for file in files:
-        say_aside(f"{file} is read again as {rename_landed(target, file).name}")
+        say_aside(f"{file.name} is read again as {rename_landed(target, file).name}")
 
 
 def _check_continuous(interval: str | None, metrics: str | None, continuous: bool) -> int:

@@ -9,7 +9,9 @@ import pytest
 from cdc_lakehouse.cli.check import verify
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
+from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work import erase as erasure
+from cdc_lakehouse.cli.work import run
 from cdc_lakehouse.cli.work.erase import Erasure
 from cdc_lakehouse.cli.work.rounds import list_failures
 from lakehouse.config.table import Table
@@ -115,6 +117,16 @@ def test_a_failure_names_its_table_once() -> None:
     entry = make_entry("r", "silver", "orders", datetime.now(timezone.utc), why)
     (failure,) = list_failures([entry])
     assert why.startswith("orders: ") and str(failure) == f"silver {why}"
+
+
+def test_a_file_that_is_read_again_is_named_within_a_line(
+    conf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = conf / "landing" / ("a" * 60) / "1.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    run._read_again(Chosen(conf, root=str(conf)), [file])
+    assert capsys.readouterr().err == "1.jsonl is read again as again-1-1.jsonl\n"
 
 
 def table(name: str) -> Table:
