@@ -278,11 +278,11 @@ def _views_page() -> Iterator[str]:
     yield "### gold.T_sensitive"
     yield "The sensitive columns, where the target says `sensitive: separate`, and"
     yield _columns([extract_views.DIGEST_COLUMN])
-    shown = pipeline.build_runs_view(pipeline.Sources(ledger.TABLE)).columns
+    shown = pipeline.build_runs_view(ledger.TABLE).columns
     of_runs = [column for column in ledger.COLUMNS if column[0] in shown]
     kept = {
         "pipeline_status": (
-            "How every table does, computed by the query.",
+            "How every table does, as the last command left it; ages are computed by the query.",
             pipeline.STATUS_COLUMNS,
         ),
         "pipeline_runs": ("What every run did to every table.", of_runs),

@@ -5,7 +5,8 @@ from datetime import datetime, timezone
 
 from gold import published
 from gold.source_check.verified import add_proof, list_verified
-from gold.status import stale, table_status
+from gold.status import stale
+from gold.status.pipeline import build_runs_view
 from gold.views import empty, extract_views, merged, pins, selects
 from gold.views.catalog import columns_of, open_catalog
 from gold.views.selects import mask_columns
@@ -34,15 +35,14 @@ def publish(
     tables: list[Table],
     run_id: str,
     progress: Progress,
-    configured: list[Table] | None = None,
 ) -> list[Entry]:
     """Publishes the views of every table, one ledger entry each; a failure stops no other table.
 
     Without a catalog the tables' columns are read from Delta's logs, not by a query.
-
-    `gold.pipeline_status` has a row for each of `configured`; `tables` may be some of them.
     """
-    entries, shown = [], [*table_status.build_status_views(lake, configured or tables)]
+    exists = lake.exists("silver", ledger.TABLE)
+    runs = build_runs_view(lake.name("silver", ledger.TABLE) if exists else None)
+    entries, shown = list[Entry](), [runs]
     sets, broken = pins.find_shown(lake, tables), set[str]()
     marks = published.read_marks(lake, tables)
     proofs = list_verified(lake.target, [table.table for table in tables])

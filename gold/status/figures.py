@@ -156,7 +156,16 @@ def count_waiting(figures: Iterable[Figures]) -> Counter[str]:
 def render_record(
     target: Target, table: Table, figures: Figures, waiting: int, now: datetime
 ) -> Record:
-    """The status record of a table at a moment, as `table_status.status_of` describes it."""
+    """The status record of a table at a moment: the columns of `gold.pipeline_status`, and more.
+
+    In place of a number, `dead_letters` says how many of which reason (beside it their total), and
+    `drift` and `gaps` (open ones) list the entries, oldest first. Besides, `counts` has every
+    class of record over all runs, and `accounted` says whether the classes add up to the records.
+    `order` says what the records of Debezium are ordered by (`source`, `change` or `arrival`),
+    `key_parts` which parts of their keys are no keys of the table, `lacked_keys` which keys of the
+    table their keys lack and have unknown old values, `left_out` which fields are in no column.
+    Times are ISO 8601 in UTC.
+    """
     promised = None if table.max_staleness is None else to_seconds(table.max_staleness)
     since = find_oldest_wait(figures, waits_in_log(target, table) and not promised)
     waits, total = _measure_age(since, now) or 0, sum(figures.letters.values())
@@ -200,6 +209,17 @@ def render_record(
         "accounted": sum(story.count_classes(counts).values()) == counts.get("records", 0),
         "on_data_loss": "fail" if list_strict([table]) else "continue",
     }
+
+
+def describe_waiting(days: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each date of snapshot files whose deletes wait."""
+    waiting = [day for day in days if day.get("unread_lines")]
+    return [
+        f"the deletes of {day['effective_date']} wait, as {day['unread_lines']:,} lines of its"
+        " files cannot be read; do: drop the file again, repaired, or mend the configuration and"
+        " `lakehouse dead-letters replay`"
+        for day in sorted(waiting, key=lambda day: str(day["effective_date"]))
+    ]
 
 
 def find_oldest_wait(figures: Figures, shows_pending: bool) -> datetime | None:

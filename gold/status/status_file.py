@@ -1,11 +1,13 @@
-"""`lake/_status.json`: what the commands know of the tables, to be read without an engine.
+"""What the commands know of the tables: `lake/_status.json`, to be read without an engine.
 
-A command that changes what the status says brings the file up to date at its end.
+A command that changes what the status says brings it up to date at its end. In a catalog it is the
+one row of silver's table `_status`.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -16,10 +18,18 @@ from lakehouse.places.place import Place, to_place, write_whole
 from lakehouse.run import ledger
 from lakehouse.run.ledger import Entry
 from lakehouse.run.unread import UNREAD
+from lakehouse.storage.lake import Lake
 from lakehouse.storage.locks import hold_commit_lock
+from lakehouse.storage.writing import DeclaredTable, replace_rows
 
 FILE, FORMAT = "_status.json", 1
 UnreadCounts = dict[str, dict[str, int]]
+Store: TypeAlias = Target | Lake
+"""Where the status is kept: a target, and in a catalog the lake with its session."""
+_COLUMNS = (("content", "string", "what the commands know of the tables, as JSON"),)
+_TABLE = DeclaredTable("silver", "_status", "what status and report show", _COLUMNS)
+_OVERLAP = timedelta(hours=1)
+"""In a catalog an entry is written at most so long after the end of its work."""
 
 
 class KnownStatus(msgspec.Struct, frozen=True):
@@ -31,6 +41,7 @@ class KnownStatus(msgspec.Struct, frozen=True):
         ledger: that commit's id, by which the file is known to be this ledger's.
         tables: the figures by table.
         unread: the ledger's counts of what no table reads, by feed and name.
+        recent: in a catalog the newest entries that are summed up, with the end of their work.
     """
 
     format: int = FORMAT
@@ -38,6 +49,7 @@ class KnownStatus(msgspec.Struct, frozen=True):
     ledger: str | None = None
     tables: dict[str, Figures] = {}
     unread: UnreadCounts = {}
+    recent: dict[str, datetime] = {}
 
     def with_entries(self, commit: int, entries: Sequence[Entry]) -> "KnownStatus":
         """The status after more of the ledger's entries."""
@@ -52,77 +64,74 @@ class KnownStatus(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, commit=commit, tables=tables, unread=unread)
 
 
-def read_known(target: Target) -> KnownStatus | None:
-    """The file's content; None if it is missing, damaged, of another form or another ledger's."""
-    with suppress(OSError, msgspec.MsgspecError):
-        status = msgspec.json.decode(_locate_file(target).read_bytes(), type=KnownStatus)
-        return status if status.format == FORMAT and _fits_ledger(target, status) else None
-    return None
+def read_known(store: Store) -> KnownStatus | None:
+    """What is kept; None if it is missing, damaged, of another form or another ledger's."""
+    return _parse_content(store, _read_content(store))
 
 
-def _fits_ledger(target: Target, status: KnownStatus) -> bool:
-    """Whether the ledger has the status's commit, or had it: Delta deletes old files of its log."""
-    now = ledger.identify_commit(target, status.commit)
-    if now is None:
-        return ledger.find_newest_commit(target) >= status.commit
-    return status.ledger in (None, now)
-
-
-def require_known(target: Target) -> KnownStatus:
-    """The file's content.
+def require_known(store: Store) -> KnownStatus:
+    """What is kept.
 
     Raises:
-        ConfigurationError: there is none that can be read.
+        ConfigurationError: there is nothing that can be read.
     """
-    status = read_known(target)
+    status = read_known(store)
     if status is None:
+        lake = _lake_of_table(store)
+        where = lake.name("silver", _TABLE.name) if lake else str(_locate_file(store))
         problem, expected = "no status", "what a run of this version has written"
-        where = str(_locate_file(target))
-        raise ConfigurationError(where, "the file", problem, expected, "`lakehouse run` writes it")
+        raise ConfigurationError(where, "content", problem, expected, "`lakehouse run` writes it")
     return status
 
 
-def sum_up(target: Target) -> KnownStatus:
-    """The file's content with the ledger's entries since; without one, all entries of the ledger.
+def sum_up(store: Store) -> KnownStatus:
+    """What is kept, with the ledger's entries since; without it, all entries of the ledger.
 
     Raises:
         OSError: the ledger cannot be read.
     """
-    status = read_known(target)
-    added = ledger.read_added_entries(target, status.commit) if status is not None else None
-    if status is not None and added is not None:
-        return status.with_entries(*added)
-    return KnownStatus().with_entries(*ledger.read_all_entries(target))
+    return _add_entries(store, read_known(store))
 
 
-def update_known(target: Target, measured: Mapping[str, Mapping[str, Any]]) -> None:
-    """Brings the file up to the ledger and to what was measured, unless a later run measured it.
+def update_known(store: Store, measured: Mapping[str, Mapping[str, Any]]) -> KnownStatus:
+    """Brings what is kept up to the ledger and to what was measured, unless a later run did.
 
-    A table without YAML stays in the file: its YAML may come back.
+    A table without YAML stays in there: its YAML may come back.
 
     Raises:
         OSError: the ledger cannot be read, or the file not be written.
     """
-    with hold_commit_lock(target):
-        status = sum_up(target)
+    with hold_commit_lock(_target_of(store)):
+        content = _read_content(store)
+        status = _add_entries(store, _parse_content(store, content))
         tables = dict(status.tables)
         for name, values in measured.items():
             kept = tables.get(name, Figures())
             if values.get("measured", kept.measured) >= kept.measured:
                 tables[name] = msgspec.structs.replace(kept, **values)
-        write_known(target, msgspec.structs.replace(status, tables=tables))
+        status = _identify(store, msgspec.structs.replace(status, tables=tables))
+        if msgspec.json.encode(status) != content:
+            write_known(store, status)
+        return status
 
 
-def write_known(target: Target, status: KnownStatus) -> None:
-    """Replaces the file in one step."""
-    commit = ledger.identify_commit(target, status.commit)
-    status = msgspec.structs.replace(status, ledger=commit)
-    write_whole(_locate_file(target), msgspec.json.encode(status))
+def write_known(store: Store, status: KnownStatus) -> None:
+    """Replaces what is kept in one step."""
+    content, lake = msgspec.json.encode(_identify(store, status)), _lake_of_table(store)
+    if lake is None:
+        write_whole(_locate_file(store), content)
+        return
+    _TABLE.ensure(lake)
+    rows = _TABLE.rows(lake.spark, [{"content": content.decode()}])
+    replace_rows(lake, "silver", _TABLE.name, rows)
 
 
 def is_behind(target: Target, status: KnownStatus) -> bool:
-    """Whether a run has written to the ledger since: it is under way, or was broken off."""
-    return ledger.find_newest_commit(target) > status.commit
+    """Whether a run has written to the ledger since: it is under way, or was broken off.
+
+    In a catalog nobody knows.
+    """
+    return not target.catalog and ledger.find_newest_commit(target) > status.commit
 
 
 def is_outdated(target: Target) -> bool:
@@ -131,5 +140,73 @@ def is_outdated(target: Target) -> bool:
     return status is None or is_behind(target, status)
 
 
-def _locate_file(target: Target) -> Place:
+def _add_entries(store: Store, status: KnownStatus | None) -> KnownStatus:
+    lake, target = _lake_of_table(store), _target_of(store)
+    if lake is not None:
+        return _add_recent_entries(lake, status or KnownStatus())
+    added = ledger.read_added_entries(target, status.commit) if status is not None else None
+    if status is not None and added is not None:
+        return status.with_entries(*added)
+    return KnownStatus().with_entries(*ledger.read_all_entries(target))
+
+
+def _add_recent_entries(lake: Lake, status: KnownStatus) -> KnownStatus:
+    """A catalog does not say which entries are new: those of the last hour are known by name."""
+    since = max(status.recent.values()) - _OVERLAP if status.recent else None
+    entries = {
+        f"{each.run_id} {each.layer} {each.table} {each.status} {each.ended_at}": each
+        for each in ledger.ask_entries(lake, since)
+    }
+    new = [entry for name, entry in entries.items() if name not in status.recent]
+    ends = {name: entry.ended_at for name, entry in entries.items()}
+    newest = max(ends.values()) - _OVERLAP if ends else None
+    recent = {name: at for name, at in ends.items() if newest is not None and at >= newest}
+    return msgspec.structs.replace(status.with_entries(status.commit, new), recent=recent)
+
+
+def _read_content(store: Store) -> bytes:
+    """What is kept as JSON; empty if there is nothing."""
+    lake = _lake_of_table(store)
+    if lake is not None:
+        rows = _TABLE.read(lake).collect()
+        return str(rows[0]["content"]).encode() if rows else b""
+    with suppress(OSError):
+        return _locate_file(store).read_bytes()
+    return b""
+
+
+def _parse_content(store: Store, content: bytes) -> KnownStatus | None:
+    with suppress(msgspec.MsgspecError):
+        status = msgspec.json.decode(content, type=KnownStatus)
+        return status if status.format == FORMAT and _fits_ledger(store, status) else None
+    return None
+
+
+def _fits_ledger(store: Store, status: KnownStatus) -> bool:
+    """Whether the ledger has the status's commit, or had it: Delta deletes old files of its log."""
+    target = _target_of(store)
+    now = None if target.catalog else ledger.identify_commit(target, status.commit)
+    if now is None:
+        return bool(target.catalog) or ledger.find_newest_commit(target) >= status.commit
+    return status.ledger in (None, now)
+
+
+def _identify(store: Store, status: KnownStatus) -> KnownStatus:
+    """The status with the id of its commit."""
+    target = _target_of(store)
+    named = None if target.catalog else ledger.identify_commit(target, status.commit)
+    return msgspec.structs.replace(status, ledger=named)
+
+
+def _lake_of_table(store: Store) -> Lake | None:
+    """The lake, where the status is kept in a table."""
+    return store if isinstance(store, Lake) and store.target.catalog else None
+
+
+def _target_of(store: Store) -> Target:
+    return store if isinstance(store, Target) else store.target
+
+
+def _locate_file(store: Store) -> Place:
+    target = _target_of(store)
     return to_place(target, target.lake, FILE)

@@ -209,22 +209,28 @@ def read_all_entries(target: Target) -> tuple[int, list[Entry]]:
     return log.version, [_parse_entry(row) for row in rows]
 
 
+def ask_entries(lake: Lake, since: datetime | None) -> list[Entry]:
+    """The entries of work that ended since then, or all of them, asked of Spark."""
+    from pyspark.sql import functions as F
+
+    rows = read_entries(lake).select(*_FIELDS)
+    chosen = rows if since is None else rows.where(F.col("ended_at") >= F.lit(since))
+    return [_parse_entry(row) for row in chosen.collect()]
+
+
 def _parse_entry(row: Sequence[Any]) -> Entry:
+    """An entry by its values; Spark's times come without a zone and are UTC."""
     given = dict(zip(_FIELDS, row, strict=True))
-    maps = {name: dict(given[name] or {}) for name in ("positions", "counts")}
-    return Entry.model_validate(given | maps)
+    given |= {name: dict(given[name] or {}) for name in ("positions", "counts")}
+    for name in ("started_at", "ended_at"):
+        given[name] = (
+            given[name] if given[name].tzinfo else given[name].replace(tzinfo=timezone.utc)
+        )
+    return Entry.model_validate(given)
 
 
 def _locate_ledger(target: Target) -> Place:
     return to_place(target, target.lake, "silver", TABLE)
-
-
-def newest_states_sql(ledger: str) -> str:
-    """SELECT of the newest state of every table: `table` and `state`."""
-    return (
-        f"SELECT `table`, max_by({STATE}, ended_at) AS {STATE} FROM {ledger}"
-        f" WHERE layer = 'silver' AND {STATE} IS NOT NULL GROUP BY `table`"
-    )
 
 
 def newest_state_sql(ledger: str, table: str) -> str:

@@ -11,7 +11,9 @@ from bronze.feeds import list_feeds
 from bronze.kafka import ingest
 from bronze.kafka.avro_schemas import keep_schemas
 from bronze.storage import append_spread, prepare_table
+from cdc_lakehouse.cli.ask.status_records import keep_status, read_status
 from gold import job as gold
+from gold.status.figures import Record
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run import ledger
@@ -79,6 +81,12 @@ def settle(lake: Lake, tables: list[Table]) -> list[Entry]:
     failures = [e.message for e in done if e.status == "failed"]
     assert not failures, failures
     return done
+
+
+def status(lake: Lake, tables: list[Table]) -> list[Record]:
+    """The status records of tables, as a command leaves them."""
+    keep_status(lake, tables)
+    return read_status(lake.target, tables, tables).records
 
 
 def rows(lake: Lake, name: str) -> list[dict[str, Any]]:

@@ -1,11 +1,8 @@
-"""Status records of tables: written at the end of a command, read by `status` and the report.
+"""Status records of tables: written at the end of a command, read by `status` and the report."""
 
-In a catalog they are asked of Spark each time.
-"""
-
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timezone
+from typing import Any
 
 from bronze.contract import feed_name
 from bronze.files.unreadable import unreadable_files
@@ -18,16 +15,23 @@ from gold.capture_status import list_capture_lines
 from gold.source_check.verified import list_verified
 from gold.status import status_file
 from gold.status.column_hints import find_rebuild, list_log_columns
-from gold.status.figures import Figures, Record, count_waiting, render_record
+from gold.status.figures import (
+    Figures,
+    Record,
+    count_waiting,
+    describe_waiting,
+    render_record,
+)
 from gold.status.measure import find_unmeasured, measure_readable, read_gaps
-from gold.status.table_status import status_of
+from gold.status.pipeline import build_status_view
+from gold.status.status_file import KnownStatus
 from gold.status.trouble import PipelineStatus
-from gold.status.unread import describe_waiting, read_unread, waiting_deletes
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.unread import list_unread
 from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.storage.lake import Lake
+from lakehouse.storage.views import publish_views
 
 NOT_YET = "no run has worked on this table yet; do: `lakehouse run`"
 
@@ -38,25 +42,27 @@ def find_status(target: Target, tables: list[Table], everything: list[Table]) ->
     `everything` are all tables that are configured, of which `tables` may be some.
 
     Raises:
-        ConfigurationError: the lake has no such file.
+        ConfigurationError: no command has written it yet.
     """
-    if not target.catalog:
-        return read_status(target, tables, everything)
-    return ask_status(open_lake(target, tables), tables, everything)
+    store = open_lake(target, tables) if target.catalog else target
+    return read_status(target, tables, everything, status_file.require_known(store))
 
 
-def read_status(target: Target, tables: list[Table], everything: list[Table]) -> PipelineStatus:
-    """The status as the lake's file has it, with today's ages, YAML and landing folders.
+def read_status(
+    target: Target,
+    tables: list[Table],
+    everything: list[Table],
+    kept: KnownStatus | None = None,
+) -> PipelineStatus:
+    """The status as it was kept, with today's ages, YAML and landing folders.
 
     Raises:
-        ConfigurationError: there is no such file.
+        ConfigurationError: no command has written it yet.
     """
-    kept, now = status_file.require_known(target), datetime.now(timezone.utc)
-    configured = [kept.tables[t.table] for t in everything if t.table in kept.tables]
-    waiting, records = count_waiting(configured), list[Record]()
-    for table in tables:
+    kept = kept or status_file.require_known(target)
+    rendered, records = _render_records(target, tables, everything, kept), list[Record]()
+    for table, record in zip(tables, rendered, strict=True):
         of = kept.tables.get(table.table, Figures(warnings=[NOT_YET]))
-        record = render_record(target, table, of, waiting[table.table], now)
         today = find_rebuild(table, of.columns)
         records.append(record | {"warnings": [*today, *of.warnings, *describe_waiting(of.days)]})
     unread = [(feed, name, n) for feed, of in kept.unread.items() for name, n in of.items()]
@@ -69,44 +75,59 @@ def read_status(target: Target, tables: list[Table], everything: list[Table]) ->
     return status._replace(notes=[note, *status.notes])
 
 
-def ask_status(lake: Lake, tables: list[Table], everything: list[Table]) -> PipelineStatus:
-    """The status as Spark knows it now."""
-    warned = [lasting_warnings(lake.target, tables), unreadable_files(lake, tables)]
-    warnings = join_by_table(tables, [*warned, waiting_deletes(lake, tables)])
-    records = [of | {"warnings": warnings[of["table"]]} for of in status_of(lake, tables)]
-    return _add_common(lake.target, (tables, everything), records, read_unread(lake))
+def _render_records(
+    target: Target, tables: list[Table], everything: list[Table], kept: KnownStatus
+) -> list[Record]:
+    now = datetime.now(timezone.utc)
+    waiting = count_waiting(kept.tables[t.table] for t in everything if t.table in kept.tables)
+    return [
+        render_record(target, t, kept.tables.get(t.table, Figures()), waiting[t.table], now)
+        for t in tables
+    ]
 
 
-def keep_status(lake: Lake, everything: list[Table], anew: Sequence[Table] = ()) -> None:
-    """Brings the lake's file up to date; a failure is a warning. A lake in a catalog has no file.
+def keep_status(
+    lake: Lake, everything: list[Table], anew: Sequence[Table] = ()
+) -> KnownStatus | None:
+    """Brings the kept status and `gold.pipeline_status` up to date; a failure is a warning.
 
     Measured are the tables of which the ledger has new entries, and those to be measured `anew`.
-    What warns of input, and the gaps, are looked up for every table.
+    What warns of input, and the gaps, are looked up for every table. Returns what is kept now.
     """
-    if lake.target.catalog:
-        return
+    measured = dict[str, Mapping[str, Any]]()
     try:
-        kept = status_file.sum_up(lake.target)
-        asked = find_unmeasured(everything, kept.tables, {table.table for table in anew})
-        measured, failures = measure_readable(lake, asked)
-        for each in [each for each in asked if each.name in measured]:
-            columns = list_log_columns(lake.target, each.table)
-            measured[each.name] = {**measured[each.name], "columns": columns}
-        for failure in failures:
-            warn(f"the status lacks what could not be measured: {failure}")
-        warned = [lasting_warnings(lake.target, everything), unreadable_files(lake, everything)]
-        warnings, open_gaps = join_by_table(everything, warned), read_gaps(lake)
-        for name in warnings:
-            before = kept.tables.get(name, Figures())
-            now = {"warnings": warnings[name], "gaps": open_gaps.get(name, [])}
-            if name in measured or now != {"warnings": before.warnings, "gaps": before.gaps}:
-                measured[name] = {**measured.get(name, {}), **now}
-        if measured or status_file.is_outdated(lake.target):
-            status_file.update_known(lake.target, measured)
+        measured = _measure(lake, everything, {table.table for table in anew})
     except TABLE_FAILURES as failure:
         warn(f"the status lacks what could not be measured: {describe_failure(failure)}")
-        with suppress(OSError):
-            status_file.update_known(lake.target, {})
+    try:
+        kept = status_file.update_known(lake, measured)
+        records = _render_records(lake.target, everything, everything, kept)
+        publish_views(lake, "gold", [build_status_view(records)])
+    except TABLE_FAILURES as failure:
+        warn(f"the status cannot be written: {describe_failure(failure)}")
+        return None
+    return kept
+
+
+def _measure(
+    lake: Lake, everything: list[Table], anew: Collection[str]
+) -> dict[str, Mapping[str, Any]]:
+    kept = status_file.sum_up(lake)
+    asked = find_unmeasured(everything, kept.tables, anew)
+    measured, failures = measure_readable(lake, asked)
+    for each in [each for each in asked if each.name in measured]:
+        columns = list_log_columns(lake.target, each.table)
+        measured[each.name] = {**measured[each.name], "columns": columns}
+    for failure in failures:
+        warn(f"the status lacks what could not be measured: {failure}")
+    warned = [lasting_warnings(lake.target, everything), unreadable_files(lake, everything)]
+    warnings, open_gaps = join_by_table(everything, warned), read_gaps(lake)
+    for name in warnings:
+        before = kept.tables.get(name, Figures())
+        now = {"warnings": warnings[name], "gaps": open_gaps.get(name, [])}
+        if name in measured or now != {"warnings": before.warnings, "gaps": before.gaps}:
+            measured[name] = {**measured.get(name, {}), **now}
+    return measured
 
 
 def _add_common(

@@ -176,7 +176,7 @@ def _publish_gold(lake: Lake, wanted: Erasure, tables: list[Table]) -> None:
 
     group = whole_groups([wanted.table], tables)
     with show_progress("publishing") as note:
-        fail_at_the_end(publish(lake, group, wanted.run_id, note, tables))
+        fail_at_the_end(publish(lake, group, wanted.run_id, note))
     for name in published_names(lake, wanted.table):
         # The log of a published table holds no statistics, and says which batch is published.
         _forget_past(lake, wanted, name, with_log=False)

@@ -68,7 +68,7 @@ def maintain(chosen: Chosen, dry_run: DryRun = False, landing: Landing = False) 
             lake, tables, dry_run, make_line_printer(target), shared=not chosen.only
         )
         if not dry_run:
-            entries += pin_groups(lake, tables, everything)
+            entries += pin_groups(lake, tables)
             keep_status(lake, everything, tables)
     fail_at_the_end(entries)
     if not any(any(entry.counts.values()) for entry in entries):
@@ -105,7 +105,7 @@ def tend_tables(
     return [*merged, *entries]
 
 
-def pin_groups(lake: Lake, tables: Sequence[Table], everything: list[Table]) -> list[Entry]:
+def pin_groups(lake: Lake, tables: Sequence[Table]) -> list[Entry]:
     """Pins what gold shows of consistency groups to versions as maintenance has left them."""
     from gold.job import publish
 
@@ -113,7 +113,7 @@ def pin_groups(lake: Lake, tables: Sequence[Table], everything: list[Table]) -> 
     if not grouped:
         return []
     with show_progress("publishing") as note:
-        entries = publish(lake, grouped, uuid.uuid4().hex, note, everything)
+        entries = publish(lake, grouped, uuid.uuid4().hex, note)
     ledger.append_entries(lake, [*filter(has_news, entries)])
     return entries
 

@@ -98,7 +98,7 @@ def rebuild_table(lake: Lake, table: Table, tell: Tell, configured: list[Table])
     tell(f"{table.table}: swapping it in")
     with show_progress("swapping") as note:
         swap.swap_tables(lake, begun, table)
-        entries = publish(lake, together, run_id, note, configured)
+        entries = publish(lake, together, run_id, note)
         keep_status(lake, configured, together)
     fail_at_the_end(entries)
     tell(f"{table.table}: done")

@@ -210,11 +210,11 @@ def has_news(entry: Entry) -> bool:
 
 
 def build_layer_job(layer: Layer, everything: list[Table] | None, memory: Memory) -> "Job":
-    """The function of the layer's `job.py`; gold and bronze also get all configured tables."""
+    """The function of the layer's `job.py`; bronze also gets all configured tables."""
     if layer == "gold":
         from gold.job import publish
 
-        return functools.partial(publish, configured=everything)
+        return publish
     memory.configured = everything
     if layer == "bronze":
         from bronze.job import ingest

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
 
-from cdc_lakehouse.cli.ask.status_records import ask_status, keep_status, read_status
+from cdc_lakehouse.cli.ask.status_records import keep_status, read_status
 from cdc_lakehouse.cli.work.rounds import Round
 from cdc_lakehouse.terminal.console import say, warn
 from gold.capture_status import read_capture
 from gold.status.alarms import raise_alarms
 from gold.status.figures import Record
 from gold.status.metrics import CONTENT_TYPE, render_metrics
-from gold.status.status_file import read_known
+from gold.status.status_file import KnownStatus
 from lakehouse.config.table import Table
 from lakehouse.config.target import Layer
 from lakehouse.errors import ConfigurationError
@@ -27,7 +27,7 @@ PATH, LOOPBACK = "/metrics", "127.0.0.1"
 
 
 class Watcher:
-    """Writes the status of a run's tables into the lake's file, for others; raises alarms.
+    """Writes the status of a run's tables, for others; raises alarms.
 
     A run that goes on writes it every half minute, less often where that takes long. In between the
     run's own entries say which tables fail.
@@ -37,7 +37,7 @@ class Watcher:
         """Take what the work has; `metrics` is the port or HOST:PORT that answers over HTTP."""
         self._given, self._tables, self._address = given, tables, metrics
         self._all = given.everything or tables
-        self._asked: list[Record] = []
+        self._known: KnownStatus | None = None
         self._failures: dict[tuple[Layer, str], str] = {}
         self._lock = threading.Lock()
 
@@ -65,15 +65,11 @@ class Watcher:
 
     def _write_status(self) -> None:
         lake = self._given.lake
+        self._known = keep_status(lake, self._all) or self._known
+        if lake.target.alarms is None:
+            return
         try:
-            keep_status(lake, self._all)
-            if lake.target.catalog and (
-                self._address is not None or lake.target.alarms is not None
-            ):
-                self._asked = ask_status(lake, self._tables, self._all).records
-            for line in (
-                raise_alarms(lake.target, self._current_records()) if lake.target.alarms else ()
-            ):
+            for line in raise_alarms(lake.target, self._current_records()):
                 warn(line)
         except TABLE_FAILURES as failure:
             warn(f"how the tables do cannot be asked: {describe_failure(failure)}")
@@ -85,9 +81,10 @@ class Watcher:
 
     def _current_records(self) -> list[Record]:
         """The status as of now, with failures that have come since it was written."""
-        target, records = self._given.lake.target, self._asked
-        if not target.catalog and read_known(target) is not None:
-            records = read_status(target, self._tables, self._all).records
+        target, known = self._given.lake.target, self._known
+        if known is None:
+            return []
+        records = read_status(target, self._tables, self._all, known).records
         failing = {table: message for (_, table), message in dict(self._failures).items()}
         return [
             {**record, "last_failure": failing.get(record["table"]) or record["last_failure"]}

@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 from cdc_lakehouse.cli.check.dead_letters import acknowledge_letters, print_remaining
 from cdc_lakehouse.cli.run_warnings import warn_of_records
 from gold import job as gold
-from gold.status.table_status import status_of
 from lakehouse.config.table import Table
 from lakehouse.storage.lake import Lake
 from silver.changelog.dead_letter_list import Wanted
@@ -56,10 +55,10 @@ def test_what_a_rule_rejected_is_stale_until_a_replay_puts_it_in_its_place(
     assert "t: the rule expect_column_values_to_be_between(qty) rejects rows for the first" in told
     gold.publish(lake, [strict], "run", lakes.quiet)
     assert shown(lake) == [(2, 5)]
-    [record] = status_of(lake, [strict])
+    [record] = lakes.status(lake, [strict])
     assert (record["stale_keys"], record["dead_letters_total"]) == (1, 4)
     acknowledge_letters(lake, [strict], Wanted(["not_json"]), "a slip")
-    [record] = status_of(lake, [strict])
+    [record] = lakes.status(lake, [strict])
     assert (record["dead_letters_total"], record["dead_letters_acknowledged"]) == (3, 1)
     assert "not_json" not in record["dead_letters"]
     assert count_too_many(lake, [strict], entries) == [(strict, 3)]

@@ -7,17 +7,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_lakehouse.cli.ask import status_records
-from gold.job import publish
 from gold.status.pipeline import STATUS_COLUMNS
 from gold.status.status_file import require_known
-from gold.status.table_status import status_of
 from gold.views import catalog
 from lakehouse.config.target import Target
+from lakehouse.errors import ConfigurationError
 from lakehouse.run import ledger
 from lakehouse.storage.lake import Lake
 from tests.conftest import target_at
-from tests.helpers.lakes import land, quiet, run
-from tests.helpers.status_lake import NOW, TABLES, fill, table
+from tests.helpers import lakes
+from tests.helpers.lakes import land, run
+from tests.helpers.status_lake import NOW, TABLES, entry, fill, table
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Targe
 
 @pytest.fixture(scope="module")
 def records(spark: SparkSession, lake: Target) -> dict[str, dict[str, Any]]:
-    return {record["table"]: record for record in status_of(Lake(spark, lake), TABLES)}
+    return {record["table"]: record for record in lakes.status(Lake(spark, lake), TABLES)}
 
 
 def asked(record: dict[str, Any]) -> datetime:
@@ -62,7 +62,7 @@ def test_a_row_that_came_after_a_delete_moves_the_watermark(
         event = {"op": op, "source": source, "before": None, "after": None, **sides}
         land(target, "shop", f"{number}.jsonl", [json.dumps(event)])
         run(Lake(spark, target), [watched := table("t", max_staleness=promise)])
-    (record,) = status_of(Lake(spark, target), [watched])
+    (record,) = lakes.status(Lake(spark, target), [watched])
     shown = 0 if promise else 3
     assert record["watermark"] == f"2023-11-14T22:13:2{shown}Z", record
 
@@ -158,7 +158,6 @@ def test_files_and_deletion_vectors_are_counted(records: dict[str, dict[str, Any
 def test_the_view_says_what_status_says(
     spark: SparkSession, lake: Target, records: dict[str, dict[str, Any]]
 ) -> None:
-    publish(Lake(spark, lake), TABLES[:1], "r", quiet, configured=TABLES)
     query = "SELECT * FROM gold.pipeline_status"
     catalog.open_catalog(Lake(spark, lake), query)
     answer = spark.sql(query)
@@ -175,20 +174,37 @@ def test_the_view_says_what_status_says(
         ]
 
 
-def test_the_file_says_what_the_view_says(
-    spark: SparkSession, lake: Target, records: dict[str, dict[str, Any]]
+def test_in_a_catalog_the_status_is_a_table_to_which_each_entry_is_added_once(
+    spark: SparkSession, tmp_path: Path, records: dict[str, dict[str, Any]]
 ) -> None:
-    moving = ("checked_at", "lag_seconds", "staleness_seconds", "waiting_since")
-    status_records.keep_status(Lake(spark, lake), TABLES)
-    kept = status_records.read_status(lake, TABLES, TABLES)
-    found = {record["table"]: record for record in kept.records}
-    assert found.keys() == records.keys()
-    for name, record in records.items():
-        same = {key: value for key, value in record.items() if key not in moving}
-        assert {key: found[name][key] for key in same} == same
-        for key in moving[1:3]:
-            assert (record[key] is None) == (found[name][key] is None)
-            assert abs((record[key] or 0) - (found[name][key] or 0)) < 600
+    folders = {name: str(tmp_path / name) for name in ("landing", "checkpoints")}
+    schemas = {layer: f"{layer}_of_status" for layer in ("silver", "gold")}
+    given = {"catalog": "spark_catalog", "kind": "connect", "schemas": schemas}
+    target = Target.model_validate(given | folders)
+    lake = Lake(spark, target)
+    for schema in schemas.values():
+        spark.sql(f"CREATE DATABASE {schema} LOCATION '{(tmp_path / schema).as_uri()}'")
+    try:
+        with pytest.raises(ConfigurationError, match="`lakehouse run` writes it"):
+            require_known(lake)
+        fill(lake)
+        for _ in range(2):
+            status_records.keep_status(lake, TABLES)
+        kept = status_records.read_status(target, TABLES, TABLES, require_known(lake))
+        found = {record["table"]: record for record in kept.records}
+        same = ("rows", "counts", "stale", "dead_letters", "apply_p95_seconds", "last_failure")
+        assert {n: [r[c] for c in same] for n, r in found.items()} == {
+            n: [r[c] for c in same] for n, r in records.items()
+        }
+        late = entry("clicks", 100, batch=2, counts={"records": 1, "applied": 1})
+        ledger.append_entries(lake, [late])
+        status_records.keep_status(lake, TABLES)
+        assert require_known(lake).tables["clicks"].counts["records"] == 4
+        shown = spark.table(lake.name("gold", "pipeline_status")).where("stale").collect()
+        assert [row["table"] for row in shown] == ["orders"]
+    finally:
+        for schema in schemas.values():
+            spark.sql(f"DROP DATABASE {schema} CASCADE")
 
 
 def test_a_table_that_cannot_be_measured_leaves_the_others_their_figures(
@@ -212,8 +228,7 @@ def test_a_record_is_json(records: dict[str, dict[str, Any]]) -> None:
 
 
 def test_an_empty_lake_has_a_status(spark: SparkSession, target: Target) -> None:
-    publish(Lake(spark, target), TABLES, "r", quiet)
-    found = status_of(Lake(spark, target), TABLES)
+    found = lakes.status(Lake(spark, target), TABLES)
     assert [(r["table"], r["rows"], r["stale"], r["accounted"]) for r in found] == [
         (t.table, 0, False, True) for t in TABLES
     ]

@@ -40,7 +40,7 @@ def test_a_quiet_group_is_maintained_and_then_read_while_it_is_written(
     lake.spark.sql(f"OPTIMIZE {orders}")
     renew(lake.spark, orders)
     tended = tend_tables(lake, shop(), False, quiet)
-    assert failures([*tended, *pin_groups(lake, shop(), shop())]) == []
+    assert failures([*tended, *pin_groups(lake, shop())]) == []
     assert shown(lake) == {1: 2}
 
     age(lake.spark, lake.target.lake, 9)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from gold.status.table_status import status_of
 from gold.views import groups
 from lakehouse.storage.lake import Lake
 from tests.helpers import lakes
@@ -17,7 +16,7 @@ def waits(lake: Lake) -> int:
 
 def sums(lake: Lake, table: str) -> dict[str, int]:
     """All counts of a table over all runs."""
-    (found,) = status_of(lake, [t for t in shop() if t.table == table])
+    (found,) = lakes.status(lake, [t for t in shop() if t.table == table])
     counts: dict[str, int] = found["counts"]
     return counts
 

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from gold.status.table_status import status_of
 from lakehouse.config.table import Table
 from lakehouse.run.ledger import Entry
 from lakehouse.storage.lake import Lake
@@ -44,7 +43,7 @@ def test_a_member_whose_feed_has_only_tombstones_waits_and_is_told(lake: Lake) -
 
     assert told == [1, 1, 0]
     assert lakes.rows(lake, "people") == [{"id": 7, "name": "b"}]
-    for table in status_of(lake, tables):
+    for table in lakes.status(lake, tables):
         assert table["accounted"], table["counts"]
         assert table["counts"]["records"] == 2
 

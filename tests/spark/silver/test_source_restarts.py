@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 from cdc_lakehouse.cli.work.rebuild import rebuild_table
 from cdc_lakehouse.cli.work.rounds import Round, do_layer
 from gold import job as gold
-from gold.status.table_status import status_of
 from gold.views import agreement
 from lakehouse.config.table import Table
 from lakehouse.run import gaps
@@ -245,7 +244,7 @@ def test_positions_that_run_backwards_without_a_proof_are_an_alarm(lake: Lake) -
     assert "lakehouse rebootstrap t" in found
     assert run(lake, config) == found
     assert run(lake, goes_on) is None
-    (shown,) = status_of(lake, [config])
+    (shown,) = lakes.status(lake, [config])
     assert [(gap["kind"], gap["from"], gap["to"]) for gap in shown["gaps"]] == [("positions", 1, 1)]
     assert shown["order"] == "source"
 
@@ -260,7 +259,7 @@ def test_records_without_positions_and_keys_with_more_parts_are_told(lake: Lake)
     config, first = table(), record(0, "c", 1, "Oslo", 0, connector="risingwave")
     land(lake, config, 1, [first | {"key": {"id": 1, "tenant": "x"}}])
     assert failures(apply(lake, config)) == []
-    (shown,) = status_of(lake, [config])
+    (shown,) = lakes.status(lake, [config])
     assert (shown["order"], shown["key_parts"]) == ("arrival", ["tenant"])
     assert lake.exists("silver", "t")
 
@@ -271,10 +270,10 @@ def test_a_key_that_only_an_invented_old_row_has_is_told(lake: Lake) -> None:
     inserted = record(0, "c", 1, "Oslo", 0, lsn=10, **told)
     land(lake, config, 1, [inserted])
     assert failures(apply(lake, config)) == []
-    assert status_of(lake, [config])[0]["lacked_keys"] == []
+    assert lakes.status(lake, [config])[0]["lacked_keys"] == []
     land(lake, config, 2, [record(1, "d", 1, "", 1, lsn=20, **told)])
     assert failures(apply(lake, config)) == []
-    (shown,) = status_of(lake, [config])
+    (shown,) = lakes.status(lake, [config])
     assert shown["lacked_keys"] == ["city"]
     assert rows(lake, config) == [(1, "Oslo")]
 

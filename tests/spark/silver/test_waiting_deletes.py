@@ -6,9 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from gold.status.unread import waiting_deletes
+from gold.status.figures import describe_waiting
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
+from lakehouse.run.ledger import read_states
 from lakehouse.storage.lake import Lake
 from silver.audit.verify import verify
 from silver.maintenance.replay import replay_table
@@ -22,6 +23,10 @@ def line(id: int) -> str:
 
 def config() -> Table:
     return extract_lake.table(columns={"id": "int", "a": "string"})
+
+
+def waiting_deletes(lake: Lake) -> list[str]:
+    return describe_waiting(json.loads(read_states(lake)["t"]).get("days", []))
 
 
 class DatedLake:
@@ -44,7 +49,7 @@ class DatedLake:
         }
 
     def waits(self) -> list[str]:
-        return waiting_deletes(Lake(self.spark, self.target), [config()])["t"]
+        return waiting_deletes(Lake(self.spark, self.target))
 
     def letters(self) -> int:
         rows = self.spark.table(f"delta.`{self.target.lake}/silver/t_dead_letters`")
@@ -84,7 +89,7 @@ def test_a_header_that_comes_again_is_a_dead_letter_and_no_row(
     counts = extract_lake.apply(Lake(spark, target), of)
 
     assert counts == {"records": 5, "I": 3, "N": 1, "D": 1, "dead_letter:not_csv": 1}
-    assert waiting_deletes(Lake(spark, target), [of]) == {"t": []}
+    assert waiting_deletes(Lake(spark, target)) == []
     assert {row["id"] for row in extract_lake.rows(Lake(spark, target), of, "t")} == {1, 3}
 
 
@@ -123,13 +128,13 @@ def test_they_happen_when_a_replay_reads_the_line(spark: SparkSession, target: T
         extract_lake.ingest(Lake(spark, target), before, day, file)
         extract_lake.apply(Lake(spark, target), before)
     assert keys_of(spark, target, before) == {(1, "t"), (2, "t")}
-    assert len(waiting_deletes(Lake(spark, target), [before])["t"]) == 1
+    assert len(waiting_deletes(Lake(spark, target))) == 1
 
     done = replay_table(SilverTable(Lake(spark, target), now), F.lit(True), "again")
 
     assert (done.tried, done.resolved) == (1, 1)
     assert keys_of(spark, target, now) == {(1, "t"), (3, None)}
-    assert waiting_deletes(Lake(spark, target), [now])["t"] == []
+    assert waiting_deletes(Lake(spark, target)) == []
     laws = verify(Lake(spark, target), now, {})
     assert {law.law: law.first for law in laws if not law.holds} == {}
 
