@@ -16,7 +16,7 @@ from lakehouse.errors import TruncateRefused
 from lakehouse.storage.delta_log import read_table_log
 from silver import freshness, reconciliation
 from silver.changelog import dead_letters
-from silver.changelog.batch import Batch
+from silver.changelog.batch import Batch, Reach
 from silver.contract import waits_in_log
 from silver.fold.spark import Counts
 from silver.merge import pending_view
@@ -113,7 +113,7 @@ def _merge_batch(run: Run, batch: Batch) -> TableResult:
         applied_at=int(began.timestamp() * 1_000_000),
         took=(datetime.now(timezone.utc) - began).total_seconds(),
         size=(before.size or 0) + outcomes.get("inserted", 0),
-        highest=None if batch.recomputes else before.find_highest_after(summary),
+        highest=None if batch.reach is Reach.LOG else before.find_highest_after(summary),
     )
     return TableResult(state, outcomes)
 

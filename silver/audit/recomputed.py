@@ -19,7 +19,6 @@ from silver.audit.row_checks import key_text
 from silver.changelog import bronze_rows, key_changes, log
 from silver.changelog.batch import Batch
 from silver.contract import sequence_text
-from silver.decode.expressions.names import grouped_columns
 from silver.decode.spark import decode_known
 from silver.fold.order_key import sequence_sql
 from silver.fold.rules import Cutoff
@@ -72,11 +71,9 @@ class _DecodedAgain(Batch):
 
     Attributes:
         decoded: the records, decoded again and in order.
-        columns: the columns of the stored rows but the keys.
     """
 
     decoded: DataFrame = field(kw_only=True)
-    columns: list[str] = field(kw_only=True)
 
     @cached_property
     def changes(self) -> DataFrame:
@@ -90,12 +87,6 @@ class _DecodedAgain(Batch):
     def cutoffs(self) -> list[Cutoff]:
         """The cut-offs that were applied to the stored rows."""
         return self.after.whole.cutoffs(self.table.config.on_truncate == "apply")
-
-    @cached_property
-    def partial(self) -> list[str]:
-        """The stored columns that some of the changes do not carry."""
-        grouped = {*self.columns} & {*grouped_columns(self.table.config)}
-        return sorted({*self.content.partial, *grouped})
 
 
 def _decode_again(
@@ -113,9 +104,7 @@ def _decode_again(
     ordered = add_order_keys(accepted, table, seen.whole.epochs)
     changes = _add_columns(filter_changes(ordered), stored, values)
     empty = TableState()
-    return _DecodedAgain(
-        silver_table, logged, empty, seen, anew=True, decoded=changes, columns=values
-    )
+    return _DecodedAgain(silver_table, logged, empty, seen, anew=True, decoded=changes)
 
 
 def _check_versions(batch: Batch, stored: DataFrame, table: Table, values: list[str]) -> DataFrame:

@@ -10,6 +10,7 @@ not stored.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
@@ -42,6 +43,18 @@ from silver.state.table_state import TableState
 from silver.storage import layout
 from silver.storage.row_columns import FEW, column, of_keys, to_all
 from silver.storage.stages import end_stage
+
+
+class Reach(Enum):
+    """How much of the log a batch folds.
+
+    Its new changes, to be folded with the table's rows; all changes of their keys; or the whole
+    log, which replaces the table.
+    """
+
+    NEW = "new"
+    KEYS = "keys"
+    LOG = "log"
 
 
 @dataclass(frozen=True)
@@ -101,26 +114,24 @@ class Batch:
         return self.after.replace(waits=self.summary)
 
     @cached_property
-    def recomputes(self) -> bool:
-        """Whether the batch is the whole log, which replaces the table."""
+    def reach(self) -> Reach:
+        """How much of the log `changes` are."""
         if self.anew or self._reaches_back():
-            return True
-        return self._by_whole_keys and self.before.batch > 0 and self._has_new_cutoff()
-
-    @cached_property
-    def of_whole_keys(self) -> bool:
-        """Whether `changes` are all changes of their keys, earlier ones too."""
-        return self.recomputes or self._by_whole_keys
+            return Reach.LOG
+        if not self._needs_whole_keys():
+            return Reach.NEW
+        is_cut = self.before.batch > 0 and self._has_new_cutoff()
+        return Reach.LOG if is_cut else Reach.KEYS
 
     @property
     def judged(self) -> DataFrame:
         """The log rows that have the batch's dead letters."""
-        return self.rows if self.recomputes else self.new_rows
+        return self.rows if self.reach is Reach.LOG else self.new_rows
 
     @cached_property
     def table_changes(self) -> TableChanges:
         """The full snapshots and truncates of the table with those of the batch."""
-        if not self.recomputes:
+        if self.reach is not Reach.LOG:
             return TableChanges(self._snapshot_progress, self._truncates)
         truncates = find_truncates(self._whole_log) if self.content.truncates else []
         return TableChanges(self._snapshot_progress, _unite_cutoffs(truncates))
@@ -128,7 +139,7 @@ class Batch:
     @cached_property
     def content(self) -> Summary:
         """The summary of the rows that `changes` come from."""
-        return summarize(self.rows) if self.recomputes else self.summary
+        return summarize(self.rows) if self.reach is Reach.LOG else self.summary
 
     @cached_property
     def epochs(self) -> list[Epoch]:
@@ -148,7 +159,7 @@ class Batch:
     @cached_property
     def cutoff_is_new(self) -> bool:
         """Whether a cut-off comes in force with the batch."""
-        return self.recomputes or self._has_new_cutoff()
+        return self.reach is Reach.LOG or self._has_new_cutoff()
 
     @cached_property
     def fields(self) -> list[StructField]:
@@ -161,20 +172,22 @@ class Batch:
         return log.list_late_columns(self.table.config, self.rows)
 
     @cached_property
-    def partial(self) -> list[str]:
-        """The columns that some of the changes do not carry."""
-        grouped = {field.name for field in self.fields} & {*grouped_columns(self.table.config)}
-        return sorted({*self.content.partial, *grouped})
+    def is_partial(self) -> bool:
+        """Whether some of the changes may not carry all columns of the table."""
+        if self.content.partial or self.late:
+            return True
+        names = {field.name for field in self.fields}
+        return not names.isdisjoint(grouped_columns(self.table.config))
 
     @property
-    def seen_partial(self) -> bool:
-        """Whether a stored row may have columns with an order of their own."""
-        return not self.recomputes and self._has_seen_partial
+    def has_seen_partial(self) -> bool:
+        """Whether a row of the table may have columns with an order of their own."""
+        return self.before.partial or bool(self.late)
 
     @property
     def needs_no_fold(self) -> bool:
         """Whether each change is known to be the row that a table without rows has of its key."""
-        if not self.summary.distinct or self.of_whole_keys or self.partial or self.late:
+        if not self.summary.distinct or self.reach is not Reach.NEW or self.is_partial:
             return False
         first = self.summary.first_order
         return self.cutoff is None or (first is not None and first >= self.cutoff)
@@ -187,7 +200,7 @@ class Batch:
     @property
     def first_order(self) -> bytes | None:
         """The lowest order key of the changes, where that is known."""
-        return None if self.of_whole_keys else self.summary.first_order
+        return self.summary.first_order if self.reach is Reach.NEW else None
 
     def key_range(self, alias: str = "") -> str | None:
         """SQL that is true on rows that may have a key of the batch; None where every row may.
@@ -199,8 +212,8 @@ class Batch:
     @cached_property
     def _key_bounds(self) -> KeyBounds | None:
         """None where any row may be concerned: by values of another key, or a new cut-off."""
-        bounds = self.summary.keys
-        if not bounds or self.of_whole_keys or self.cutoff_is_new or self.summary.key_changes:
+        bounds, is_any = self.summary.keys, self.cutoff_is_new or self.summary.key_changes
+        if not bounds or is_any or self.reach is not Reach.NEW:
             return None
         kept = read_table_log(self.table.target, "silver", self.table.kept.table)
         return bounds if skips_enough_files(bounds, kept) else None
@@ -214,11 +227,11 @@ class Batch:
     def changes(self) -> DataFrame:
         """Upserts and deletes with order keys, `_new` where they are the batch's own."""
         table, summary = self.table.config, self.summary
-        if self.recomputes:
+        if self.reach is Reach.LOG:
             whole = self._mark_new(self._whole_log)
             has_key_changes = self.content.key_changes and table.keys
             return key_changes.with_old_keys(whole, whole, table) if has_key_changes else whole
-        if self._by_whole_keys:
+        if self.reach is Reach.KEYS:
             touched = filter_changes(self.new_rows).select(*map(column, table.keys)).distinct()
             changes = of_keys(self._mark_new(self._whole_log), touched, table)
             if not (self.before.key_changes or summary.key_changes):
@@ -235,8 +248,8 @@ class Batch:
     @property
     def to_fold(self) -> DataFrame:
         """The changes; without `_absent` where each of them carries every column."""
-        partial = self.partial or self.late or self.of_whole_keys
-        return self.changes if partial else self.changes.drop("_absent")
+        is_whole = self.reach is Reach.NEW and not self.is_partial
+        return self.changes.drop("_absent") if is_whole else self.changes
 
     @property
     def keys(self) -> DataFrame:
@@ -273,18 +286,13 @@ class Batch:
         )
         return now != self.before.whole.cutoffs(self._applies_truncates)
 
-    @property
-    def _has_seen_partial(self) -> bool:
-        return self.before.partial or bool(self.late)
-
-    @property
-    def _by_whole_keys(self) -> bool:
-        """Whether a batch brings all changes of its keys together."""
+    def _needs_whole_keys(self) -> bool:
+        """Whether what a row held before its last delete, which is not stored, may be needed."""
         table = self.table.config
         if not table.keys or table.sequence_groups:
             return bool(table.keys)
         flagged = table.on_delete == "flag" and table.stored_as_scd_type == 1
-        return flagged and (self._has_seen_partial or self.summary.incomplete > 0)
+        return flagged and (self.has_seen_partial or self.summary.incomplete > 0)
 
     def _mark_new(self, rows: DataFrame) -> DataFrame:
         return filter_changes(rows).withColumn("_new", F.col("_batch") > self.before.batch)

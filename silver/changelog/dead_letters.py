@@ -17,7 +17,7 @@ from lakehouse.storage.statements import execute_with_rows
 from lakehouse.words import EXACT_TIMES
 from silver.changelog import schema_changes
 from silver.changelog.acknowledged import with_acknowledged
-from silver.changelog.batch import Batch
+from silver.changelog.batch import Batch, Reach
 from silver.contract import DEAD_LETTER_COLUMNS
 from silver.run import Run, SilverTable
 from silver.state.epochs import order_of
@@ -36,7 +36,7 @@ def keep_dead_letters(run: Run, batch: Batch, state: TableState) -> TableState:
     Returns the state with the columns that got values of an incompatible type.
     """
     rejected = batch.summary.rejected
-    if not (rejected or (batch.recomputes and batch.table.dead_letters.exists)):
+    if not (rejected or (batch.reach is Reach.LOG and batch.table.dead_letters.exists)):
         return state
     _record_letters(batch, run.id)
     if schema_changes.INCOMPATIBLE not in rejected:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from lakehouse.storage.lake import LakeTable
 from lakehouse.storage.statements import execute_with_rows
-from silver.changelog.batch import Batch
+from silver.changelog.batch import Batch, Reach
 from silver.contract import LayerColumn
 from silver.decode.expressions.names import grouped_columns
 from silver.fold.arrow import FoldPlan
@@ -40,7 +40,7 @@ def build_plan(
         grouped=tuple(c for c in grouped_columns(table) if c in values),
         tracked=tuple(tracked),
         cutoffs=tuple(batch.cutoffs),
-        from_log=batch.of_whole_keys,
+        from_log=batch.reach is not Reach.NEW,
         keeps_deleted=table.on_delete == "flag",
     )
     return FoldPlan(rules, tuple(table.keys), history)

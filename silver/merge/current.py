@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from lakehouse.storage import names
 from lakehouse.storage.statements import execute_with_rows, render_insert, render_update
-from silver.changelog.batch import Batch
+from silver.changelog.batch import Batch, Reach
 from silver.contract import CURRENT_COLUMNS, UPSERT
 from silver.fold.arrow import CURRENT_FACTS
 from silver.fold.order_key import order_literal
@@ -29,14 +29,15 @@ def write_current(batch: Batch) -> Counts:
     table, kept = batch.table.config, batch.table.kept
     empty = layout.ensure_table(kept, batch.fields, CURRENT_COLUMNS, of=table)
     values = layout.list_value_columns(kept.schema, table.keys)
-    if not (batch.recomputes or batch.size or (batch.cutoff_is_new and not empty)):
+    anew = batch.reach is Reach.LOG
+    if not (anew or batch.size or (batch.cutoff_is_new and not empty)):
         return Counts({})
     if empty and batch.needs_no_fold:
         layout.load_rows(kept, _as_stored(batch, values), anew=False, of=table)
         return Counts({"inserted": batch.size}, rows=batch.size)
-    if batch.recomputes or empty:
+    if anew or empty:
         rows = observe(first_rows(batch, values, counted.choose_file_count(batch)))
-        layout.load_rows(kept, rows.rows, batch.recomputes, table)
+        layout.load_rows(kept, rows.rows, anew, table)
         return rows.counts
     narrow = is_narrow(batch)
     folded = folded_rows(kept.read(), batch, values, narrow)
@@ -59,8 +60,8 @@ def first_rows(batch: Batch, values: list[str], partitions: int | None = None) -
 
 def is_narrow(batch: Batch) -> bool:
     """Whether the batch's rows can be written without values that the table holds."""
-    needs_stored = batch.partial or batch.seen_partial or batch.of_whole_keys
-    return not needs_stored and batch.table.config.on_delete != "flag"
+    needs_stored = batch.is_partial or batch.has_seen_partial
+    return batch.reach is Reach.NEW and not needs_stored and batch.table.config.on_delete != "flag"
 
 
 def folded_rows(kept: DataFrame, batch: Batch, values: list[str], narrow: bool) -> DataFrame:
@@ -74,11 +75,11 @@ def folded_rows(kept: DataFrame, batch: Batch, values: list[str], narrow: bool) 
             returned with wrong ones.
     """
     table = batch.table.config
-    read_values = [] if narrow or batch.of_whole_keys else values
+    read_values = [] if narrow or batch.reach is not Reach.NEW else values
     rows = kept.select(*map(column, (*table.keys, *read_values)), *_FACTS, "_batch")
     key_range = batch.key_range()
     stored = of_keys(rows if key_range is None else rows.where(key_range), batch.keys, table)
-    if batch.cutoff_is_new and batch.seen_partial:
+    if batch.cutoff_is_new and batch.has_seen_partial:
         has_orders = F.col("_facts.columns").isNotNull()
         stored = rows.where(has_orders).unionByName(stored.where(~has_orders))
     if batch.late:

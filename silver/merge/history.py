@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from lakehouse.config.table import Table
 from lakehouse.storage import names
 from lakehouse.storage.statements import render_insert, render_update
-from silver.changelog.batch import Batch
+from silver.changelog.batch import Batch, Reach
 from silver.contract import HISTORY_COLUMNS
 from silver.fold.arrow import FoldPlan
 from silver.fold.order_key import order_literal, sequence_of
@@ -27,11 +27,12 @@ def write_history(batch: Batch) -> Counts:
     table, kept = batch.table.config, batch.table.kept
     empty = layout.ensure_table(kept, batch.fields, HISTORY_COLUMNS, of=table)
     values = layout.list_value_columns(kept.schema, table.keys)
-    if not (batch.recomputes or batch.size or (batch.cutoff_is_new and not empty)):
+    anew = batch.reach is Reach.LOG
+    if not (anew or batch.size or (batch.cutoff_is_new and not empty)):
         return Counts({})
-    if batch.recomputes or empty:
+    if anew or empty:
         rows = observe(first_versions(batch, values, counted.choose_file_count(batch)))
-        layout.load_rows(kept, rows.rows, batch.recomputes, table)
+        layout.load_rows(kept, rows.rows, anew, table)
         return rows.counts
     folded = fold(batch.to_fold, _read_touched_rows(kept.read(), batch), _build_plan(batch, values))
     same = names.agree_on("t", "s", table.keys, table.nullable_keys)
@@ -85,7 +86,7 @@ def _read_touched_rows(kept: DataFrame, batch: Batch) -> DataFrame:
     if batch.cutoff_is_new:
         return kept
     table = batch.table.config
-    if batch.of_whole_keys:
+    if batch.reach is not Reach.NEW:
         return of_keys(kept, batch.keys, table)
     first = batch.first_order or _find_first_order(batch)
     if first is None:

@@ -17,7 +17,7 @@ from bronze.contract import feed_name
 from lakehouse.config.table import Table
 from lakehouse.storage import names
 from lakehouse.storage.statements import execute_with_rows, render_insert
-from silver.changelog.batch import Batch
+from silver.changelog.batch import Batch, Reach
 from silver.contract import DELETE, KEYLESS_COLUMNS
 from silver.fold.order_key import order_literal, sequence_sql
 from silver.fold.spark import Counts
@@ -40,7 +40,8 @@ def write_keyless(batch: Batch) -> Counts:
     """Adds a batch to `silver.T`; changes that the table has are not added again."""
     kept = batch.table.kept
     empty = layout.ensure_table(kept, batch.fields, KEYLESS_COLUMNS)
-    stored = None if empty or batch.recomputes else kept.read()
+    anew = batch.reach is Reach.LOG
+    stored = None if empty or anew else kept.read()
     rows = new_rows(batch, stored, layout.list_value_columns(kept.schema, []))
     if stored is not None and batch.cutoff is not None and batch.cutoff_is_new:
         kinds = rows.where("_new").groupBy(_KIND).count().collect()
@@ -48,7 +49,7 @@ def write_keyless(batch: Batch) -> Counts:
         return _build_counts({row[_KIND]: row["count"] for row in kinds}, batch)
     seen = Observation()
     sums = [F.count_if((F.col(_KIND) == kind) & F.col("_new")).alias(kind) for kind in _OUTCOMES]
-    layout.load_rows(kept, rows.observe(seen, *sums).drop(_KIND, "_new"), batch.recomputes)
+    layout.load_rows(kept, rows.observe(seen, *sums).drop(_KIND, "_new"), anew)
     return _build_counts({kind: int(n) for kind, n in seen.get.items()}, batch)
 
 

@@ -21,7 +21,7 @@ from lakehouse.config.table import Table
 from lakehouse.storage import names
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.views import View, publish_views, retract_views
-from silver.changelog.batch import Batch
+from silver.changelog.batch import Batch, Reach
 from silver.contract import PENDING, waits_in_log
 from silver.decode.values.sequences import WIDTH
 from silver.fold.order_key import order_literal, order_sql, sequence_of, split_order
@@ -45,7 +45,7 @@ def can_show(batch: Batch) -> bool:
     table, state, kept = batch.table, batch.before, batch.table.kept
     obstacles = (
         not waits_in_log(table.target, table.config),
-        batch.of_whole_keys or batch.cutoff_is_new,
+        batch.reach is not Reach.NEW or batch.cutoff_is_new,
         batch.summary.incomplete or batch.late or state.partial or state.key_changes,
         batch.summary.truncates,
         len(batch.table_changes.snapshot_progress) > len(state.whole.snapshot_progress),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lakehouse.storage.lake import Lake
-from silver.changelog.batch import Batch
+from silver.changelog.batch import Batch, Reach
 from silver.fold.spark import Counts
 from silver.state.table_state import TableState
 from silver.table_run import write_batch
@@ -101,7 +101,7 @@ def test_a_change_that_came_twice_is_a_duplicate_where_the_log_is_folded_anew(
     anew: list[bool] = []
 
     def write(batch: Batch) -> Counts:
-        anew.append(batch.recomputes)
+        anew.append(batch.reach is Reach.LOG)
         return write_batch(batch)
 
     monkeypatch.setattr("silver.table_run.write_batch", write)
