@@ -339,10 +339,4 @@ DAYS_TYPE = (
 )
 """What a snapshot table's state says of the dates that were compared."""
 
-SCHEMA_CHANGES_TYPE = (
-    "schema_changes array<struct<at: timestamp, run_id: string, kind: string, column: string,"
-    " from_type: string, to_type: string, action: string, position: string>>"
-)
-"""What a table's state says of the changes of its source's columns."""
-
 TRANSACTIONS = "_transactions"
