@@ -98,6 +98,7 @@ checked_at | timestamp | the time of the query
 STATUS = {name: text for name, _, text in STATUS_COLUMNS}
 
 
+STATUS_VIEW = "pipeline_status"
 _AGES = {
     "lag_seconds": "timestampdiff(SECOND, watermark, current_timestamp())",
     "staleness_seconds": (
@@ -135,7 +136,7 @@ def build_status_view(records: Sequence[Record]) -> View:
     known = f"SELECT inline(from_json({literal(rows)}, {types}))"
     query = f"SELECT {', '.join(columns)} FROM ({known})"
     comment = "how every table does, as the last command left it, with ages as of now"
-    return View("pipeline_status", {**STATUS}, comment, ("table",), query)
+    return View(STATUS_VIEW, {**STATUS}, comment, ("table",), query)
 
 
 def _to_row(record: Record, names: Iterable[str]) -> Record:

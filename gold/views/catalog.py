@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 
+from gold.status.pipeline import STATUS_VIEW
 from gold.views.groups import version_at
 from lakehouse.config.target import LAYERS, Layer, Target
 from lakehouse.places.place import to_place as lake_place
@@ -61,6 +62,7 @@ def open_catalog(lake: Lake, query: str, as_of: str | None = None) -> None:
     `as_of` (SQL's text of a time in UTC) a view with a history shows the rows valid at that time at
     the source; everything else is shown as it was in the lake at that time, without what waited to
     be applied. A layer that the query does not name may not have been there then: it is left out.
+    So is the status, whose figures are of now.
 
     The lake's own server registers everything itself: it is waited for.
     """
@@ -87,7 +89,7 @@ def _build_definitions(
     """The SQL that registers what is asked of a layer, by name; functions end with `()`."""
     views, definitions = load_views(lake.target, layer), dict[str, str]()
     for name, view in views.items():
-        if is_asked(name):
+        if is_asked(name) and (as_of is None or name != STATUS_VIEW):
             place = f"{layer}.{names.quote(name)}"
             definitions[place] = create_sql(place, _view_as_of(lake, view, as_of))
         if view.as_of and is_asked(as_of_name(view)):

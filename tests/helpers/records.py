@@ -30,15 +30,6 @@ def whole_rows(spark: "SparkSession", records: Iterable[Mapping[str, Any]]) -> "
     return spark.createDataFrame(rows, SCHEMA)
 
 
-def kafka_rows(spark: "SparkSession", records: Iterable[Mapping[str, Any]]) -> "DataFrame":
-    """The same records read from Kafka: the value alone is the raw text."""
-    rows = [
-        {**_whole(at, record), "_raw": _text(record["value"]), "_whole": False, "_file": None}
-        for at, record in enumerate(records)
-    ]
-    return spark.createDataFrame(rows, SCHEMA)
-
-
 def plain_rows(spark: "SparkSession", lines: Iterable[object]) -> "DataFrame":
     """Values dropped as lines of a file; text is taken as it is, anything else as JSON."""
     texts = [line if isinstance(line, str) or line is None else _text(line) for line in lines]

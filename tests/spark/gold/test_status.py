@@ -163,6 +163,9 @@ def test_the_view_says_what_status_says(
     answer = spark.sql(query)
     assert answer.dtypes == [(name, kind) for name, kind, _ in STATUS_COLUMNS]
     rows = {row["table"]: row.asDict() for row in answer.collect()}
+    spark.sql("DROP VIEW gold.pipeline_status")
+    catalog.open_catalog(Lake(spark, lake), query, as_of="2026-01-31 00:00:00")
+    assert not spark.catalog.tableExists("gold.pipeline_status")
     assert {name: row["drift"] for name, row in rows.items() if row["drift"]} == {"orders": 2}
     assert {name: row["dead_letters"] for name, row in rows.items()} == {
         name: record["dead_letters_total"] for name, record in records.items()
