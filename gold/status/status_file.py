@@ -70,18 +70,17 @@ def read_known(store: Store) -> KnownStatus | None:
 
 
 def require_known(store: Store) -> KnownStatus:
-    """What is kept.
+    """What is kept, in a catalog with the ledger's entries since.
 
     Raises:
         ConfigurationError: there is nothing that can be read.
     """
-    status = read_known(store)
+    status, lake = read_known(store), _lake_of_table(store)
     if status is None:
-        lake = _lake_of_table(store)
         where = lake.name("silver", _TABLE.name) if lake else str(_locate_file(store))
         problem, expected = "no status", "what a run of this version has written"
         raise ConfigurationError(where, "content", problem, expected, "`lakehouse run` writes it")
-    return status
+    return status if lake is None else _add_entries(store, status)
 
 
 def sum_up(store: Store) -> KnownStatus:

@@ -201,8 +201,9 @@ def test_in_a_catalog_the_status_is_a_table_to_which_each_entry_is_added_once(
         }
         late = entry("clicks", 100, batch=2, counts={"records": 1, "applied": 1})
         ledger.append_entries(lake, [late])
-        status_records.keep_status(lake, TABLES)
-        assert require_known(lake).tables["clicks"].counts["records"] == 4
+        for _ in range(2):
+            assert require_known(lake).tables["clicks"].counts["records"] == 4
+            status_records.keep_status(lake, TABLES)
         shown = spark.table(lake.name("gold", "pipeline_status")).where("stale").collect()
         assert [row["table"] for row in shown] == ["orders"]
     finally:
