@@ -85,7 +85,7 @@ def settle(lake: Lake, tables: list[Table]) -> list[Entry]:
 
 def status(lake: Lake, tables: list[Table]) -> list[Record]:
     """The status records of tables, as a command leaves them."""
-    keep_status(lake, tables)
+    keep_status(lake, tables, tables)
     return read_status(lake.target, tables, tables).records
 
 
