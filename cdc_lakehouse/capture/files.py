@@ -21,7 +21,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.places.place import list_folder, to_place, write_whole
 
 LARGEST = 32 << 20
-"""Bytes of a file's text, before it is compressed: one that has more is complete."""
+"""Characters of a file's text, before it is compressed: one that has more is complete."""
 SUFFIX = ".jsonl.gz"
 
 
@@ -39,7 +39,7 @@ class Position(Strict):
     Attributes:
         next: the offset of the next record; offsets are the order of arrival.
         offset: the engine's place in the database's log; empty before the first record.
-        partition: what of the database that is the place of.
+        partition: the partition (database) that `offset` is a place in.
         lsn: the newest place in PostgreSQL's log that may be acknowledged to the server.
         tables: what is captured; None before the first snapshot.
         newest: when the newest file was written, in seconds since 1970.

@@ -104,7 +104,8 @@ def keep_proof(target: Target, table: str, through: str) -> None:
     """Keeps that a table was found equal to what bronze has, and says so in gold's comment."""
     before = read_verified(target, table)
     if before.through is None or before.source == BRONZE:
-        write_verified(target, table, Verified(through, utc_now(), BRONZE))
+        proof = Verified(through, utc_now(), BRONZE, before.unfinished)
+        write_verified(target, table, proof)
         show_proof(target, table)
 
 
@@ -145,7 +146,8 @@ def sweep_tables(target: Target, tables: Sequence[str], source: str) -> Iterator
     if sweep is None or sweep.what != what:
         sweep = Sweep(utc_now(), what)
         write_whole(file, msgspec.json.encode(sweep))
-    ended = {table: read_verified(target, table).at or "" for table in tables}
+    known = {table: read_verified(target, table) for table in tables}
+    ended = {table: one.at or "" for table, one in known.items() if one.source != BRONZE}
     yield {table: at for table, at in ended.items() if at >= sweep.began}
     file.unlink(missing_ok=True)
 

@@ -39,8 +39,10 @@ _BOUNDS = {"_sequence_from": "_from_order", "_sequence_to": "_to_order"}
 
 def build_rebuild_law(
     lake: Lake, table: Table, seen: TableState, sample: int | None
-) -> dict[str, DataFrame]:
-    """The law for about `sample` keys, or for all; no law while silver holds nothing of the table.
+) -> tuple[dict[str, DataFrame], bool]:
+    """The law, and whether it is judged on some keys only: about `sample`, where more are stored.
+
+    There is no law while silver holds nothing of the table.
 
     A unit is a key; a table without a key is compared as a whole, by changes. Tables of snapshot
     files have no such law: their changes depend on the state that the files were compared with.
@@ -48,19 +50,20 @@ def build_rebuild_law(
     is_history, silver_table = table.stored_as_scd_type == 2, SilverTable(lake, table)
     begun = any(seen.positions.values()) and silver_table.kept.exists
     if not begun or table.format == "snapshot":
-        return {}
+        return {}, False
     stored = silver_table.kept.read()
     values = [f.name for f in layout.list_source_fields(stored.schema) if f.name not in table.keys]
     batch = _decode_again(silver_table, seen, stored, values)
     if not table.keys:
-        return {SAME: _without_key(batch, stored, values)}
+        return {SAME: _without_key(batch, stored, values)}, False
     logged = read_table_log(lake.target, "silver", f"{table.table}_changes")
     if logged is not None and logged.rows is not None and logged.rows <= (sample or 0):
         sample = None
-    chosen = _is_chosen(batch.rows, table, sample, seen.batch)
-    part = replace(batch, decoded=batch.decoded.where(chosen))
+    chosen = None if sample is None else _choose_keys(batch.rows, table, sample, seen.batch)
+    if chosen is not None:
+        batch, stored = replace(batch, decoded=batch.decoded.where(chosen)), stored.where(chosen)
     compared = _check_versions if is_history else _check_rows
-    return {SAME: compared(part, stored.where(chosen), table, values)}
+    return {SAME: compared(batch, stored, table, values)}, chosen is not None
 
 
 @dataclass(frozen=True)
@@ -133,12 +136,12 @@ def _add_columns(changes: DataFrame, stored: DataFrame, values: list[str]) -> Da
     return whole.withColumn("_digest", hash_change(whole.schema, values))
 
 
-def _is_chosen(rows: DataFrame, table: Table, sample: int | None, salt: int) -> Column:
-    """Whether a key is in the sample, which `salt` makes another one after each run."""
-    if sample is None:
-        return F.lit(True)
+def _choose_keys(rows: DataFrame, table: Table, sample: int, salt: int) -> Column | None:
+    """Whether a key is in the sample, which `salt` makes another one after each run; None: all."""
     row = rows.agg(F.approx_count_distinct(key_text(table.keys)).alias("n")).first()
-    share = max(1, (row["n"] if row else 0) // max(1, sample))
+    share = (row["n"] if row else 0) // max(1, sample)
+    if share < 2:
+        return None
     return F.pmod(F.xxhash64(key_text(table.keys), F.lit(salt)), F.lit(share)) == 0
 
 

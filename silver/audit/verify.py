@@ -21,12 +21,16 @@ EXAMPLES = 5
 
 
 class Law(NamedTuple):
-    """The result of one law: how many units were checked, how many break it, the first of these."""
+    """The result of one law: how many units were checked, how many break it, the first of these.
+
+    `is_sampled`: the units are a sample of all.
+    """
 
     law: str
     checked: int
     broken: int
     first: list[str]
+    is_sampled: bool = False
 
     @property
     def holds(self) -> bool:
@@ -53,8 +57,9 @@ def verify(
     seen = state or read_state(lake, table.table)
     stored = row_checks.build_row_laws(lake, table, seen)
     arrived = row_checks.build_arrival_laws(lake, table, seen)
-    rebuilt = rebuilt_laws.build_rebuild_law(lake, table, seen, sample)
-    return judge_laws({**stored, **more, **arrived, **rebuilt})
+    rebuilt, is_sampled = rebuilt_laws.build_rebuild_law(lake, table, seen, sample)
+    judged = judge_laws({**stored, **more, **arrived, **rebuilt})
+    return [law._replace(is_sampled=is_sampled and law.law in rebuilt) for law in judged]
 
 
 def judge_laws(laws: Mapping[str, DataFrame]) -> list[Law]:

@@ -52,7 +52,7 @@ def capture(
         print(f"{name}: the database is ready: {', '.join(database.captured)}")
         return
     if drop:
-        question = f"Remove the slot, the publication and the signal table of {name}?"
+        question = f"Remove all that capture made in the database for {name}?"
         if not yes and not typer.confirm(question):
             raise typer.Abort
         print(f"removed: {', '.join(work.drop()) or 'nothing was there'}")

@@ -14,7 +14,7 @@ from cdc_lakehouse.terminal.console import add_colours, show_progress, wrap_line
 from gold.source_check.verified import keep_proof, read_verified, sweep_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
-from lakehouse.errors import LawsBroken, SourceDiffers, TableFailed
+from lakehouse.errors import ConfigurationError, LawsBroken, SourceDiffers, TableFailed
 from lakehouse.storage.lake import Lake
 from lakehouse.words import render_count
 
@@ -78,6 +78,10 @@ def verify(
     """
     target, tables = load_conf(choose_one(chosen, table) if table else chosen)
     source = source or None
+    if source_table is not None and len(tables) != 1:
+        expected, action = "one table of gold beside it", "name it: `lakehouse verify TABLE`"
+        found = f"{len(tables)} tables"
+        raise ConfigurationError("command line", "--source-table", found, expected, action)
     if source is not None:
         from gold.source_check.database import resolve_url
 
@@ -107,7 +111,7 @@ def verify(
 def _check_each(
     tables: list[Table], as_json: bool, check: "Callable[[Table], None]"
 ) -> list[TableFailed]:
-    """Checks every table and returns the failures of several, as a failure stops no other.
+    """Checks every table; returns the failures of several, as one stops no other.
 
     Raises:
         TableFailed: the only table fails.
@@ -131,7 +135,7 @@ def _check_laws(
     """Shows how each law of each table does; a sample of None rebuilds every key.
 
     Some tables are judged at once, as planning a table's query takes longer than its work. One
-    whose YAML does not fit what it was built with is refused: its laws would be those of another.
+    whose YAML does not fit what it was built with is refused: the laws follow from its YAML.
 
     Raises:
         TableFailed: a law of the only table is broken.
@@ -157,7 +161,7 @@ def _check_laws(
         with show_progress(f"verifying {one.table}"):
             state, laws = judged[one.table].result()
         print("\n".join(render_laws(one, laws, as_json)))
-        _keep_verdict(lake.target, one, state, laws, sample)
+        _keep_verdict(lake.target, one, state, laws)
 
     try:
         return _check_each(tables, as_json, show)
@@ -165,24 +169,18 @@ def _check_laws(
         pool.shutdown(cancel_futures=True)
 
 
-def _keep_verdict(
-    target: Target, table: Table, state: "TableState", laws: "list[Law]", sample: int | None
-) -> None:
-    """Keeps that every law holds for what was applied.
+def _keep_verdict(target: Target, table: Table, state: "TableState", laws: "list[Law]") -> None:
+    """Records the proof that every law holds for what was applied.
 
     Raises:
         LawsBroken: one of them is broken.
     """
-    from silver.audit.recomputed import SAME
-
     broken = [law.law for law in laws if not law.holds]
     if broken:
         raise LawsBroken(table.table, broken)
     if state.batch:
-        rebuilt = sum(law.checked for law in laws if law.law == SAME)
-        whole = sample is None or rebuilt < sample // 2
-        of_some = "" if whole else f", {rebuilt:,} of its keys"
-        keep_proof(target, table.table, f"batch {state.batch}{of_some}")
+        of_some = [f", {law.checked:,} of its keys" for law in laws if law.is_sampled]
+        keep_proof(target, table.table, f"batch {state.batch}{''.join(of_some)}")
 
 
 def render_laws(table: Table, laws: "Sequence[Law]", as_json: bool = False) -> "Iterator[str]":

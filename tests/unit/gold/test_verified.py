@@ -99,6 +99,16 @@ def test_a_sweep_that_was_broken_off_leaves_out_what_it_found_equal(target: Targ
         assert equal == {}
 
 
+def test_a_sweep_compares_what_was_found_equal_to_bronze_alone(target: Target) -> None:
+    with pytest.raises(KeyboardInterrupt), sweep_tables(target, ["a", "b"], "url"):
+        raise KeyboardInterrupt
+    write_verified(target, "a", Verified(unfinished=Unfinished("a", 3)))
+    keep_proof(target, "a", "batch 3")
+    assert read_verified(target, "a").unfinished == Unfinished("a", 3)
+    with sweep_tables(target, ["a", "b"], "url") as equal:
+        assert equal == {}
+
+
 def test_a_sweep_of_another_source_begins_anew(target: Target) -> None:
     with pytest.raises(KeyboardInterrupt), sweep_tables(target, ["a", "b"], "url"):
         write_verified(target, "a", Verified("0/1A", "2020-01-01T00:00:00Z", "shop.a"))
