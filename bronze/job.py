@@ -25,10 +25,11 @@ from lakehouse.spark.failures import TABLE_FAILURES, describe_failure
 from lakehouse.storage.lake import Lake
 from lakehouse.words import count_off
 
-# Set when a feed with `once: true` has been read: later files are ignored.
-ONCE = "lakehouse.once"
-
-AT_ONCE = 4
+READ_ONCE = "lakehouse.once"
+"""The property of a bronze table whose feed, with `once: true`, has been read: later files are
+ignored."""
+MOST_PARALLEL = 4
+"""So many feeds are read at a time."""
 
 
 def ingest(
@@ -40,20 +41,19 @@ def ingest(
 ) -> list[Entry]:
     """Ingests what is new for the tables; returns one entry per table, in order; raises nothing.
 
-    A failing feed fails its own tables only. `AT_ONCE` feeds are read in parallel: listing and
-    planning use one thread per feed. `records` in the counts are the table's own. Entries of feeds
-    with records that no table reads follow. `memory` is that of the run, if it has one; it knows
-    all configured tables, of which `tables` may be a part.
+    A failing feed fails its own tables only. Up to `MOST_PARALLEL` feeds are read in parallel:
+    listing and planning use one thread per feed. `records` in the counts are the table's own.
+    Entries of feeds with records that no table reads follow. `memory` is that of the run, if it has
+    one; it knows all configured tables, of which `tables` may be a part.
     """
     memory = memory or Memory()
     arrivals, everything = memory.feeds, memory.configured or tables
     outcomes, mine = [], list_feeds(tables)
     asked = [feed.name for feed in mine if feed.name not in arrivals]
-    held = newest_batches(lake, "bronze", asked)
-    run = _Ingestion(lake, arrivals, held)
+    run = _Ingestion(lake, arrivals, newest_batches(lake, "bronze", asked))
     _plan_kafka(run, mine, memory)
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(MOST_PARALLEL) as pool:
         for at, outcome in enumerate(pool.map(partial(_read_feed, run), mine), 1):
             progress(count_off(outcome.describe(), at, len(mine)))
             outcomes.append(outcome)
@@ -65,14 +65,14 @@ def ingest(
 class _Ingestion:
     """What all feeds of a run share.
 
-    `known` is the state of each feed, `held` the newest batch of feeds without one. Of Kafka's
-    feeds `plans` are the offsets to read, `fetched` the records of feeds with little news, and
-    `failed` the reasons why there is no plan.
+    `arrived_by_feed` is what the run knows of each feed, `newest_in_table` the newest batch in
+    bronze of the others. Of Kafka's feeds `plans` are the offsets to read, `fetched` the records of
+    feeds with little news, and `failed` the reasons why there is no plan.
     """
 
     lake: Lake
-    known: dict[str, Arrived]
-    held: Mapping[str, int | None]
+    arrived_by_feed: dict[str, Arrived]
+    newest_in_table: Mapping[str, int | None]
     plans: dict[str, ReadingPlan] = field(default_factory=dict)
     fetched: dict[str, pa.Table] = field(default_factory=dict)
     failed: dict[str, Exception] = field(default_factory=dict)
@@ -102,26 +102,26 @@ def _read_feed(run: _Ingestion, feed: Feed) -> Outcome:
         outcome = _ingest_feed(run, feed, outcome)
     except TABLE_FAILURES as failure:
         outcome = outcome.model_copy(update={"message": describe_failure(failure)})
-        run.known.pop(feed.name, None)
+        run.arrived_by_feed.pop(feed.name, None)
     return outcome.model_copy(update={"ended_at": _utc_now()})
 
 
 def _ingest_feed(run: _Ingestion, feed: Feed, outcome: Outcome) -> Outcome:
-    """Ingests the feed; the caller drops its known state if this fails."""
+    """Ingests the feed; the caller forgets what arrived of it if this fails."""
     if feed.name in run.failed:
         raise run.failed[feed.name]
     state = _open_state(run, feed)
-    arrived = run.known[feed.name]
+    arrived = run.arrived_by_feed[feed.name]
     if state.ended:
         return outcome.model_copy(update={"batch": arrived.newest or None})
     came = _ingest_news(run, feed, state, max(arrived.newest, state.taken.batch))
     newest = max(arrived.newest, came.batch)
     topics = {**arrived.topics, **dict.fromkeys(came.records, came.batch)}
-    run.known[feed.name] = arrived._replace(newest=newest, topics=topics)
+    run.arrived_by_feed[feed.name] = arrived._replace(newest=newest, topics=topics)
     state.orders = News(0, {}, state.orders).combine(came).orders
     waiting = _describe_unreadable(state.unreadable or {})
     if feed.once and newest and not waiting:
-        changed = {ONCE: outcome.started_at.isoformat()}
+        changed = {READ_ONCE: outcome.started_at.isoformat()}
         set_properties(run.lake, feed, changed)
         state.ended = True
     results = {"batch": newest or None, "records": dict(came.records), "message": waiting}
@@ -129,11 +129,11 @@ def _ingest_feed(run: _Ingestion, feed: Feed, outcome: Outcome) -> Outcome:
 
 
 def _open_state(run: _Ingestion, feed: Feed) -> FeedState:
-    """The feed's state, brought up to date with bronze; `known` keeps it."""
-    arrived = run.known.get(feed.name)
+    """The feed's state, brought up to date with bronze; the run keeps it."""
+    arrived = run.arrived_by_feed.get(feed.name)
     if arrived is None:
-        held = run.held.get(feed.name)
-        newest = prepare_table(run.lake, feed) if held is None else held
+        in_table = run.newest_in_table.get(feed.name)
+        newest = prepare_table(run.lake, feed) if in_table is None else in_table
         arrived = Arrived(newest, {}, newest, looked_through=None if newest else 0)
     if isinstance(arrived.checkpoint, FeedState):
         return arrived.checkpoint
@@ -143,8 +143,8 @@ def _open_state(run: _Ingestion, feed: Feed) -> FeedState:
         recover = recover_files if feed.path is not None else recover_offsets
         recover(run.lake, feed, state, newest)
     state.orders = {} if is_known or not newest else None
-    state.ended = feed.once and ONCE in read_properties(run.lake, feed)
-    run.known[feed.name] = arrived._replace(checkpoint=state)
+    state.ended = feed.once and READ_ONCE in read_properties(run.lake, feed)
+    run.arrived_by_feed[feed.name] = arrived._replace(checkpoint=state)
     return state
 
 

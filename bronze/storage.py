@@ -31,8 +31,11 @@ _TOPICS = f"to_json(approx_top_k(_topic, {MOST_TOPICS}, {16 * MOST_TOPICS})) AS 
 class News(NamedTuple):
     """The new records of a feed.
 
-    The newest batch with a record, the number of new records by topic (or None), and the numbers of
-    changes within transactions (`bronze.loss.holes`), None if bronze must be queried for them.
+    Attributes:
+        batch: the newest batch with a record; 0 without any.
+        records: the number of new records, by topic or None.
+        orders: the numbers of changes within transactions (`bronze.loss.holes`). {} means that
+            surely no change is numbered; None that this is not known, and bronze is to be queried.
     """
 
     batch: int

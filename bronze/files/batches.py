@@ -13,7 +13,7 @@ from bronze.feeds import Feed, feed_folder
 from bronze.files.file_kinds import UnreadableFile
 from bronze.files.json_files import read_records
 from bronze.files.lines import check_places, read_file_records
-from bronze.files.listing import DroppedFile, is_seen_here
+from bronze.files.listing import DroppedFile, can_list_here
 from bronze.files.unreadable import find_unreadable
 from bronze.storage import News, append_here, append_spread, to_hexadecimal
 from lakehouse.config.formats import CHANGE_MEMBERS, ORIGIN, WHOLE_MEMBERS
@@ -139,7 +139,7 @@ def _records_here(
     target: Target, feed: Feed, files: Sequence[DroppedFile]
 ) -> list[list[tuple[int, bytes]]] | None:
     small = feed.file_format == "json" and sum(file.length for file in files) <= FEW_BYTES
-    if not small or not is_seen_here(target, feed_folder(target, feed)):
+    if not small or not can_list_here(target, feed_folder(target, feed)):
         return None
     check_places(feed, files)
     read = ask_each(read_records, [file.here for file in files])

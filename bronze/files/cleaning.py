@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bronze.feed_state import read_state
 from bronze.feeds import Feed, feed_folder, list_feeds
-from bronze.files.listing import DroppedFile, in_order, is_seen_here, list_here
+from bronze.files.listing import DroppedFile, can_list_here, in_order, list_here
 from lakehouse.config.table import Table
 from lakehouse.config.target import CleanLanding, Target
 from lakehouse.durations import to_seconds
@@ -60,7 +60,7 @@ def clean_files(target: Target, files: Sequence[DroppedFile], move_to: str | Non
 
 def _is_landing(target: Target, feed: Feed) -> bool:
     """Whether the feed reads files below the landing root that this process can read."""
-    if feed.path is None or not is_seen_here(target, feed_folder(target, feed)):
+    if feed.path is None or not can_list_here(target, feed_folder(target, feed)):
         return False
     path = feed_folder(target, feed)
     is_below = Path(os.path.normpath(path)).is_relative_to(os.path.normpath(target.landing))

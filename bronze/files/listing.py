@@ -8,6 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -18,13 +19,15 @@ from lakehouse.places.settings import is_object_url, is_reached
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.landing import is_finished
 
-# A glob for names that do not begin with . or _ and do not end in .tmp; globs know no "not".
 FINISHED = "{[!._],[!._]*[!p],[!._]p,[!._]*[!m]p,[!._]mp,[!._]*[!t]mp,[!._]tmp,[!._]*[!.]tmp}"
+"""A glob for names that do not begin with . or _ and do not end in .tmp; globs know no "not", so it
+has a pattern for each way not to end so."""
 URL = r"regexp_replace(_metadata.file_path, '^(?:file|dbfs):/+', '/')"
 """The file of a row that Spark reads, in SQL: the scheme of a local file has several spellings."""
 
 _LOCAL = re.compile("^(?:file|dbfs):/+")
-_PLAIN_IN_URLS = "/_-!.~'()*,;:$&+=@"
+_NOT_ESCAPED = "/_-!.~'()*,;:$&+=@"
+"""What Java's URIs, and so Spark's names of files, have unescaped, beside letters and digits."""
 
 
 class DroppedFile(NamedTuple):
@@ -43,7 +46,7 @@ class DroppedFile(NamedTuple):
     @property
     def url(self) -> str:
         """The path as the SQL expression `URL` gives it for rows of the file."""
-        return "".join(quote(c, _PLAIN_IN_URLS) if c < "\x80" else c for c in on_disk(self.path))
+        return "".join(quote(c, _NOT_ESCAPED) if c < "\x80" else c for c in on_disk(self.path))
 
     @property
     def here(self) -> Place:
@@ -56,9 +59,8 @@ def list_files(lake: Lake, folder: str, is_known: Callable[[str], bool]) -> list
 
     A missing folder has no files.
     """
-    if is_seen_here(lake.target, folder):
-        missing = not is_object_url(folder) and not Path(folder).exists()
-        return [] if missing else list_here(lake.target, folder, is_known)
+    if can_list_here(lake.target, folder):
+        return list_here(lake.target, folder, is_known)
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
 
@@ -75,14 +77,14 @@ def list_files(lake: Lake, folder: str, is_known: Callable[[str], bool]) -> list
 
 
 def list_here(target: Target, folder: str, is_known: Callable[[str], bool]) -> list[DroppedFile]:
-    """The same for a folder that this process can read."""
+    """The finished, unknown files below a folder that this process can read, unsorted."""
     if is_object_url(folder):
         return list(_list_store(to_place(target, folder), is_known))
     scheme = "dbfs:" if target.kind == "databricks" else "file:"
     return list(_list_disk(os.path.normpath(folder), scheme, is_known))
 
 
-def is_seen_here(target: Target, folder: str) -> bool:
+def can_list_here(target: Target, folder: str) -> bool:
     """Whether this process can read the folder that Spark reads."""
     if "://" in folder:
         return is_reached(target, folder)
@@ -107,29 +109,53 @@ def literal_path(path: str) -> str:
 
 
 def _list_disk(folder: str, scheme: str, is_known: Callable[[str], bool]) -> Iterator[DroppedFile]:
-    """The finished files below a local folder; a file that is removed meanwhile is left out.
-
-    A link to a file that does not exist stays: it cannot be read, and is named.
-    """
-    with os.scandir(folder) as entries:
+    """The finished files below a local folder; what is removed meanwhile is left out."""
+    try:
+        found = os.scandir(folder)
+    except FileNotFoundError:
+        return
+    with found as entries:
         for entry in entries:
-            if entry.is_dir():
+            if _is_folder(entry):
                 if not _is_hidden_folder(entry.name):
                     yield from _list_disk(entry.path, scheme, is_known)
             elif is_finished(entry.name) and not is_known(scheme + entry.path):
-                try:
-                    state = entry.stat()
-                except FileNotFoundError:
-                    if not entry.is_symlink():
-                        continue
-                    state = entry.stat(follow_symlinks=False)
-                changed = state.st_mtime_ns // 1_000_000
-                is_file = stat.S_ISREG(state.st_mode)
-                yield DroppedFile(scheme + entry.path, changed, state.st_size, None, is_file)
+                state = _find_state(entry)
+                if state is not None:
+                    changed = state.st_mtime_ns // 1_000_000
+                    is_file = stat.S_ISREG(state.st_mode)
+                    yield DroppedFile(scheme + entry.path, changed, state.st_size, None, is_file)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder, or a link to one; a link that cannot be followed is none.
+
+    Raises:
+        OSError: links lead from a folder to one above it, so its files have no end of paths.
+    """
+    try:
+        return entry.is_dir()
+    except OSError:
+        if Path(os.path.realpath(entry.path)).is_dir():
+            raise
+        return False
+
+
+def _find_state(entry: os.DirEntry[str]) -> os.stat_result | None:
+    """Size and time of a file; those of the link where it leads to none; None if it is gone."""
+    try:
+        return entry.stat()
+    except OSError as failure:
+        if entry.is_symlink():
+            with suppress(FileNotFoundError):
+                return entry.stat(follow_symlinks=False)
+        elif not isinstance(failure, FileNotFoundError):
+            raise
+    return None
 
 
 def _list_store(folder: Place, is_known: Callable[[str], bool]) -> Iterator[DroppedFile]:
-    """The same for a folder in an object store, with the names that Spark gives its files."""
+    """The finished files below a folder of an object store, named as Spark names them."""
     every: Iterator[Place] = folder.rglob("*")
     for file in every:
         path, above = str(file), parts_below(file, folder)[:-1]

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from bronze.feed_state import DamagedNotes, Version, read_state
 from bronze.feeds import Feed, feed_folder, list_feeds
-from bronze.files.listing import DroppedFile, is_seen_here, list_here, on_disk
+from bronze.files.listing import DroppedFile, can_list_here, list_here, on_disk
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.places.settings import is_object_url
@@ -14,7 +14,7 @@ from lakehouse.storage.landing import from_landing
 
 MOST_COMPARED, MOST_NAMED = 20_000, 3
 UNKNOWN, CHANGED = (-1, -1), (-2, -2)
-"""Size and time in the note of a file for which they are not known, or are no longer those read."""
+"""In a note instead of a file's size and time: nobody knows them; they are newer than its rows."""
 
 
 def changed_files(listed: Iterable[DroppedFile], taken: Mapping[str, Version]) -> list[str]:
@@ -24,10 +24,10 @@ def changed_files(listed: Iterable[DroppedFile], taken: Mapping[str, Version]) -
 
 
 def overwritten_files(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
-    """By table, a sentence about the files of its feeds that were overwritten after being read.
+    """By table, warnings of the files of its feeds that were overwritten after they were read.
 
-    Without Spark: only folders that this process can read, with at most `MOST_COMPARED` files. For
-    others the first listing of a run reports it.
+    Spark is not asked: other folders than this process lists, and those of which more than
+    `MOST_COMPARED` files were read, are left to the first listing of a run.
     """
     warnings: dict[str, list[str]] = {}
     for feed in list_feeds(tables):
@@ -36,27 +36,31 @@ def overwritten_files(target: Target, tables: Sequence[Table]) -> dict[str, list
             continue
         named = ", ".join(from_landing(file, target) or file for file in files[:MOST_NAMED])
         more = f" and {len(files) - MOST_NAMED:,} more" if len(files) > MOST_NAMED else ""
-        action = _read_anew(target, on_disk(files[0]))
+        action = _describe_remedy(target, [on_disk(file) for file in files[:MOST_NAMED]])
         for table in feed.tables:
             text = f"overwritten after it was read, and not read again: {named}{more}; do: {action}"
             warnings.setdefault(table, []).append(text)
     return warnings
 
 
-def _read_anew(target: Target, file: str) -> str:
-    """What to do for an overwritten file to be read."""
-    if target.kind in ("local", "cluster") and not is_object_url(file):
-        return f"`lakehouse run --again {shlex.quote(file)}`"
-    above, _, last = file.rpartition("/")
-    return f"rename {shlex.quote(file)} to {shlex.quote(f'{above}/again-{last}')}, and run"
+def _describe_remedy(target: Target, files: Sequence[str]) -> str:
+    """What somebody does to have files of one folder read again, under new names."""
+    if target.kind in ("local", "cluster") and not is_object_url(files[0]):
+        return f"`lakehouse run {' '.join(f'--again {shlex.quote(file)}' for file in files)}`"
+    split = [(file, file.rpartition("/")) for file in files]
+    new = [(file, f"{above}/again-{last}") for file, (above, _, last) in split]
+    renames = [f"{shlex.quote(file)} to {shlex.quote(name)}" for file, name in new]
+    return f"rename {', '.join(renames)}, and run"
 
 
 def _find_overwritten(target: Target, feed: Feed) -> list[str]:
-    if feed.path is None or not is_seen_here(target, feed_folder(target, feed)):
+    if feed.path is None or not can_list_here(target, feed_folder(target, feed)):
         return []
+    # Notes or folders that cannot be read fail the run itself, which says why.
     with suppress(DamagedNotes, OSError):
         taken = read_state(target, feed).taken.files
         if len(taken) <= MOST_COMPARED:
+            # Of files without a note nothing is asked, so they pass for known.
             listed = list_here(target, feed_folder(target, feed), lambda path: path not in taken)
             return changed_files(listed, taken)
     return []

@@ -35,8 +35,8 @@ def warn_of_records(lake: Lake, tables: list[Table], entries: Sequence[Entry]) -
         for table, count in count_too_many(lake, tables, silver_entries):
             warn(
                 f"{table.table} has {render_count(count, 'unresolved dead letter')}, more than its "
-                f"max_dead_letters {table.max_dead_letters:,}: "
-                f"lakehouse dead-letters list --table {table.table}"
+                f"max_dead_letters {table.max_dead_letters:,}; "
+                f"do: `lakehouse dead-letters list --table {table.table}`"
             )
 
 
@@ -45,7 +45,7 @@ def _find_idle_conditions(
 ) -> Iterator[tuple[str, str, int]]:
     """Tables whose first records these are, the condition that none of them met, and their number.
 
-    A source without deletes so far is no fault, so a table is named once.
+    Judged on the table's first batch only: later silence is normal.
     """
     from silver.decode.expressions.names import conditions_of
 
@@ -70,7 +70,7 @@ def _has_deletes(lake: Lake, entry: Entry) -> bool:
 
 def _first_rejections(lake: Lake, entries: Sequence[Entry]) -> list[tuple[str, str]]:
     """Tables and rules that rejected rows in these entries and in none before."""
-    now = {(e.table, name): None for e in entries for name in e.counts if RULE in name}
+    now = {(e.table, name): None for e in entries for name in e.counts if name.startswith(RULE)}
     if not now:
         return []
     earlier = ledger.read_entries(lake).where("layer = 'silver'")

@@ -1,8 +1,8 @@
-"""Lists and maps on their way to Python: none of them is null.
+"""Columns of lists and maps on their way to Python: no row's value is null; nested ones may be.
 
-Spark asks its Arrow writer for the size of the batch after every row. A null list or map then costs
-one step for each null before it in the batch: 17 µs a row for batches of 10,000. So an empty list
-or map stands for null, and a column of marks says which rows were null.
+Spark (4.2) asks its Arrow writer for the size of the batch after every row. A null list or map then
+costs one step for each null before it in the batch: 17 µs a row for batches of 10,000. So an empty
+list or map stands for null, and a column of marks says which rows were null.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 _MARK = "_was_null_"
 
 
-def without_null_lists(column: Column, type: T.DataType, name: str) -> list[Column]:
+def mark_nulls(column: Column, type: T.DataType, name: str) -> list[Column]:
     """The column `name` without null lists, and its column of marks where the type needs one.
 
     A null struct with lists inside becomes a struct of empty lists; other structs stay as they are.
@@ -26,18 +26,18 @@ def without_null_lists(column: Column, type: T.DataType, name: str) -> list[Colu
     return [F.coalesce(column, empty).alias(name), column.isNull().alias(f"{_MARK}{name}")]
 
 
-def with_null_lists(batch: pa.RecordBatch) -> pa.RecordBatch:
+def restore_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch without the columns of marks; the values that they mark are null again."""
     marked = [name for name in batch.schema.names if name.startswith(_MARK)]
     if not marked:
         return batch
     nulls = {name.removeprefix(_MARK): batch.column(name) for name in marked}
     names = [name for name in batch.schema.names if name not in marked]
-    columns = [_with_nulls(batch.column(name), nulls.get(name)) for name in names]
+    columns = [_restore_column(batch.column(name), nulls.get(name)) for name in names]
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def _with_nulls(values: pa.Array, nulls: pa.Array | None) -> pa.Array:
+def _restore_column(values: pa.Array, nulls: pa.Array | None) -> pa.Array:
     if nulls is None or not nulls.true_count:
         return values
     if nulls.true_count == len(values):

@@ -25,7 +25,7 @@ from silver.fold.arrow import (
     fold_batches,
 )
 from silver.fold.arrow_history import CHANGE_COLUMNS, HISTORY_FACTS
-from silver.fold.nested import with_null_lists, without_null_lists
+from silver.fold.nested import mark_nulls, restore_nulls
 from silver.fold.rules import KEPT, OUTCOMES, TIES, WRITTEN
 
 _FACTS = T.StructType(
@@ -112,7 +112,7 @@ def fold(
     keys = [_column_of(k) for k in plan.keys]
     by_key = rows.repartition(partitions, *keys) if partitions else rows.repartition(*keys)
     ordered = by_key.sortWithinPartitions(*keys, *_sort_columns(plan.history, stored is not None))
-    columns = [without_null_lists(_column_of(f.name), f.dataType, f.name) for f in ordered.schema]
+    columns = [mark_nulls(_column_of(f.name), f.dataType, f.name) for f in ordered.schema]
     filled = ordered.select(*chain(*columns))
     # `mapInArrow` looks up its columns by name and takes no name with a backtick.
     numbered = filled.toDF(*[f"_{at}" for at in range(len(filled.columns))])
@@ -217,7 +217,7 @@ def _fold_batches(
     plan: FoldPlan, names: tuple[str, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     named = (batch.rename_columns(list(names)) for batch in batches)
-    return fold_batches(plan, map(with_null_lists, named))
+    return fold_batches(plan, map(restore_nulls, named))
 
 
 def _output_schema(fields: list[T.StructField], output: Iterable[tuple[str, str]]) -> T.StructType:

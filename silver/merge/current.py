@@ -27,13 +27,13 @@ _FACTS = tuple(name for name, _ in CURRENT_FACTS)
 def write_current(batch: Batch) -> Counts:
     """Folds a batch into `silver.T`."""
     table, kept = batch.table.config, batch.table.kept
-    empty = layout.ensure_table(kept, batch.fields, CURRENT_COLUMNS, of=table)
+    empty = layout.ensure_table(kept, batch.fields, CURRENT_COLUMNS, statistics_for=table)
     values = layout.list_value_columns(kept.schema, table.keys)
     anew = batch.reach is Reach.LOG
     if not (anew or batch.size or (batch.cutoff_is_new and not empty)):
         return Counts({})
     if empty and batch.needs_no_fold:
-        layout.load_rows(kept, _as_stored(batch, values), anew=False, of=table)
+        layout.load_rows(kept, _as_stored(batch, values), anew=False, config=table)
         return Counts({"inserted": batch.size}, rows=batch.size)
     if anew or empty:
         rows = observe(first_rows(batch, values, counted.choose_file_count(batch)))

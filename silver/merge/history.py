@@ -25,7 +25,7 @@ from silver.storage.row_columns import absent_before, of_keys
 def write_history(batch: Batch) -> Counts:
     """Folds a batch into `silver.T_history`."""
     table, kept = batch.table.config, batch.table.kept
-    empty = layout.ensure_table(kept, batch.fields, HISTORY_COLUMNS, of=table)
+    empty = layout.ensure_table(kept, batch.fields, HISTORY_COLUMNS, statistics_for=table)
     values = layout.list_value_columns(kept.schema, table.keys)
     anew = batch.reach is Reach.LOG
     if not (anew or batch.size or (batch.cutoff_is_new and not empty)):

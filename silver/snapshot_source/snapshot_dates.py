@@ -159,12 +159,17 @@ def read_row_kinds(table: SilverTable, applied: int) -> list[RowKind]:
     return sorted((RowKind(*row) for row in counted.collect()), key=lambda kind: kind.batch)
 
 
-def count_outcomes(kinds: Sequence[RowKind], days: Days, applied: int) -> dict[str, int]:
-    """The counts of a run that applied these kinds of rows, above the batch `applied`."""
+def count_outcomes(kinds: Sequence[RowKind], days: Days) -> dict[str, int]:
+    """The counts of a run that applied these kinds of rows.
+
+    What a delta did not supply is counted where rows of it have letters: in the batch that compared
+    it, and not in a later one of repeats only, which the date names as well.
+    """
     counts: dict[str, int] = {"records": 0}
+    compared = {kind.batch for kind in kinds if kind.letter}
     for kind in kinds:
         outcome = f"dead_letter:{kind.reason}" if kind.reason else str(kind.letter or "duplicate")
         counts[outcome] = counts.get(outcome, 0) + kind.records
         counts["records"] += 0 if kind.letter == "D" else kind.records
-    lacking = sum(day.not_supplied or 0 for day in days.values() if (day.batch or 0) > applied)
+    lacking = sum(day.not_supplied or 0 for day in days.values() if day.batch in compared)
     return counts | ({"X": lacking} if lacking else {})

@@ -1,8 +1,11 @@
 """Appends the snapshot files of one date to the change log: decodes, checks, compares, writes.
 
-They are all files that a folder `PATH/YYYY-MM-DD/` holds when a run reads it, and are one batch of
-the log. The batch replaces every log row of its date or later. Usually there are none; where files
-arrive late or are added, the later dates that it replaced are compared again.
+A date's files are all that its folder `PATH/YYYY-MM-DD/` holds when a run reads it. They become one
+batch of the log, which replaces all log rows of that date and of later ones. Usually there are
+none; where files arrive late or are added there are, and the later dates are compared again.
+
+Files of no date, and files that only repeat rows of a compared date, change nothing: their batch
+replaces no row.
 
 Rows are decoded, joined with the live rows and written in one pass. What all rows of a date show
 together, such as that deletes must wait, is corrected in the log afterwards, and only then does the
@@ -56,10 +59,11 @@ from silver.storage.layout import LETTER_COLUMN
 from silver.storage.row_columns import column, has_key, hash_change, of_keys
 from silver.storage.stages import add_plan_barrier
 
-FEW = 100_000
-"""The rows of a smaller delta are decoded once more, to read the live rows of their keys alone."""
-_LETTERS = ("I", "U", "N")
-"""The letters of rows that the files have."""
+FEW_ROWS = 100_000
+"""A delta of up to so many rows is decoded twice: first for its keys, as only their live rows are
+compared."""
+_SUPPLIED = ("I", "U", "N")
+"""The letters of rows that stand in the files; D is that of keys that the files lack."""
 
 
 class AppendedDate(NamedTuple):
@@ -88,6 +92,7 @@ def append_snapshot_files(
     days, day, live = days_of(state), pending.day, None
     try:
         if day is None or _brings_repeats_only(batch, days, day):
+            # What the log has of the date stays; the new rows are added as they came.
             batch.raw = batch.raw.where(F.col("_batch") > find_read_batch(days, day))
             unchanged = partial(to_unchanged_rows, table=table.config)
             _write_batch(batch, f"_batch = {state.logged + 1}", unchanged)
@@ -121,7 +126,7 @@ def _brings_repeats_only(batch: RawBatch, days: Days, day: date) -> bool:
         return False
     rows = add_plan_barrier(new.decode_and_gate(new.with_members(columns)))
     live = read_live_rows(table, batch.state, day + timedelta(days=1))
-    counted = F.col("_letter").isin(*_LETTERS) & (F.col("_sequence") == sequence_of_day(day))
+    counted = F.col("_letter").isin(*_SUPPLIED) & (F.col("_sequence") == sequence_of_day(day))
     keys = log.read_log(table).where(counted).select(*map(column, table.config.keys))
     shown = None if live is None else of_keys(live, keys, table.config)
     joined = join_live(rows, shown, table.config, "left")
@@ -140,7 +145,7 @@ def _compare_rows(
     if is_full or live is None:
         return compare_rows(changes, live, config, files)
     rows = add_plan_barrier(changes)
-    if pending.records is not None and pending.records <= FEW:
+    if pending.records is not None and pending.records <= FEW_ROWS:
         keys = F.broadcast(rows.select(*map(column, config.keys)))
         live = of_keys(live, keys, config)
     return compare_rows(rows, live, config, files)
@@ -197,7 +202,7 @@ def _correct_batch(batch: RawBatch, day: date | None) -> tuple[list[RowKind], Un
     if day is not None and reasons != {None} and table.config.feeds[0].mode == "full":
         of_day = log.read_log(table).where(F.col("_sequence") == sequence_of_day(day))
         unread = find_unread_lines(of_day.where("NOT _letter <=> 'D'"), table.config)
-    if "D" in letters and (unread.lines or not letters & {*_LETTERS}):
+    if "D" in letters and (unread.lines or not letters & {*_SUPPLIED}):
         condition = f"_batch = {number} AND _letter = 'D'"
         table.spark.sql(f"DELETE FROM {table.log.name} WHERE {condition}")
         kinds = [kind for kind in kinds if kind.letter != "D"]

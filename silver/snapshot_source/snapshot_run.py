@@ -119,7 +119,7 @@ def _apply_log(
     after = state.replace(logged=max(state.logged, newest), waits=_summarize(new))
     batch = Batch.of_log(table, state, after)
     done = run_table(run, dataclasses.replace(batch, anew=_replaces_applied(table, state, new)))
-    return done.state, count_outcomes(new, days_of(state), state.batch)
+    return done.state, count_outcomes(new, days_of(state))
 
 
 def _summarize(kinds: Sequence[RowKind]) -> Summary:

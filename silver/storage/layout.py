@@ -2,7 +2,7 @@
 
 Of the table that changes are merged into, Delta's log keeps statistics (least and greatest value
 per file) of the source's columns as well: by them a reader's filter skips files. So it is created
-with the table's configuration, `of`.
+for a table's configuration, `statistics_for`.
 
 Every table is created with column mapping (column names of any shape) and type widening (a column
 grows in place); one whose rows batches update has deletion vectors as well: an update writes the
@@ -19,7 +19,7 @@ from lakehouse.config.column_types import has_bounds, max_length
 from lakehouse.config.table import Table
 from lakehouse.storage import names
 from lakehouse.storage.lake import LakeTable
-from lakehouse.storage.upkeep import STATISTICS as STATISTICS_OF
+from lakehouse.storage.upkeep import STATISTICS as STATISTICS_PROPERTY
 from lakehouse.storage.upkeep import cluster_sql, set_sql
 from lakehouse.storage.writing import append_rows, create_table, hold_table_lock, replace_rows
 from silver.contract import CURRENT_COLUMNS, HISTORY_COLUMNS, LayerColumn
@@ -41,10 +41,10 @@ PROPERTIES = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "t
 OF_UPDATED_TABLES = {"delta.enableDeletionVectors": "true"}
 UPDATED = (CURRENT_COLUMNS, HISTORY_COLUMNS)
 _SINCE = "since batch "
-MOST_WITH_STATISTICS, SHORT = 32, 32
+FIRST_COLUMNS, SHORT_TEXT = 32, 32
 """So many columns of the source have statistics; texts only up to so many characters: Delta cuts
 the least and the greatest text of a file to that length."""
-STATISTICS = {
+_MEASURED_LAYER_COLUMNS = {
     "_batch", "_feed_batch", "_arrival", "_sequence", "_source_time", "_valid_to", "at",
     "resolved_at",
 }  # fmt: skip
@@ -68,11 +68,14 @@ def columns_sql(fields: list[StructField], layer: tuple[LayerColumn, ...]) -> st
 
 
 def create_sql(
-    name: str, fields: list[StructField], layer: tuple[LayerColumn, ...], of: Table | None = None
+    name: str,
+    fields: list[StructField],
+    layer: tuple[LayerColumn, ...],
+    statistics_for: Table | None = None,
 ) -> str:
     """The CREATE TABLE text of a silver table."""
-    properties = properties_of(layer) | _statistics_property(fields, layer, of)
-    clusters = names.render_clustering(clustered_by(fields, of))
+    properties = properties_of(layer) | _statistics_property(fields, layer, statistics_for)
+    clusters = names.render_clustering(clustered_by(fields, statistics_for))
     return (
         f"CREATE TABLE IF NOT EXISTS {name} ({columns_sql(fields, layer)}) USING delta"
         f"{clusters} TBLPROPERTIES {names.render_properties(properties)}"
@@ -89,15 +92,15 @@ def properties_of(layer: tuple[LayerColumn, ...]) -> dict[str, str]:
 
 
 def _statistics_property(
-    fields: list[StructField], layer: tuple[LayerColumn, ...], of: Table | None = None
+    fields: list[StructField], layer: tuple[LayerColumn, ...], statistics_for: Table | None = None
 ) -> dict[str, str]:
     """The property that says of which columns Delta keeps statistics."""
-    columns = list_statistics_columns(fields, layer, of)
-    return {STATISTICS_OF: columns} if columns else {}
+    columns = list_statistics_columns(fields, layer, statistics_for)
+    return {STATISTICS_PROPERTY: columns} if columns else {}
 
 
 def list_statistics_columns(
-    fields: list[StructField], layer: tuple[LayerColumn, ...], of: Table | None
+    fields: list[StructField], layer: tuple[LayerColumn, ...], table: Table | None
 ) -> str:
     """The columns that files have statistics of, as the property lists them.
 
@@ -105,33 +108,33 @@ def list_statistics_columns(
     `cluster_by`. A text is taken only as a key, to be clustered by, or where its declared type
     keeps it short; a sensitive column never.
     """
-    layer_columns = [c.name for c in layer if c.name in STATISTICS]
-    if of is None:
+    layer_columns = [c.name for c in layer if c.name in _MEASURED_LAYER_COLUMNS]
+    if table is None:
         return ",".join(layer_columns)
-    named = {*of.keys, *of.cluster_by}
-    first = [f for f in fields[:MOST_WITH_STATISTICS] if _is_short(f, of)]
+    named = {*table.keys, *table.cluster_by}
+    first = [f for f in fields[:FIRST_COLUMNS] if _is_short(f, table)]
     every = [*first, *(f for f in fields if f.name in named and f not in first)]
     return ",".join(
-        [*layer_columns, *(names.quote(f.name) for f in every if _may_have_statistics(f, of))]
+        [*layer_columns, *(names.quote(f.name) for f in every if _may_have_statistics(f, table))]
     )
 
 
-def clustered_by(fields: list[StructField], of: Table | None) -> list[str]:
+def clustered_by(fields: list[StructField], table: Table | None) -> list[str]:
     """The columns among the fields that the table's configuration clusters by."""
     have = {field.name for field in fields}
-    return [name for name in of.cluster_by if name in have] if of else []
+    return [name for name in table.cluster_by if name in have] if table else []
 
 
-def _is_short(field: StructField, of: Table) -> bool:
+def _is_short(field: StructField, table: Table) -> bool:
     if not isinstance(field.dataType, StringType):
         return True
-    declared = of.columns.get(field.name)
+    declared = table.columns.get(field.name)
     most = max_length(declared.type) if declared else None
-    return most is not None and most <= SHORT
+    return most is not None and most <= SHORT_TEXT
 
 
-def _may_have_statistics(field: StructField, of: Table) -> bool:
-    return has_bounds(field.dataType.simpleString()) and not of.is_sensitive(field.name)
+def _may_have_statistics(field: StructField, table: Table) -> bool:
+    return has_bounds(field.dataType.simpleString()) and not table.is_sensitive(field.name)
 
 
 def ensure_table(
@@ -139,14 +142,14 @@ def ensure_table(
     fields: list[StructField],
     layer: tuple[LayerColumn, ...],
     batch: int | None = None,
-    of: Table | None = None,
+    statistics_for: Table | None = None,
 ) -> bool:
     """Creates the table, or grows it by the fields it lacks, which came with `batch`.
 
     Returns whether the table is new.
     """
     if not table.exists:
-        text = create_sql(table.name, fields, layer, of)
+        text = create_sql(table.name, fields, layer, statistics_for)
         create_table(table.lake, table.layer, table.table, text)
         return True
     growth = growth_sql(table.name, table.schema, fields, batch)
@@ -155,20 +158,24 @@ def ensure_table(
             table.lake.spark.sql(statement)
     if growth:
         table.forget()
-        if of is not None:
-            wanted = _statistics_property(table.business, layer, of)
+        if statistics_for is not None:
+            wanted = _statistics_property(table.business, layer, statistics_for)
             table.lake.spark.sql(set_sql(table.name, wanted))
     return False
 
 
 def drop_retyped(table: LakeTable, fields: list[StructField]) -> None:
     """Drops the columns whose types cannot be widened to those of the fields."""
-    have = {field.name: field.dataType for field in table.schema.fields}
-    for field in fields:
-        old = have.get(field.name, field.dataType)
-        if old != field.dataType and not can_widen(old, field.dataType):
-            table.lake.spark.sql(f"ALTER TABLE {table.name} DROP COLUMN {names.quote(field.name)}")
+    for name in list_retyped(table.schema, fields):
+        table.lake.spark.sql(f"ALTER TABLE {table.name} DROP COLUMN {names.quote(name)}")
     table.forget()
+
+
+def list_retyped(now: StructType, fields: list[StructField]) -> list[str]:
+    """The columns of a schema whose types cannot be widened to those of the fields."""
+    types = {field.name.lower(): field.dataType for field in fields}
+    both = [(f.name, f.dataType, types.get(f.name.lower(), f.dataType)) for f in now.fields]
+    return [name for name, old, new in both if old != new and not can_widen(old, new)]
 
 
 def drop_source_columns(table: LakeTable) -> None:
@@ -178,14 +185,14 @@ def drop_source_columns(table: LakeTable) -> None:
     table.forget()
 
 
-def load_rows(table: LakeTable, rows: DataFrame, anew: bool, of: Table | None = None) -> None:
+def load_rows(table: LakeTable, rows: DataFrame, anew: bool, config: Table | None = None) -> None:
     """Adds rows to a table, or (`anew`) replaces all its rows.
 
     Replacing all rows removes Delta's clustering of the table, so that is declared again.
     """
     write = replace_rows if anew else append_rows
     write(table.lake, table.layer, table.table, rows)
-    if anew and (clusters := clustered_by(table.business, of)):
+    if anew and (clusters := clustered_by(table.business, config)):
         table.lake.spark.sql(cluster_sql(table.name, clusters))
 
 

@@ -25,7 +25,7 @@ MANY = 52
 def planted(lake: Lake) -> str:
     """A table of many small files, each with a deletion vector; returns its SQL name."""
     table = LakeTable(lake, "silver", "t")
-    layout.ensure_table(table, [], CURRENT_COLUMNS, of=TABLE)
+    layout.ensure_table(table, [], CURRENT_COLUMNS, statistics_for=TABLE)
     name = table.name
     numbered = lake.spark.range(MANY * 4).repartitionByRange(MANY, "id")
     empty = {c.name: F.lit(None).cast(c.type) for c in CURRENT_COLUMNS}

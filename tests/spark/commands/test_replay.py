@@ -52,6 +52,7 @@ def test_what_a_rule_rejected_is_stale_until_a_replay_puts_it_in_its_place(
     warn_of_records(lake, [strict], entries)
     told = " ".join(capfd.readouterr().err.split())
     assert "t has 4 unresolved dead letters, more than its" in told
+    assert "do: `lakehouse dead-letters list --table t`" in told
     assert "t: the rule expect_column_values_to_be_between(qty) rejects rows for the first" in told
     gold.publish(lake, [strict], "run", lakes.quiet)
     assert shown(lake) == [(2, 5)]

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from silver.fold.nested import with_null_lists, without_null_lists
+from silver.fold.nested import mark_nulls, restore_nulls
 
 SCHEMA = "id int, a array<string>, m map<string, string>, s struct<n: int, l: array<int>>, t string"
 ROWS = [
@@ -24,7 +24,7 @@ def restored(names: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Itera
         named = batch.rename_columns(list(names))
         lists = [named.column(n) for n, f in zip(names, named.schema, strict=True) if is_list(f)]
         assert not any(one.null_count for one in lists)
-        found = with_null_lists(named)
+        found = restore_nulls(named)
         yield found.rename_columns([f"c{at}" for at in range(found.num_columns)])
 
 
@@ -37,11 +37,7 @@ def test_null_and_empty_lists_come_back_as_they_were(spark: SparkSession, times:
     rows = [(n * 10 + row[0], *row[1:]) for n in range(times) for row in ROWS]
     given = spark.createDataFrame(rows, SCHEMA)
     filled = given.select(
-        *[
-            one
-            for f in given.schema
-            for one in without_null_lists(F.col(f.name), f.dataType, f.name)
-        ]
+        *[one for f in given.schema for one in mark_nulls(F.col(f.name), f.dataType, f.name)]
     )
     numbered = filled.toDF(*[f"_{at}" for at in range(len(filled.columns))])
     types = ", ".join(f"c{at} {f.dataType.simpleString()}" for at, f in enumerate(given.schema))

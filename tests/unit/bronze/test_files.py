@@ -10,6 +10,7 @@ from bronze.files.ingest import cut_batches
 from bronze.files.lines import check_places
 from bronze.files.listing import (
     DroppedFile,
+    _list_disk,
     in_order,
     is_finished,
     list_files,
@@ -75,15 +76,38 @@ def test_what_is_no_file_is_listed_and_refused_and_a_missing_folder_is_not_made(
     target, folder = Target(root=str(tmp_path)), tmp_path / "landing" / "shop"
     folder.mkdir(parents=True)
     (folder / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    (folder / "self.jsonl").symlink_to("self.jsonl")
+    (folder / ".self").symlink_to(".self")
     os.mkfifo(folder / "pipe.jsonl")
     (folder / "sound.jsonl").write_text("{}")
     files = {Path(f.path).stem: f for f in list_here(target, str(folder), lambda path: False)}
     assert {name: f.is_file for name, f in files.items()} == {
-        "gone": False, "pipe": False, "sound": True
+        "gone": False, "pipe": False, "self": False, "sound": True
     }  # fmt: skip
     check_places(feed(), [files["sound"]])
-    for name in ("gone", "pipe"):
+    for name in ("gone", "pipe", "self"):
         with pytest.raises(UnreadableFile, match="a link that leads nowhere, expected a file"):
             check_places(feed(), [files["sound"], files[name]])
     assert list_files(Lake(cast(Any, None), target), str(folder / "typo"), lambda path: False) == []
     assert not (folder / "typo").exists()
+
+
+def test_a_folder_that_is_removed_while_it_is_listed_has_no_files(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.jsonl").write_text("{}")
+    listing = _list_disk(str(tmp_path), "file:", lambda path: False)
+    first = Path(next(listing).path.removeprefix("file:"))
+    others = [tmp_path / name for name in ("a", "b", "c") if name != first.parent.name]
+    for folder in others:
+        (folder / "1.jsonl").unlink()
+        folder.rmdir()
+    assert list(listing) == []
+
+
+def test_links_that_lead_round_in_circles_are_no_files(tmp_path: Path) -> None:
+    """Else each file would be read once for each way round."""
+    (tmp_path / "1.jsonl").write_text("{}")
+    (tmp_path / "above").symlink_to(tmp_path)
+    with pytest.raises(OSError, match="symbolic links"):
+        list_here(Target(root=str(tmp_path)), str(tmp_path), lambda path: False)

@@ -16,6 +16,7 @@ from silver.storage.layout import (
     create_sql,
     find_late_columns,
     growth_sql,
+    list_retyped,
     list_statistics_columns,
     properties_of,
 )
@@ -29,6 +30,14 @@ def test_a_new_column_tells_the_batch_that_brought_it() -> None:
         "ALTER TABLE t1 ADD COLUMNS (`b c` bigint COMMENT 'since batch 5')"
     ]
     assert growth_sql("t1", NOW, fields) == ["ALTER TABLE t1 ADD COLUMNS (`b c` bigint)"]
+
+
+def test_names_in_another_case_are_of_the_same_column() -> None:
+    """Else a column would neither be dropped nor grow, and no row could be written."""
+    same, other = [StructField("A", StringType())], [StructField("A", LongType())]
+    assert growth_sql("t1", NOW, other) == []
+    assert list_retyped(NOW, other) == ["a"]
+    assert list_retyped(NOW, same) == []
 
 
 def test_columns_that_came_late_are_found_by_that() -> None:
