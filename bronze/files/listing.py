@@ -111,10 +111,10 @@ def literal_path(path: str) -> str:
 def _list_disk(folder: str, scheme: str, is_known: Callable[[str], bool]) -> Iterator[DroppedFile]:
     """The finished files below a local folder; what is removed meanwhile is left out."""
     try:
-        found = os.scandir(folder)
+        scan = os.scandir(folder)
     except FileNotFoundError:
         return
-    with found as entries:
+    with scan as entries:
         for entry in entries:
             if _is_folder(entry):
                 if not _is_hidden_folder(entry.name):

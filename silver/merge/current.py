@@ -33,7 +33,7 @@ def write_current(batch: Batch) -> Counts:
     if not (anew or batch.size or (batch.cutoff_is_new and not empty)):
         return Counts({})
     if empty and batch.needs_no_fold:
-        layout.load_rows(kept, _as_stored(batch, values), anew=False, config=table)
+        layout.load_rows(kept, _as_stored(batch, values), anew=False, clustered_for=table)
         return Counts({"inserted": batch.size}, rows=batch.size)
     if anew or empty:
         rows = observe(first_rows(batch, values, counted.choose_file_count(batch)))

@@ -185,14 +185,16 @@ def drop_source_columns(table: LakeTable) -> None:
     table.forget()
 
 
-def load_rows(table: LakeTable, rows: DataFrame, anew: bool, config: Table | None = None) -> None:
+def load_rows(
+    table: LakeTable, rows: DataFrame, anew: bool, clustered_for: Table | None = None
+) -> None:
     """Adds rows to a table, or (`anew`) replaces all its rows.
 
     Replacing all rows removes Delta's clustering of the table, so that is declared again.
     """
     write = replace_rows if anew else append_rows
     write(table.lake, table.layer, table.table, rows)
-    if anew and (clusters := clustered_by(table.business, config)):
+    if anew and (clusters := clustered_by(table.business, clustered_for)):
         table.lake.spark.sql(cluster_sql(table.name, clusters))
 
 

@@ -97,7 +97,7 @@ def test_a_change_of_cluster_by_needs_no_rebuild_and_old_tables_get_statistics(l
     assert log is not None and log.clustered == ["day"]
     recomputed = lake.spark.table(name)
     kept = LakeTable(lake, "silver", "orders")
-    layout.load_rows(kept, recomputed, anew=True, config=ORDERS)
+    layout.load_rows(kept, recomputed, anew=True, clustered_for=ORDERS)
     assert read_facts(lake.spark, name).layout.cluster_by == ["day"]
     (entry,) = tend_tables(lake, [plain], False, told.append, shared=False)
     assert entry.counts == {"table_settings": 1} and "  settle: was by day" in told

@@ -364,9 +364,9 @@ def test_a_file_that_was_overwritten_after_it_was_read_is_named_with_what_to_do(
         file.unlink()
         file.write_text("other")
     assert "shop/c 1.json and 2 more; do:" in overwritten_files(target, [one])["orders"][0]
-    told = overwritten_files(target, [one])["orders"][0]
+    text = overwritten_files(target, [one])["orders"][0]
     again = " ".join(f"--again '{file}'" for file in files[:3])
-    assert told.endswith(f"do: `lakehouse run {again}`")
+    assert text.endswith(f"do: `lakehouse run {again}`")
     files[0].rename(shop / f"again-{files[0].name}")
     assert "again: shop/b 1.json" in overwritten_files(target, [one])["orders"][0]
 

@@ -69,9 +69,9 @@ def test_several_changes_of_a_record_are_one_letter_to_mend() -> None:
 
 @pytest.mark.parametrize("other", [("u", "f", "0A"), ("t", "g", "0A"), ("t", "f", "0B")])
 def test_letters_of_several_records_are_told(other: tuple[str, str, str]) -> None:
-    with pytest.raises(ConfigurationError, match="several records at") as told:
+    with pytest.raises(ConfigurationError, match="several records at") as failure:
         _choose_letter([letter("t", "f", "0A"), letter(*other)], "1.jsonl:1")
-    assert "give the whole position, or --table" in str(told.value)
+    assert "give the whole position, or --table" in str(failure.value)
 
 
 @pytest.mark.parametrize("does", ["exit 3", None])
