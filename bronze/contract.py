@@ -169,16 +169,16 @@ def transaction_feed(table: Table, source: Source) -> TransactionFeed | None:
     topic = source.transaction_topic or _default_transaction_topic(source)
     if table.consistency_group is None or topic is None:
         return None
-    own = TransactionFeed(feed_name(table, source), topic, None)
+    own_feed = TransactionFeed(feed_name(table, source), topic, None)
     if source.kafka:
         if topic in [name.strip() for name in source.kafka.topic.split(",")]:
-            return own
+            return own_feed
         every = {"topic": topic, "starting_offsets": "earliest"}
         kafka = source.kafka.model_copy(update=every)
         beside = source.model_copy(update={"kafka": kafka, "topic": topic})
         return TransactionFeed(feed_name(table, beside), topic, beside)
     if source.path and source.topic:
-        return own
+        return own_feed
     parent = str(source.path).rstrip("/").rpartition("/")[0]
     path = f"{parent}/{topic}" if parent else topic
     beside = source.model_copy(update={"path": path, "topic": topic})

@@ -128,8 +128,8 @@ def check_project(target: Target, lake: Lake | None = None) -> None:
         where = f"catalog {target.catalog}" if target.catalog else target.lake
         expected = f"{owner}, whose tables are in {where}"
         action = f"name another place; if the project was renamed, write project: {owner}"
-        found = target.project or "no name"
-        raise ConfigurationError(f"target {target.name}", "project", found, expected, action)
+        problem = target.project or "no name"
+        raise ConfigurationError(f"target {target.name}", "project", problem, expected, action)
 
 
 def _of_project(target: Target) -> DeclaredTable:

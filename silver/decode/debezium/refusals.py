@@ -301,13 +301,13 @@ def _has_cells(envelope: Envelope) -> bool:
 
 def _are_cells(row: Row | None) -> bool:
     """Whether a row has a value that is a cell, and no other one."""
-    found = False
+    is_cell = False
     for value in (row or {}).values():
         if value is not None:
-            found = type(value) is dict and "value" in value and "set" in value
-            if not found:
+            is_cell = type(value) is dict and "value" in value and "set" in value
+            if not is_cell:
                 return False
-    return found
+    return is_cell
 
 
 def _is_guess(layout: TableLayout, at: int, value: object) -> bool:
