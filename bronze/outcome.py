@@ -1,4 +1,4 @@
-"""The results of a run's feeds as ledger entries of their tables."""
+"""What a run read of each feed, as ledger entries of the tables and of feeds that none reads."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,6 +7,7 @@ from pydantic import Field
 
 from bronze.contract import feed_name, transaction_feed
 from bronze.feeds import Feed
+from bronze.loss.holes import reads_topic
 from lakehouse.config.strict import Strict
 from lakehouse.config.table import Table
 from lakehouse.run import ledger
@@ -70,8 +71,8 @@ def build_unread_entries(
 def _feed_names(table: Table) -> list[str]:
     """The table's own feeds, then those of the transactions of its consistency group."""
     names = [feed_name(table, source) for source in table.feeds]
-    ends = [transaction_feed(table, source) for source in table.feeds]
-    return list(dict.fromkeys([*names, *(end.feed for end in ends if end is not None)]))
+    transactions = [transaction_feed(table, source) for source in table.feeds]
+    return list(dict.fromkeys([*names, *(t.feed for t in transactions if t is not None)]))
 
 
 def _build_entry(run_id: str, table: Table, outcomes: Sequence[Outcome]) -> Entry:
@@ -89,21 +90,21 @@ def _count_records(outcome: Outcome, table: str) -> int:
     topics = outcome.feed.tables.get(table)
     if topics is None:
         return 0
-    return sum(count for topic, count in outcome.records.items() if not topics or topic in topics)
+    return sum(count for topic, count in outcome.records.items() if reads_topic(topics, topic))
 
 
 def _of_no_table(outcome: Outcome, tables: Sequence[Table]) -> dict[str | None, int]:
     """The new records of a shared feed, by topic, that no table or consistency group reads."""
-    if not all(outcome.feed.tables.values()):
+    if not all(outcome.feed.tables.values()):  # a table without topics reads all of them
         return {}
     feed, read = outcome.feed.name, set[str | None]()
     for table in tables:
         for source in table.feeds:
             if feed_name(table, source) == feed:
                 read.add(source.topic)
-            end = transaction_feed(table, source)
-            if end is not None and end.feed == feed:
-                read.add(end.topic)
-    if None in read:
+            transactions = transaction_feed(table, source)
+            if transactions is not None and transactions.feed == feed:
+                read.add(transactions.topic)
+    if None in read:  # all topics are read, so only records without a topic are left
         return {topic: n for topic, n in outcome.records.items() if topic is None}
     return {topic: n for topic, n in outcome.records.items() if topic not in read}

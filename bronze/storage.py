@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from bronze.contract import COLUMNS
 from bronze.feed_state import forget_state
 from bronze.feeds import Feed, list_feeds
-from bronze.loss.holes import IS_NUMBERED, Orders, collect_orders
+from bronze.loss.holes import MAY_BE_NUMBERED, Orders, collect_orders
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.run.newest import newest_batch
@@ -101,7 +101,7 @@ def append_spread(lake: Lake, feed: Feed, rows: DataFrame, number: int) -> News:
     Rows are sorted by topic within a file, so that readers of a topic can skip the others.
     """
     seen = Observation()
-    marked = IS_NUMBERED if feed.format == "debezium" else "false"
+    marked = MAY_BE_NUMBERED if feed.format == "debezium" else "false"
     sums = (_TOPICS, "count_if(_topic IS NULL) AS no_topic", f"count_if({marked}) AS numbered")
     counted = rows.select(*_NAMES).observe(seen, *map(F.expr, sums))
     if any(feed.tables.values()):

@@ -47,7 +47,7 @@ def keep_schemas(lake: Lake, records: DataFrame, feed: Feed) -> None:
     """Stores the schemas of Kafka records that bronze lacks; nothing without a registry.
 
     Raises:
-        RegistryFailed: a schema cannot be read.
+        RegistryFailed: a schema cannot be read; those that were read before it are stored.
     """
     if feed.registry is None:
         return
@@ -56,9 +56,12 @@ def keep_schemas(lake: Lake, records: DataFrame, feed: Feed) -> None:
         return
     given = {} if feed.registry.auth is None else {"auth": feed.registry.auth}
     registry = Registry(feed.registry.url, resolve_secrets(lake.spark, given).get("auth"))
-    now = datetime.now(timezone.utc)
-    values = [{"id": id, "schema": registry.read_schema(id), "at": now} for id in sorted(wanted)]
-    _declare_table(feed.name).append(lake, values)
+    now, values = datetime.now(timezone.utc), list[dict[str, object]]()
+    try:
+        for id in sorted(wanted):
+            values.append({"id": id, "schema": registry.read_schema(id), "at": now})
+    finally:
+        _declare_table(feed.name).append(lake, values)
 
 
 def read_schemas(lake: Lake, feed: str) -> dict[str, str]:

@@ -7,8 +7,8 @@ Offsets of Kafka's topics may jump because of compaction and producers' transact
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 from pyspark.sql import DataFrame, Window
@@ -19,13 +19,13 @@ from lakehouse.run.gaps import Gap
 from lakehouse.storage.lake import Lake
 
 LOOK_BACK = 20
-IS_NUMBERED = "contains(_raw, '\"data_collection_order\"')"
+MAY_BE_NUMBERED = "contains(_raw, '\"data_collection_order\"')"
 """Whether a record may be a change that is numbered within its transaction, in SQL."""
 
 Orders: TypeAlias = Mapping[tuple[str | None, str], set[int]]
 """The numbers of changes by topic and transaction."""
 
-_SIGN = b'"data_collection_order"'
+_ORDER_NAME = b'"data_collection_order"'
 _TX_ID_AND_LSN = r"^([0-9]+):[0-9]+$"
 """PostgreSQL's transaction id and position, of which the position differs within a transaction."""
 _BLOCK = "transaction: struct<id: string, data_collection_order: string>"
@@ -34,7 +34,15 @@ _RECORD = f"struct<{_PAYLOAD}, value: struct<{_PAYLOAD}>>"
 _PLACES = ("transaction", "payload.transaction", "value.transaction", "value.payload.transaction")
 
 
-class _Layer(msgspec.Struct):
+class OffsetRun(NamedTuple):
+    """Consecutive offsets of one batch in a partition."""
+
+    batch: int
+    first: int
+    last: int
+
+
+class _Envelope(msgspec.Struct):
     """An object that may contain Debezium's block: the event, its envelope, or a whole record."""
 
     transaction: msgspec.Raw = msgspec.Raw()
@@ -47,34 +55,60 @@ class _Block(msgspec.Struct):
     data_collection_order: int | None = None
 
 
-_LAYERS, _BLOCKS = msgspec.json.Decoder(_Layer), msgspec.json.Decoder(_Block, strict=False)
+_ENVELOPES, _BLOCKS = msgspec.json.Decoder(_Envelope), msgspec.json.Decoder(_Block, strict=False)
 
 
 def find_jumps(lake: Lake, feed: Feed, after: int) -> list[Gap]:
     """Offsets that were skipped since batch `after`, per topic and partition of the tables."""
+    at = ["_topic", "_partition"]
     rows = _read_rows(lake, feed).where("_offset IS NOT NULL")
-    earlier = rows.where(F.col("_batch") <= after).groupBy("_topic", "_partition")
-    reached = earlier.agg(F.max("_offset").alias("_offset"))
-    new = rows.where(F.col("_batch") > after).select("_topic", "_partition", "_offset")
-    order = Window.partitionBy("_topic", "_partition").orderBy("_offset")
-    followed = new.unionByName(reached).withColumn("_last", F.lag("_offset").over(order))
-    passed_over = followed.where("_offset - _last > 1")
-    gaps = [
-        (row["_topic"], row["_partition"], row["_last"] + 1, row["_offset"] - 1)
-        for row in passed_over.orderBy("_topic", "_partition", "_offset").collect()
-    ]
+    new = rows.where(F.col("_batch") > after).select(*at, "_batch", "_offset")
+    newest = F.max(F.struct("_batch", "_offset"))["_offset"]
+    earlier = rows.where(F.col("_batch") <= after).groupBy(*at)
+    reached = earlier.agg(F.array(F.max("_offset"), newest).alias("_ends")).select(
+        *at, F.lit(after).cast("bigint").alias("_batch"), F.explode("_ends").alias("_offset")
+    )
+    order = Window.partitionBy(*at, "_batch").orderBy("_offset")
+    in_a_row = F.col("_offset") - F.dense_rank().over(order)
+    numbered = new.unionByName(reached).withColumn("_run", in_a_row)
+    runs = numbered.groupBy(*at, "_batch", "_run").agg(
+        F.min("_offset").alias("first"), F.max("_offset").alias("last")
+    )
+    by_partition: dict[tuple[str, int], list[OffsetRun]] = {}
+    for topic, partition, batch, _, first, last in runs.orderBy(*at, "_batch", "first").collect():
+        by_partition.setdefault((topic, partition), []).append(OffsetRun(batch, first, last))
     return [
         Gap(table=table, feed=feed.name, topic=topic, partition=partition, first=first, last=last)
-        for topic, partition, first, last in gaps
+        for (topic, partition), of_partition in by_partition.items()
+        for first, last in find_skipped(of_partition, after)
         for table in tables_of_topic(feed, topic)
     ]
+
+
+def find_skipped(runs: Iterable[OffsetRun], after: int) -> Iterator[tuple[int, int]]:
+    """The first and last offset of each jump to a run of a batch later than `after`.
+
+    Runs are sorted. A run is compared with what had come by then below it: the offsets of a topic
+    that was created again begin anew below all others, which is no jump.
+    """
+    known: list[OffsetRun] = []
+    for run in runs:
+        below = max(
+            (min(k.last, run.first - 1) for k in known if k.first < run.first), default=None
+        )
+        if run.batch > after and below is not None and run.first - below > 1:
+            yield below + 1, run.first - 1
+        if known and known[-1].first <= run.first <= known[-1].last + 1:
+            known[-1] = run._replace(first=known[-1].first, last=max(known[-1].last, run.last))
+        else:
+            known.append(run)
 
 
 def collect_orders(topics: Iterable[str | None], records: Iterable[bytes | None]) -> Orders:
     """The numbers of changes within transactions in some records."""
     orders: dict[tuple[str | None, str], set[int]] = {}
     for topic, raw in zip(topics, records, strict=True):
-        if raw is None or _SIGN not in raw:
+        if raw is None or _ORDER_NAME not in raw:
             continue
         try:
             block = _parse_block(raw)
@@ -88,10 +122,10 @@ def collect_orders(topics: Iterable[str | None], records: Iterable[bytes | None]
 
 def _parse_block(raw: bytes | msgspec.Raw) -> _Block | None:
     """Debezium's transaction block in a record; None if there is none."""
-    layer = _LAYERS.decode(raw)
-    if bytes(layer.transaction).startswith(b"{"):
-        return _BLOCKS.decode(layer.transaction)
-    inner = [each for each in (layer.payload, layer.value) if bytes(each).startswith(b"{")]
+    outer = _ENVELOPES.decode(raw)
+    if bytes(outer.transaction).startswith(b"{"):
+        return _BLOCKS.decode(outer.transaction)
+    inner = [each for each in (outer.payload, outer.value) if bytes(each).startswith(b"{")]
     return next((block for each in inner if (block := _parse_block(each)) is not None), None)
 
 
@@ -145,7 +179,7 @@ def _read_rows(lake: Lake, feed: Feed) -> DataFrame:
 
 def _read_orders(rows: DataFrame) -> DataFrame:
     """Changes numbered within a transaction: `_batch`, `_topic`, `_transaction`, `_order`."""
-    read = rows.where(IS_NUMBERED).select(
+    read = rows.where(MAY_BE_NUMBERED).select(
         "_batch", "_topic", F.from_json(F.col("_raw").cast("string"), _RECORD).alias("_read")
     )
     block = F.coalesce(*(F.col(f"_read.{place}") for place in _PLACES))
@@ -186,4 +220,9 @@ def _list_gaps(
 
 def tables_of_topic(feed: Feed, topic: str | None) -> list[str]:
     """The tables of a feed that read a topic."""
-    return [table for table, topics in feed.tables.items() if not topics or topic in topics]
+    return [table for table, topics in feed.tables.items() if reads_topic(topics, topic)]
+
+
+def reads_topic(topics: Collection[str], topic: str | None) -> bool:
+    """Whether a table that reads these topics, or all where there are none, reads a topic."""
+    return not topics or topic in topics

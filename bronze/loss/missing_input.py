@@ -1,13 +1,13 @@
 """Tables for which nothing has arrived, and why: no or empty folders, topics without records.
 
-Snapshots without rows are reported too. Reads folders and the Delta logs of bronze, without Spark.
-Tables in a catalog and feeds of very many files are not checked.
+A newest snapshot without rows is reported too. Reads folders and the Delta logs of bronze, without
+Spark. Tables in a catalog and feeds of very many files are not checked.
 """
 
 import gzip
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -45,11 +45,12 @@ def missing_input(target: Target, tables: Sequence[Table]) -> dict[str, list[str
     for name in {feed_name(table, source) for table in tables for source in table.feeds}:
         log = read_table_log(target, "bronze", name)
         logs[name] = None if log is None else BronzeLog(log.rows, log)
+    others = OtherFolders(target, _read_whole(tables))
     by_table = {
         table.table: [
             warning
             for source in table.feeds
-            if (warning := _find_warning(target, source, logs[feed_name(table, source)]))
+            if (warning := _find_warning(target, source, logs[feed_name(table, source)], others))
         ]
         for table in tables
     }
@@ -60,15 +61,50 @@ def missing_folders(target: Target, tables: Sequence[Table]) -> dict[str, list[s
     """By table, a warning for each landing folder that does not exist; looks at folders alone."""
     if target.catalog or not is_reached(target, target.landing):
         return {}
-    landing = to_place(target, target.landing)
+    others = OtherFolders(target, _read_whole(tables))
+    landing = others.landing
     named = [(t.table, source.path) for t in tables for source in t.feeds if source.path]
     there = ask_each(lambda folder: folder.is_dir(), [landing / path for _, path in named])
     warnings: dict[str, list[str]] = {}
     for (table, path), exists in zip(named, there, strict=True):
         if not exists:
             text = f"the landing folder {landing / path} does not exist"
-            warnings.setdefault(table, []).append(f"{text}; do: {_where_to_look(landing, path)}")
+            warnings.setdefault(table, []).append(f"{text}; do: {others.tell_where_to_look(path)}")
     return warnings
+
+
+def _read_whole(tables: Sequence[Table]) -> set[str]:
+    """The landing folders that a source reads whole: not only one topic of them."""
+    sources = [source for table in tables for source in table.feeds]
+    return {s.path.strip("/") for s in sources if s.path is not None and s.topic is None}
+
+
+@dataclass(frozen=True)
+class OtherFolders:
+    """The folders in the landing folder; those in `read` are another table's."""
+
+    target: Target
+    read: Collection[str]
+
+    @cached_property
+    def landing(self) -> Place:
+        """The landing folder itself."""
+        return to_place(self.target, self.target.landing)
+
+    @cached_property
+    def full(self) -> list[str]:
+        """The names of those with complete files that may have been meant."""
+        folders = [f for f in list_folder(self.landing) if f.name not in self.read]
+        return [f.name for f in folders if any(map(_is_complete, list_folder(f)))]
+
+    def tell_where_to_look(self, path: str) -> str:
+        """What to do, with the folder that was probably meant if there is one."""
+        last = path.strip("/").rpartition("/")[2]
+        others = [name for name in self.full if name != path]
+        close = get_close_matches(path, others, n=1) or [name for name in others if name == last]
+        if close:
+            return f"correct source.path, is it {close[0]}?"
+        return "drop files there, or correct source.path"
 
 
 @dataclass(frozen=True)
@@ -85,13 +121,14 @@ class BronzeLog:
         return None if values is None else {topic for (topic,) in values if topic is not None}
 
 
-def _find_warning(target: Target, source: Source, log: BronzeLog | None) -> str | None:
+def _find_warning(
+    target: Target, source: Source, log: BronzeLog | None, others: OtherFolders
+) -> str | None:
     warning = None
     if source.path is not None and is_reached(target, target.landing):
-        landing = to_place(target, target.landing)
-        if not (landing / source.path).is_dir():
+        if not (others.landing / source.path).is_dir():
             return None
-        warning = _look_into_folder(landing, source.path, source, bool(log and log.rows))
+        warning = _look_into_folder(source.path, source, bool(log and log.rows), others)
     topic = source.topic or (source.kafka.topic if source.kafka else None)
     if source.kafka and source.kafka.shared:
         return None  # the brokers named the topic
@@ -100,34 +137,23 @@ def _find_warning(target: Target, source: Source, log: BronzeLog | None) -> str 
     return warning
 
 
-def _look_into_folder(landing: Place, path: str, source: Source, came_before: bool) -> str | None:
+def _look_into_folder(
+    path: str, source: Source, came_before: bool, others: OtherFolders
+) -> str | None:
     """What is wrong with a landing folder, or with its newest snapshot; None if nothing is."""
-    folder = landing / path
-    if came_before:
+    folder = others.landing / path
+    files = [] if came_before else [file for file in list_below(folder) if file.is_file()]
+    if came_before or any(map(_is_complete, files)):
         return _find_empty_snapshot(folder, source) if source.format == "snapshot" else None
-    files = [file for file in list_below(folder) if file.is_file()]
-    if any(map(_is_complete, files)):
-        return None
     if files:
         left = f"{files[0].name} is left alone, as if it were still being written"
         action = "rename it, without . or _ in front and .tmp behind"
         return f"the landing folder {folder} has no complete file: {left}; do: {action}"
-    return f"the landing folder {folder} is empty; do: {_where_to_look(landing, path)}"
+    return f"the landing folder {folder} is empty; do: {others.tell_where_to_look(path)}"
 
 
 def _is_complete(file: Place) -> bool:
     return file.is_file() and is_finished(file.name)
-
-
-def _where_to_look(landing: Place, path: str) -> str:
-    """What to do, with the folder that was probably meant if there is one with files."""
-    full = [f.name for f in list_folder(landing) if any(map(_is_complete, list_folder(f)))]
-    others = [name for name in full if name != path]
-    last = path.strip("/").rpartition("/")[2]
-    close = get_close_matches(path, others, n=1) or [name for name in others if name == last]
-    if close:
-        return f"correct source.path, is it {close[0]}?"
-    return "drop files there, or correct source.path"
 
 
 def _look_for_topic(topic: str, source: Source, log: BronzeLog) -> str | None:

@@ -23,7 +23,7 @@ OWNED = re.compile(
     r"name$|topic\.prefix|(slot|publication|plugin)\.|publish\.via|lsn\.flush|offset\.|database\."
     r"(hostname|port|user|password|dbname|names|include|exclude)|(table|schema)\.(in|ex)clude\."
     r"|signal\.|schema\.history\.internal|snapshot\.mode$|heartbeat\.|read\.only|max\.batch\.size"
-    r"|poll\.interval|header\.converter|extended\.headers|((key|value)\.)?converter(?!\.schemas)"
+    r"|poll\.interval|header\.converter|extended\.headers|((key|value)\.)?converter(?!s|\.schemas)"
 )
 """Names of Debezium's properties that `capture` sets itself."""
 
@@ -104,8 +104,9 @@ def load_capture(conf: Path, target: Target, root: str | None) -> CaptureSetting
     settings = unpack_model(CaptureSettings, read_yaml(file), str(file))
     given = settings.model_dump(include={"landing", "state"} if root is None else set())
     landing = given.get("landing") or settings.name
-    if "://" not in landing and not Path(landing).is_absolute():
-        landing = f"{target.landing}/{landing}"
+    if "://" not in landing:
+        landing = str(Path(landing).expanduser())
+        landing = landing if Path(landing).is_absolute() else f"{target.landing}/{landing}"
     here = target.root if target.root and "://" not in target.root else conf.absolute().parent
     state = Path(given.get("state") or f"{here}/capture/{settings.name}").expanduser().absolute()
     return settings.model_copy(update={"landing": landing, "state": str(state)})

@@ -5,6 +5,9 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,13 +32,14 @@ from lakehouse.spark.server import (
 from lakehouse.storage.lake import Lake
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from gold.views.catalog import ServedCatalog
 
-GLANCE_SECONDS, IDLE_SECONDS = 0.5, 5.0
-"""Seconds between two looks at the lake, and at what a server's clients do."""
+GLANCE_SECONDS = 0.5
+"""Seconds between two looks at the lake."""
+ASK_SECONDS = 5.0
+"""Seconds between two questions to Java when a client last used the server."""
 LONGEST_STOP = 30.0
+DEFAULT_IDLE = "30m"
 
 Stop = Annotated[bool, typer.Option("--stop", help="End the lake's server.")]
 Idle = Annotated[str, typer.Option(help="The server ends once nobody has asked for so long.")]
@@ -49,7 +53,7 @@ Foreground = Annotated[
 def serve(
     chosen: Chosen,
     stop: Stop = False,
-    idle: Idle = "30m",
+    idle: Idle = DEFAULT_IDLE,
     port: Port = 0,
     foreground: Foreground = False,
 ) -> None:
@@ -64,7 +68,7 @@ def serve(
     _check_kind(target)
     running = find_server(target)
     if stop:
-        print("no server runs for this lake" if running is None else _stop_server(running))
+        print("no server runs for this lake" if running is None else stop_server(running))
         return
     check_lake(target)
     check_writable(target)
@@ -77,6 +81,9 @@ def serve(
             running = spawn_server(target, options)
         ending = f"it ends once idle for {render_duration(longest)}, or by serve --stop"
         print(ending, file=sys.stderr)
+    elif idle != DEFAULT_IDLE or port not in (0, running.port):
+        kept = "a server runs already and keeps its --idle and --port"
+        print(f"{kept}; do: serve --stop, then again", file=sys.stderr)
     print(running.url)
 
 
@@ -93,15 +100,25 @@ def _check_kind(target: Target) -> None:
     raise ConfigurationError(f"target {target.name}", "kind", target.kind, expected, action)
 
 
-def _stop_server(server: Server) -> str:
-    """Ends the server; returns what to say of it."""
+def stop_server(server: Server) -> str:
+    """Ends the server, unless it has just ended; returns what to say of it."""
+    with suppress(ProcessLookupError):
+        _end_process(server)
+    return f"the server, process {server.pid}, is stopped"
+
+
+def _end_process(server: Server) -> None:
+    """Asks the server's process to end, and ends it if it does not.
+
+    Raises:
+        ProcessLookupError: the process has ended already.
+    """
     os.kill(server.pid, signal.SIGTERM)
     until = time.monotonic() + LONGEST_STOP
     while server.is_current and time.monotonic() < until:
         time.sleep(0.05)
     if server.is_current:
         os.kill(server.pid, signal.SIGKILL)
-    return f"the server, process {server.pid}, is stopped"
 
 
 def _be_server(target: Target, port: int, longest: int) -> None:
@@ -117,10 +134,10 @@ def _be_server(target: Target, port: int, longest: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     spark, server = start_server(target, port)
-    catalog = ServedCatalog(Lake(spark, target))
     try:
-        server, use = _refresh_catalog(target, catalog, server), LastUse(spark)
-        while not stop.is_set() and use.idle_seconds() <= longest:
+        catalog = ServedCatalog(Lake(spark, target))
+        server, use = _refresh_catalog(target, catalog, server), LastUse(partial(last_used, spark))
+        while not stop.is_set() and not use.is_idle(longest):
             stop.wait(GLANCE_SECONDS)
             if not is_own(target, server):
                 break
@@ -149,15 +166,15 @@ def _refresh_catalog(target: Target, catalog: "ServedCatalog", server: Server) -
 
 
 class LastUse:
-    """When a client last used the server; Java is asked every few seconds."""
+    """When a client last used the server; `ask` asks Java, which happens every few seconds."""
 
-    def __init__(self, spark: "SparkSession") -> None:
+    def __init__(self, ask: Callable[[], float]) -> None:
         """Begin with now."""
-        self._spark = spark
-        self._used, self._looked = time.time(), time.monotonic()
+        self._ask = ask
+        self._used, self._asked = time.time(), time.monotonic()
 
-    def idle_seconds(self) -> float:
-        """Seconds since the last use.
+    def is_idle(self, longest: float) -> bool:
+        """Whether nobody has used the server for longer than that (s), as Java says right now.
 
         Raises:
             SparkUnavailable: Java has ended.
@@ -166,6 +183,7 @@ class LastUse:
 
         if java_has_ended():
             raise java_ended()
-        if time.monotonic() - self._looked >= IDLE_SECONDS:
-            self._used, self._looked = max(self._used, last_used(self._spark)), time.monotonic()
-        return time.time() - self._used
+        is_due = time.monotonic() - self._asked >= ASK_SECONDS
+        if is_due or time.time() - self._used > longest:
+            self._used, self._asked = max(self._used, self._ask()), time.monotonic()
+        return time.time() - self._used > longest

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bronze.kafka.avro_schemas import read_schemas
+from bronze.kafka.schema_registry import RegistryFailed
 from cdc_lakehouse.cli.work.rebuild import rebuild_table
 from lakehouse.config.table import Table
 from lakehouse.storage.lake import Lake
@@ -88,3 +89,11 @@ def test_ids_in_headers_are_asked_and_kept_as_numbers(lake: Lake) -> None:
     assert json.loads(kept[0]) == {header: str(id) for header, id in ids.items()} | {"trace": "x"}
     assert sorted(read_schemas(lake, "t")) == ["content:1", f"global:{2**40 + 200}"]
     assert rows(lake, "t") == [{"id": 1, "old": "a"}]
+
+
+def test_schemas_that_were_read_are_kept_though_another_cannot_be(lake: Lake) -> None:
+    values = [event(2, 1, {"id": 1, "old": "a"}), event(3, 2, {"id": 2, "old": "b", "nr": 5})]
+    sent = [Sent(packed(KEY, 1, {"id": 1}), value, 0) for value in values]
+    with registry({1: KEY, 2: SCHEMAS[2]}) as server, pytest.raises(RegistryFailed):
+        arrive_from_kafka(lake, table(server.url), sent)
+    assert sorted(read_schemas(lake, "t")) == ["1", "2"]

@@ -97,6 +97,15 @@ def test_offsets_that_differ_by_more_than_one_are_data_loss(lake: Lake) -> None:
     assert run(lake, table("ydb", on_data_loss="continue")).status == "ok"
 
 
+def test_a_topic_that_was_created_again_begins_anew(lake: Lake) -> None:
+    for file, offsets in (("a", (50, 51)), ("b", (0, 1)), ("c", (2,))):
+        land(lake.target, file, *ydb(*offsets))
+        assert run(lake, table("ydb")).status == "ok"
+    land(lake.target, "d", *ydb(4))
+    assert run(lake, table("ydb")).status == "failed"
+    assert still_open(lake) == [(3, 3)]
+
+
 def test_a_gap_is_closed_when_what_was_missing_turns_up(lake: Lake) -> None:
     land(lake.target, "a", *ydb(1, 4))
     assert run(lake, table("ydb")).status == "failed"

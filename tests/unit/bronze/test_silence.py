@@ -79,6 +79,16 @@ def test_the_folder_that_was_probably_meant_is_named(tmp_path: Path, written: st
     assert all(text.endswith("do: correct source.path, is it shop?") for text in (before, after))
 
 
+def test_a_folder_that_another_table_reads_is_not_the_one_that_was_meant(tmp_path: Path) -> None:
+    (tmp_path / "landing" / "shop").mkdir(parents=True)
+    (tmp_path / "landing" / "shop" / "a.jsonl").touch()
+    target, other = Target(root=str(tmp_path)), table().model_copy(update=NAMED)
+    said = missing_folders(target, [table(path="shpo"), other])
+    assert [*said] == ["orders"] and "do: drop files there" in said["orders"][0]
+    by_topic = [table(path="shpo", topic="a"), table(topic=TOPIC).model_copy(update=NAMED)]
+    assert "is it shop?" in missing_folders(target, by_topic)["orders"][0]
+
+
 def test_an_empty_landing_folder_is_named_until_a_whole_file_lies_there(tmp_path: Path) -> None:
     target, folder = Target(root=str(tmp_path)), tmp_path / "landing" / "shop" / "day"
     folder.mkdir(parents=True)
@@ -96,6 +106,7 @@ def test_a_folder_that_was_emptied_after_it_was_read_is_no_trouble(tmp_path: Pat
     assert missing_input(Target(root=str(tmp_path)), [table()]) == {}
 
 
+NAMED = {"table": "people"}
 EXTRACT = {"format": "snapshot", "mode": "full"}
 
 
@@ -131,8 +142,10 @@ def test_a_snapshot_without_rows_is_named(
     assert bool(found) == empty
 
 
-def test_a_parquet_snapshot_without_rows_is_named(tmp_path: Path) -> None:
-    bronze(tmp_path, "orders", ["x"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_parquet_snapshot_without_rows_is_named(tmp_path: Path, is_first: bool) -> None:
+    if not is_first:
+        bronze(tmp_path, "orders", ["x"])
     folder = tmp_path / "landing" / "shop" / "2026-01-02"
     folder.mkdir(parents=True)
     target, of = Target(root=str(tmp_path)), table(file_format="parquet", **EXTRACT)

@@ -48,6 +48,15 @@ def test_with_a_root_everything_lies_below_it(tmp_path: Path) -> None:
     assert (given.landing, given.state) == ("/elsewhere", "/elsewhere/too")
 
 
+def test_a_tilde_is_the_home_of_who_runs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    conf = written(tmp_path / "conf", landing="~/landed", state="~/state")
+    settings = load_capture(conf, Target(root="/elsewhere"), None)
+    assert (settings.landing, settings.state) == (f"{tmp_path}/landed", f"{tmp_path}/state")
+
+
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
@@ -71,7 +80,12 @@ def test_a_wrong_key_is_an_error_that_names_it(
 
 
 def test_properties_that_are_not_captures_own_pass(tmp_path: Path) -> None:
-    passed = {"value.converter.schemas.enable": False, "snapshot.fetch.size": 10}
+    passed = {
+        "value.converter.schemas.enable": False,
+        "snapshot.fetch.size": 10,
+        "converters": "isbn",
+        "isbn.type": "io.debezium.test.IsbnConverter",
+    }
     given = written(tmp_path, debezium=passed, max_wal="10 GB")
     settings = load_capture(given, Target(root="x"), None)
     assert (settings.debezium, settings.max_wal) == (passed, 10**10)
