@@ -25,12 +25,15 @@ from lakehouse.storage.names import quote
 from lakehouse.words import JSON_OPTIONS
 
 _CORRUPT = "_bronze_corrupt_row"
+"""The column in which Spark has the text of a CSV row that does not fit its header."""
 _TIME = "time("
+"""How Spark's name of a type of times of day begins."""
 _NO_FOOTER = ("is not a Parquet file", "CANNOT_READ_FILE_FOOTER")
+_CANNOT_READ = ("PARQUET_TYPE_ILLEGAL", "UNSUPPORTED_TIME_TYPE")
+"""Signs in Spark's failures: the file is no Parquet file, or has a type that Spark cannot read."""
 _NOT_PARQUET = "the file is no Parquet file, or a part of one: write it again, or say file_format"
 _NO_FILE = "a pipe, a device or a link that leads nowhere, expected a file: remove it"
 _NO_DAY = "the file lies in no folder YYYY-MM-DD, which names the day of its rows: move it there"
-_CANNOT_READ = ("PARQUET_TYPE_ILLEGAL", "UNSUPPORTED_TIME_TYPE")
 
 
 def read_file_records(spark: SparkSession, feed: Feed, files: Sequence[DroppedFile]) -> DataFrame:
@@ -79,7 +82,7 @@ def _add_places(records: DataFrame, raw: Column, files: int) -> DataFrame:
     several splits, in turn.
     """
     block = F.col("_metadata.file_block_start")
-    if files == 1:
+    if files == 1:  # above the lower 33 bits Spark has the number of the task
         row = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1))
     else:
         make_function: Any = pandas_udf  # its overloads know no iterators
@@ -202,11 +205,12 @@ def _read_csv_files(
     with_corrupt = StructType([StructField(name, StringType()) for name in [*names, _CORRUPT]])
     rows = spark.read.schema(with_corrupt).options(**options).csv(paths)
     values = [F.col(quote(name)).alias(name) for name in names]
-    if not kind.bytewise:
+    if not kind.bytewise:  # a byte order mark
         values[0] = F.regexp_replace(values[0], "^\ufeff", "").alias(names[0])
     if kind.returns:
         last = F.when(values[-1] != "\r", F.regexp_replace(values[-1], r"\r$", ""))
         values[-1] = last.alias(names[-1])
+    # The row as JSON; or its own text where it has a fault or, above all, does not fit the header.
     text = _to_json(values)
     for sign, broken in _list_faults(kind, names, values, ends):
         text = F.when(sign, broken).otherwise(text)
@@ -239,9 +243,9 @@ def _list_faults(
         yield spans_lines & values[-1].startswith('"'), text
     if ends:  # never closed: the value holds the rest of its file
         plain = F.rtrim(F.translate(values[-1], '"\\', ""), F.lit(BLANKS))
-        whole = F.exists(F.array(*map(F.lit, sorted(ends))), plain.endswith)
+        reaches_end = F.exists(F.array(*map(F.lit, sorted(ends))), plain.endswith)
         opened = F.concat_ws(options["sep"], *fields[:-1], F.concat(F.lit('"'), fields[-1]))
-        yield spans_lines & whole, opened
+        yield spans_lines & reaches_end, opened
 
 
 def _to_json(columns: Iterable[Column]) -> Column:

@@ -15,8 +15,8 @@ from lakehouse.storage.writing import DeclaredTable
 _ID_BYTES = 8
 
 
-def headers_json(headers: str) -> str:
-    """SQL of headers as one JSON object, null without any; the last header of a name counts.
+def render_headers(headers: str) -> str:
+    """SQL of headers as one JSON object; `headers` is SQL too. The last header of a name counts.
 
     Values are texts in UTF-8, except for ids of Avro schemas, which are numbers of 8 bytes.
     """
@@ -29,11 +29,11 @@ def headers_json(headers: str) -> str:
     return f"to_json(map_from_entries({entries}), map('ignoreNullFields', 'false'))"
 
 
-def naming_schema(part: Part) -> str:
-    """SQL of the headers with the id of the Avro schema of a key or value; null without any."""
+def select_schema_headers(part: Part) -> str:
+    """SQL of the headers that name the Avro schema of a key or value, as JSON; null without any."""
     ids = ", ".join(f"'{name}'" for name in ID_HEADERS[part])
     named = f"filter(headers, h -> h.key IN ({ids}))"
-    return f"CASE WHEN size({named}) > 0 THEN {headers_json(named)} END"
+    return f"CASE WHEN size({named}) > 0 THEN {render_headers(named)} END"
 
 
 COLUMNS = (
@@ -89,8 +89,8 @@ def _find_ids(records: DataFrame) -> set[str]:
 
 
 def _select_head(part: Part) -> Column:
-    """The headers with the schema id of a key or value, or else its first bytes."""
-    named = F.expr(naming_schema(part))
+    """What names the schema of a key or value: its headers, or else the first bytes."""
+    named = F.expr(select_schema_headers(part))
     data = F.substring(F.col(part), 1, SCHEMA_ID_BYTES)
     return F.struct(
         F.lit(part).alias("part"),

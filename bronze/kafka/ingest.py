@@ -19,7 +19,7 @@ from bronze.contract import arrival_prefix
 from bronze.feed_state import FeedState, Note, Offsets
 from bronze.feeds import Feed
 from bronze.files.batches import feed_mark
-from bronze.kafka.avro_schemas import headers_json, keep_schemas
+from bronze.kafka.avro_schemas import keep_schemas, render_headers
 from bronze.kafka.topics import Connection, TopicBounds, connection_of, topics_of
 from bronze.loss.holes import tables_of_topic
 from bronze.storage import News, append_here, append_spread, to_hexadecimal
@@ -51,7 +51,7 @@ _TAKEN = (
     "offset AS _offset",
     "timestamp AS _timestamp",
     "CAST(key AS string) AS _key",
-    f"{headers_json('headers')} AS _headers",
+    f"{render_headers('headers')} AS _headers",
 )
 
 Ranges: TypeAlias = Mapping[tuple[str, str], tuple[int, int]]

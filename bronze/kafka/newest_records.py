@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bronze.contract import avro_schema_id
-from bronze.kafka.avro_schemas import naming_schema
+from bronze.kafka.avro_schemas import select_schema_headers
 from bronze.kafka.ingest import Ranges, read_ranges
 from bronze.kafka.schema_registry import Registry
 from bronze.kafka.topics import Bounds, TopicBounds, resolve_secrets
@@ -32,7 +32,7 @@ def read_newest(
     auth = {} if registry is None or registry.auth is None else {"auth": registry.auth}
     asked = registry and Registry(registry.url, resolve_secrets(spark, auth).get("auth"))
     value = "NULL" if asked else "CAST(value AS string)"
-    columns = ("topic", "key", f"{naming_schema('key')} AS headers", f"{value} AS value")
+    columns = ("topic", "key", f"{select_schema_headers('key')} AS headers", f"{value} AS value")
     fields: dict[str, dict[str, None]] = {}
     for row in read_ranges(spark, kafka, ranges).selectExpr(*columns).collect():
         record = {"topic": row["topic"], "value": row["value"]}

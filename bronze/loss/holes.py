@@ -129,12 +129,13 @@ def _parse_block(raw: bytes | msgspec.Raw) -> _Block | None:
     return next((block for each in inner if (block := _parse_block(each)) is not None), None)
 
 
-def torn_transactions(
+def find_torn_transactions(
     lake: Lake, feed: Feed, looked: range, orders: Orders | None
 ) -> tuple[list[Gap], Orders]:
     """Gaps in the numbers of changes in the transactions of some batches (`looked`).
 
-    Debezium numbers each table's changes of a transaction from 1. `orders` are the numbers in these
+    Debezium numbers each table's changes of a transaction from 1; how many there are it does not
+    say in them, so a lost tail is not detected. `orders` are the numbers in these
     batches; None queries bronze. As a transaction may begin in an earlier batch, incomplete ones
     are searched in a few earlier batches, then in all. Incomplete transactions of the last batch
     may be completed by the next: they are no gaps yet and returned as the second value.
@@ -146,7 +147,7 @@ def torn_transactions(
     else:
         torn = {key: seen for key, seen in orders.items() if len(seen) < max(seen)}
     incomplete: dict[tuple[str | None, str], tuple[int, list[int]]] = {}
-    for earliest in (looked.start - LOOK_BACK, 0):
+    for earliest in sorted({max(looked.start - LOOK_BACK, 0), 0}, reverse=True):
         if not torn:
             return [], {}
         earlier = _read_orders(rows.where(F.col("_batch") >= earliest))

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 
 from bronze.feed_state import FeedState
 from bronze.feeds import Feed, list_feeds
-from bronze.loss.holes import find_jumps, is_filled, torn_transactions
+from bronze.loss.holes import find_jumps, find_torn_transactions, is_filled
 from lakehouse.config.table import Table
 from lakehouse.run import ledger
 from lakehouse.run.gaps import Gap, add_gaps, close_gaps, gap_sql, list_strict, open_gaps, with_loss
@@ -92,7 +92,7 @@ def _find_gaps(
     state = came.checkpoint if isinstance(came.checkpoint, FeedState) else None
     orders = state.orders if state is not None and after == since else None
     looked = range(after, came.newest + 1)
-    gaps, waiting = torn_transactions(lake, feed, looked, orders)
+    gaps, waiting = find_torn_transactions(lake, feed, looked, orders)
     if waiting:
         topic, transaction = next(iter(waiting))
         tell(

@@ -25,7 +25,7 @@ OWNED = re.compile(
     r"|signal\.|schema\.history\.internal|snapshot\.mode$|heartbeat\.|read\.only|max\.batch\.size"
     r"|poll\.interval|header\.converter|extended\.headers|((key|value)\.)?converter(?!s|\.schemas)"
 )
-"""Names of Debezium's properties that `capture` sets itself."""
+"""How the names of Debezium's properties begin that `capture` sets itself."""
 
 
 def _must(is_right: Callable[[str], object], expected: str) -> AfterValidator:
@@ -76,7 +76,7 @@ class CaptureSettings(Strict):
 
     @property
     def url(self) -> URL:
-        """The source as it is written."""
+        """The source's URL, with the names of secrets in place of their values."""
         return make_url(self.source)
 
     def matches(self, table: str) -> bool:

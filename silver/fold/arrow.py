@@ -7,8 +7,9 @@ Input are rows of whole keys: the key columns, the columns of `FoldRules.columns
 - `_absent` (array<string>): columns that the row does not carry; of a stored row of a current table
   those that came to the table after the row was written. May be missing.
 - `_group_sequences` (map<string,string>): only where columns have an order of their own.
-- `_moved_from` and `_belongs_to` (bigint), both only where rows moved to other keys: the key that
-  the row of a change moved from, and the old key of a change that gives values to such a row.
+- `_moved_from` and `_belongs_to` (bigint), both only where rows moved to other keys. `_moved_from`:
+  the key that this change's row left. `_belongs_to`: set on a change of that old key, which is
+  listed here only to give values.
 - `_new` (boolean): true on a change of this batch; false on stored rows and earlier changes.
 - `_stored` (boolean): true on rows of the stored table, which also have `_deleted` and `_facts`
   as JSON text (current tables) or the columns `HISTORY_FACTS`. May be missing where there are none.
@@ -86,6 +87,7 @@ def fold_batches(plan: FoldPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[
         window = Window(carried, batch)
         folder.fold(window)
         yield from _take_rows(plan, folder)
+        # The last row too: it shows whether the next batch goes on with its key.
         carried, numbers = window.keep_rows(folder.sources() | {window.size - 1})
         folder.renumber_sources(numbers)
     if carried is not None:

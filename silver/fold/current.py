@@ -1,5 +1,7 @@
 """Current tables under the law: one row per key, the last of all that its changes made.
 
+Read `law.KeyFold` first.
+
 The stored row of a key stands for a few changes: a delete, upserts of single columns, an upsert of
 all others, and on a tombstone one more delete. For this it keeps the order keys of its columns
 where they differ, and the digests of all changes at the sequences of these keys (`RowFacts`).
@@ -47,8 +49,8 @@ class RowFacts(NamedTuple):
 class CurrentFold(KeyFold):
     """The row of one key of a current table while its changes are folded.
 
-    Only the newest change of a batch is applied. Older ones are superseded, unless one of them gave
-    a live row values (`late`).
+    Of a key's new changes one at most counts as applied: the newest, if no stored one is newer. If
+    one is, one of them counts as `late` where they gave a live row values. Others are superseded.
 
     Attributes:
         digest: digest of the newest change.
@@ -109,6 +111,7 @@ class CurrentFold(KeyFold):
         self._stored_changes = None
 
     def _apply(self, changes: Changes, at: int) -> None:
+        """Applies a change; `_was_live` is of the last stored one, the new upsert came since."""
         upsert, self._is_new, self.digest = changes.upsert[at], changes.new[at], changes.digest[at]
         if upsert:
             self._upsert(changes, at, changes.absent[at] if changes.absent is not None else None)
@@ -147,7 +150,7 @@ class CurrentFold(KeyFold):
         return super().content() if self.newest_upsert[0] else NO_VALUES
 
     def count(self) -> Mapping[str, int]:
-        """The outcomes of the new changes, of which `fold` has counted the duplicates only."""
+        """The outcomes of the new changes: adds all others to the duplicates, counted by `fold`."""
         unique = self._received - self.outcomes.get("duplicate", 0)
         applied = self._find_applied_outcome() if unique else None
         if applied is not None:
@@ -206,6 +209,7 @@ def _expand_row(stored: RowFacts, source: int) -> Changes:
     changes: list[tuple[bytes, bool, list[str] | None]] = []
     if stored.removed:
         changes.append((stored.removed, False, None))
+    # gives the columns of this order; the newest upsert replaces all that are not in `columns`
     for order in sorted({*columns.values()} - {b""}):
         changes.append((order, True, [c for c, key in columns.items() if key != order]))
     if upsert:

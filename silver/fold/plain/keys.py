@@ -1,4 +1,4 @@
-"""Plain keys: all changes are new and whole, each newer than the one before or a repeat of it.
+"""Plain keys of current tables: their changes are new and whole, and each newer or a repeat.
 
 Nearly every key of a batch is like that. Its row is that of its newest change, so plain keys are
 found and counted for a whole window at once. `silver.fold.law` folds all others; the tests compare
@@ -27,7 +27,7 @@ class PlainKeys(NamedTuple):
         upsert: the newest upsert; the stored row is one too.
         removed: the newest delete before that upsert.
         deleted: whether the newest change is a delete.
-        keeps_values: whether the newest upsert is the stored row.
+        keeps_values: whether the newest upsert is the stored row, whose values a delete keeps.
         outcomes: how many changes of the keys have each outcome.
     """
 
@@ -55,6 +55,7 @@ class PlainKeys(NamedTuple):
         entries = [
             _pack(window, index, order) for index, order in zip(changes, orders, strict=True)
         ]
+        # by key: the entries of the delete and of the upsert, where there is one
         lists = [[each for each in both if each is not None] for both in zip(*entries, strict=True)]
         types = {field.name: field.type for field in FACTS_TYPE}
         columns = {
@@ -64,9 +65,9 @@ class PlainKeys(NamedTuple):
             "changes": pa.array(lists, types["changes"]),
         }
         facts = pa.StructArray.from_arrays([columns[name] for name in types], fields=[*FACTS_TYPE])
-        places = np.full(len(self.newest), NO_SOURCE)
-        places[which] = np.arange(len(which))
-        return facts.take(index_of(places))
+        index = np.full(len(self.newest), NO_SOURCE)
+        index[which] = np.arange(len(which))
+        return facts.take(index_of(index))
 
 
 def _pack(window: Window, index: pa.Array, orders: pa.Array) -> list[bytes | None]:
@@ -95,6 +96,7 @@ def find_plain_keys(window: Window, begins: Ints, rules: FoldRules) -> tuple[Boo
     rows = read_plain_rows(window, first, rules)
     row_is_plain, has_stored = rows.plain, rows.stored[first]
     if has_stored.any():
+        # a stored row that stands for one upsert of all columns
         live = ~has_value(window, "_facts") & ~to_bools(window.column("_deleted"))
         row_is_plain &= live | ~rows.stored
     plain = np.logical_and.reduceat(row_is_plain[: begins[-1]], first)
@@ -107,7 +109,7 @@ def _fold_plain(rows: PlainRows, first: Ints, last: Ints) -> PlainKeys:
     newest = find_newest(~rows.repeats)[last]
     upserts = (rows.upsert | rows.stored) & ~rows.repeats
     upsert = find_newest(upserts)[last]
-    upsert[upsert < first] = NO_SOURCE
+    upsert[upsert < first] = NO_SOURCE  # it is another key's
     removed = find_newest(~upserts & ~rows.repeats)[upsert]
     removed[(removed < first) | (upsert == NO_SOURCE)] = NO_SOURCE
     deleted, has_stored = upsert != newest, rows.stored[first]
