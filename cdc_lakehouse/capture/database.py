@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import URL, Engine, create_engine, text
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
 from cdc_lakehouse.capture.files import CaptureRefused, Position
 from cdc_lakehouse.capture.settings import CaptureSettings
@@ -75,7 +76,7 @@ class Database:
 
     @cached_property
     def _engine(self) -> Engine:
-        return create_engine(self.url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)
+        return create_engine(self.url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
 
     def ask(self, query: str, **given: object) -> list[dict[str, Any]]:
         """The rows of a query; none of a statement without rows.

@@ -95,7 +95,7 @@ def _build(bundle: Bundle, folder: Path) -> Path:
     A bundle without one names a wheel of its own, or the published package, for which a wheel built
     here stands in.
     """
-    package = bundle.known["var.package"]
+    package = bundle.known.get("var.package", "")
     if package.startswith("../"):
         return (folder / "resources" / package).resolve(strict=True)
     if not bundle.settings["artifacts"]:

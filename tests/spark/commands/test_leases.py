@@ -70,10 +70,11 @@ def test_a_run_waits_until_the_time_of_a_killed_one_has_passed(
 
 
 def test_a_run_whose_tables_another_one_has_taken_stops(leased: Lake) -> None:
+    another = lease._Lease(leased, "another", ["silver.orders"])
     taken = f"UPDATE {leased.name('silver', lease.TABLE)} SET holder = 'another'"
     mine = lease.hold_names(leased, ["silver.orders"], "mine")
     with pytest.raises(LockLost, match="another run writes its tables"), mine:
-        leased.spark.sql(taken)
+        another._write(taken)
         time.sleep(60)
 
 
