@@ -91,17 +91,19 @@ def find_skipped(runs: Iterable[OffsetRun], after: int) -> Iterator[tuple[int, i
     Runs are sorted. A run is compared with what had come by then below it: the offsets of a topic
     that was created again begin anew below all others, which is no jump.
     """
-    known: list[OffsetRun] = []
+    covered: list[OffsetRun] = []
     for run in runs:
         below = max(
-            (min(k.last, run.first - 1) for k in known if k.first < run.first), default=None
+            (min(k.last, run.first - 1) for k in covered if k.first < run.first), default=None
         )
         if run.batch > after and below is not None and run.first - below > 1:
             yield below + 1, run.first - 1
-        if known and known[-1].first <= run.first <= known[-1].last + 1:
-            known[-1] = run._replace(first=known[-1].first, last=max(known[-1].last, run.last))
+        if covered and covered[-1].first <= run.first <= covered[-1].last + 1:
+            covered[-1] = run._replace(
+                first=covered[-1].first, last=max(covered[-1].last, run.last)
+            )
         else:
-            known.append(run)
+            covered.append(run)
 
 
 def collect_orders(topics: Iterable[str | None], records: Iterable[bytes | None]) -> Orders:

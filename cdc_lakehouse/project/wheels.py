@@ -59,10 +59,10 @@ def download_needed(folder: Path, lists: Iterable[str]) -> None:
     command = [*pip, "--dest", str(folder / FOLDER), *sorted(lines)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        found = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        errors = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         expected = "pip downloads what the jobs need"
         action = "repeat it where pip reaches an index"
-        raise ConfigurationError("command line", "--offline", found[-1], expected, action)
+        raise ConfigurationError("command line", "--offline", errors[-1], expected, action)
 
 
 def _is_ours(name: str) -> bool:

@@ -146,8 +146,8 @@ def sweep_tables(target: Target, tables: Sequence[str], source: str) -> Iterator
     if sweep is None or sweep.what != what:
         sweep = Sweep(utc_now(), what)
         write_whole(file, msgspec.json.encode(sweep))
-    known = {table: read_verified(target, table) for table in tables}
-    ended = {table: one.at or "" for table, one in known.items() if one.source != BRONZE}
+    proofs = {table: read_verified(target, table) for table in tables}
+    ended = {table: one.at or "" for table, one in proofs.items() if one.source != BRONZE}
     yield {table: at for table, at in ended.items() if at >= sweep.began}
     file.unlink(missing_ok=True)
 

@@ -80,8 +80,8 @@ def verify(
     source = source or None
     if source_table is not None and len(tables) != 1:
         expected, action = "one table of gold beside it", "name it: `lakehouse verify TABLE`"
-        found = f"{len(tables)} tables"
-        raise ConfigurationError("command line", "--source-table", found, expected, action)
+        several = f"{len(tables)} tables"
+        raise ConfigurationError("command line", "--source-table", several, expected, action)
     if source is not None:
         from gold.source_check.database import resolve_url
 
