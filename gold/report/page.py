@@ -118,12 +118,12 @@ def build_tiles(records: Sequence[Record]) -> list[Tile]:
         ("tables", len(records), "tables"),
         ("rows", total("rows"), "rows in gold"),
         ("pending", total("pending_changes"), "pending changes"),
-        ("waiting", total("waiting_transactions"), "waiting transactions"),
         ("stale", total("stale"), "staler than promised"),
         ("dead-letters", total("dead_letters_total"), "open dead letters"),
         ("stale-keys", total("stale_keys"), "stale keys"),
         ("drift", total("drift"), "schema changes"),
         ("gaps", total("gaps"), "gaps in the source"),
+        ("unverified", sum(not r["verified_at"] for r in records), "tables never verified"),
     )
     return [Tile(name, f"{n:,}", label, name in bad and n > 0) for name, n, label in tiles]
 
