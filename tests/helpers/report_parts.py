@@ -94,7 +94,14 @@ IN_TROUBLE = [
         last_failure="disk </script><script>alert(1)</script> full",
         counts={"records": 2_000, "inserted": 1_500, "superseded": 458, "dead_letter:no_key": 42},
     ),
-    record("a_table_with_a_very_long_name_that_has_to_be_broken_somewhere", rows=7),
+    record(
+        "a_table_with_a_very_long_name_that_has_to_be_broken_somewhere",
+        rows=7,
+        watermark="2026-03-04T11:59:00Z",
+        lag_seconds=3_601_000,
+        last_run="2026-03-04T11:58:00Z",
+        verified_at="2026-03-04T11:58:00Z",
+    ),
 ]
 
 ENTRIES = [
