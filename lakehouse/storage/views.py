@@ -41,6 +41,8 @@ class View(NamedTuple):
 
 
 WAITING, WAITING_KEYS = "{waiting}", "{waiting_keys}"
+_MOVABLE = "delta.`{lake}/"
+"""How stored views name the lake's folder, so that a lake that is moved or copied shows its own."""
 
 
 def publish_views(lake: Lake, layer: Layer, views: Iterable[View]) -> None:
@@ -76,7 +78,8 @@ def _update_views(
     with hold_commit_lock(target):
         kept = {**_read_stored_views(target, layer), **fresh}
         kept |= {name: change(kept[name]) for name, change in changes.items() if name in kept}
-        text = json.dumps([view._asdict() for view in kept.values() if view.name not in gone])
+        views = [view._asdict() for view in kept.values() if view.name not in gone]
+        text = json.dumps(views).replace(_name_lake(target), _MOVABLE)
         if file.exists() and file.read_text() == text:
             return
         write_whole(file, text.encode())
@@ -117,7 +120,8 @@ def _read_stored_views(target: Target, layer: Layer) -> dict[str, View]:
     file = _views_file(target, layer)
     if not file.exists():
         return {}
-    views = [View(**entry) for entry in json.loads(file.read_text())]
+    text = file.read_text().replace(_MOVABLE, _name_lake(target))
+    views = [View(**entry) for entry in json.loads(text)]
     # JSON has the tuple `pinned` as a list.
     return {v.name: v._replace(pinned=v.pinned and (v.pinned[0], v.pinned[1])) for v in views}
 
@@ -152,6 +156,11 @@ def as_of_name(view: View) -> str:
 def at_time(view: View, moment: str) -> str:
     """The SELECT of a view with a history at a moment, which is SQL."""
     return str(view.as_of).replace("{at}", moment)
+
+
+def _name_lake(target: Target) -> str:
+    """How a table's name in JSON begins."""
+    return json.dumps(f"delta.{quote(target.lake)}")[1:-2] + "/"
 
 
 def _views_file(target: Target, layer: Layer) -> Place:

@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -6,6 +7,7 @@ from gold.views.selects import build_current, build_history, source_names
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.storage.lake import Lake
+from lakehouse.storage.names import table_name
 from lakehouse.storage.views import View, create_sql, load_views, publish_views, retract_views
 
 if TYPE_CHECKING:
@@ -128,3 +130,15 @@ def test_a_publication_keeps_the_place_of_what_waits(tmp_path: Path) -> None:
     publish_views(Lake(spark, target), "gold", [waiting()._replace(name="other")])
     publish_views(Lake(spark, target), "silver", [View("t_pending", {}, "", (), "SELECT 4")])
     assert load_views(target, "gold")["t"].query == "SELECT 1 FROM (SELECT 4)"
+
+
+def test_a_copied_lake_shows_its_own_rows(tmp_path: Path) -> None:
+    here, there = (Target(root=str(tmp_path / name)) for name in ("it's `here`", "there"))
+    query = f"SELECT 1 FROM {table_name(here, 'silver', 't')} VERSION AS OF 3"
+    publish_views(
+        Lake(cast("SparkSession", None), here), "gold", [View("t", {}, "", (), query, query)]
+    )
+    shutil.copytree(here.lake, there.lake)
+    copied = f"SELECT 1 FROM delta.`{there.lake}/silver/t` VERSION AS OF 3"
+    assert load_views(here, "gold")["t"].query == query
+    assert load_views(there, "gold")["t"][4:6] == (copied, copied)
