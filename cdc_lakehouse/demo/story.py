@@ -1,6 +1,8 @@
 """The demo's story: what arrived, what came out, and why, in at most 40 lines of 80 columns."""
 
 import os
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -96,10 +98,17 @@ def _render_answer(
 def _render_next(story: Story) -> list[str]:
     key = f"'{{\"id\": {EXPLAINED['id']}}}'"
     asked = ('sql "SELECT * FROM gold.orders"', f"explain customers --key {key}", "status")
-    whole = [f"  lakehouse {command}{story.options}" for command in asked]
+    program = _name_program()
+    whole = [f"  {program} {command}{story.options}" for command in asked]
     if max(map(len, whole)) > WIDTH:
-        whole = [f"  AT='{story.options.strip()}'", *(f"  lakehouse {each} $AT" for each in asked)]
+        whole = [f"  AT='{story.options.strip()}'", *(f"  {program} {each} $AT" for each in asked)]
     return [f"REPORT  {_shorten_path(story.report)}", "TRY", *whole]
+
+
+def _name_program() -> str:
+    """The program as this shell finds it: the path it was called by where it is not on the PATH."""
+    found = Path(sys.argv[0]).name != "lakehouse" or shutil.which("lakehouse")
+    return "lakehouse" if found else sys.argv[0]
 
 
 def _shorten_path(file: Path) -> str:

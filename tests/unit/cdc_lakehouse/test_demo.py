@@ -165,6 +165,16 @@ def test_long_options_go_to_a_line_of_their_own() -> None:
     assert max(map(len, lines)) <= 80
 
 
+def test_what_to_try_names_the_program_as_the_shell_finds_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sys.argv", [".venv/bin/lakehouse", "demo"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "\n  .venv/bin/lakehouse status" in "\n".join(story_lines(story()))
+    (tmp_path / "lakehouse").touch(0o755)
+    assert "\n  lakehouse status" in "\n".join(story_lines(story()))
+
+
 def test_parts_whose_tables_are_not_there_are_left_out() -> None:
     told = "\n".join(story_lines(story(explained=[], answers={})))
     assert "EXPLAINED" not in told and "LATE" not in told and "DELETED" not in told
