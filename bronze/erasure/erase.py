@@ -86,7 +86,8 @@ def remove_unclaimed(lake: Lake, table: Table, pattern: str) -> int:
     In a folder that several topics share, a line that cannot be read has no topic.
     """
     shared = {feed_name(table, source) for source in table.feeds if source.topic is not None}
-    there = sorted(feed for feed in shared if lake.exists("bronze", feed))
+    tables = sorted([*shared, *map(mended_name, shared)])
+    there = [feed for feed in tables if lake.exists("bronze", feed)]
     removed = 0
     for feed in there:
         rows = lake.spark.table(lake.name("bronze", feed))

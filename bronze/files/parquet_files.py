@@ -7,10 +7,11 @@ times of day six digits of a second.
 import base64
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timezone
 from functools import partial
-from itertools import repeat
+from itertools import pairwise, repeat
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -29,6 +30,7 @@ _LONGEST_HELD = 1 << 31
 _ROWS, _MICROS = 10_000, len("1970-01-01T00:00:00.000000")
 _SCHEMA = "_raw string, _url string, _block bigint, _row bigint"
 _BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+_NAME = attrgetter("name")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -121,26 +123,55 @@ def _build_rows(
         if name.lower() in texts and any(is_one(column.type) for is_one in _BYTES)
         else _exact_values(column, finer[name])
         if name in finer
-        else _read_values(_make_readable(column))
-        for name, column in zip(part.schema.names, part.columns, strict=True)
+        else read_values(column)
+        for name, column in zip(part.schema.names, map(_to_plain, part.columns), strict=True)
     ]
     for row, values in enumerate(zip(*columns, strict=True)):
         faults = {NOT_TEXT: not_text[row]} if row in not_text else {}
         yield {**dict(zip(part.schema.names, values, strict=True)), **faults}
 
 
-def _read_values(column: pa.Array) -> list[object]:
+def read_values(column: pa.Array) -> list[object]:
+    """The values as Spark would write them in JSON.
+
+    Raises:
+        UnreadableFile: the values are of a nested type that Spark lacks, such as a union.
+    """
+    column = _to_plain(column)
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         return _nanosecond_texts(column)
-    kind = column.type if pa.types.is_nested(column.type) else None
-    return [json_value(value, kind) for value in column.to_pylist()]
+    if pa.types.is_nested(column.type):
+        valid = zip(_read_nested(column), column.is_valid().to_pylist(), strict=True)
+        return [value if is_valid else None for value, is_valid in valid]
+    return [_to_json_value(value) for value in column.to_pylist()]
+
+
+def _read_nested(column: pa.Array) -> Iterable[object]:
+    """The structs, maps and arrays of a column; where it is null, any value."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        rows = zip(*map(read_values, column.flatten()), strict=True)
+        return [dict(zip(map(_NAME, kind), row, strict=True)) for row in rows]
+    if pa.types.is_fixed_size_list(kind):
+        column = column.cast(pa.list_(kind.value_field))
+    elif not isinstance(column, pa.ListArray | pa.LargeListArray):
+        raise UnreadableFile(f"found a value of type {kind}, expected arrays, maps and structs")
+    ends = column.offsets.to_pylist()
+    held = read_values(column.values.slice(ends[0], ends[-1] - ends[0]))
+    lists = [held[start - ends[0] : end - ends[0]] for start, end in pairwise(ends)]
+    return map(_to_object, lists) if pa.types.is_map(kind) else lists
+
+
+def _to_object(entries: list[Any]) -> dict[str, object]:
+    pairs = (entry.values() for entry in entries)
+    return {str(k).lower() if isinstance(k, bool) else str(k): value for k, value in pairs}
 
 
 def _exact_values(micros: pa.Array, nanos: pa.Array) -> list[object]:
     """Timestamps with nanoseconds, or microseconds where 64 bits of nanoseconds overflow."""
     floor = pc.cast(pc.floor_temporal(nanos, unit="microsecond"), micros.type, safe=False)
     equal = pc.equal(floor, micros).to_pylist()
-    pairs = zip(equal, _nanosecond_texts(nanos), _read_values(micros), strict=True)
+    pairs = zip(equal, _nanosecond_texts(nanos), read_values(micros), strict=True)
     return [fine if is_equal else coarse for is_equal, fine, coarse in pairs]
 
 
@@ -151,7 +182,7 @@ def _text_values(name: str, column: pa.Array, not_text: dict[int, list[str]]) ->
         try:
             values.append(None if value is None else value.decode())
         except UnicodeDecodeError:
-            values.append(json_value(value))
+            values.append(_to_json_value(value))
             not_text.setdefault(row, []).append(name)
     return values
 
@@ -166,22 +197,17 @@ def _nanosecond_texts(column: pa.Array) -> list[object]:
     return [f"{t[:_MICROS]}{n:03}{t[_MICROS:]}" if t and n else t for t, n in pairs]
 
 
-def _make_readable(column: pa.Array) -> pa.Array:
-    """Times of day in microseconds, as Python has no nanoseconds; durations as numbers."""
+def _to_plain(column: pa.Array) -> pa.Array:
+    """Dictionaries as values, times of day in microseconds, as Python has; durations as numbers."""
     kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _to_plain(column.dictionary_decode())
     if pa.types.is_time64(kind) and kind.unit == "ns":
         return pc.cast(column, pa.time64("us"), safe=False)
     return column.cast(pa.int64()) if pa.types.is_duration(kind) else column
 
 
-def json_value(value: object, kind: pa.DataType | None = None) -> object:
-    """A value as Spark would write it in JSON; `kind` is the type of a nested value.
-
-    Raises:
-        UnreadableFile: the value is of a nested type that Spark lacks, such as a union.
-    """
-    if value is not None and kind is not None and pa.types.is_nested(kind):
-        return _plain_nested(value, kind)
+def _to_json_value(value: object) -> object:
     plain = next((to for type_, to in _TO_JSON if isinstance(value, type_)), None)
     return value if plain is None else plain(value)
 
@@ -210,13 +236,3 @@ _TO_JSON: tuple[tuple[type, Callable[[Any], object]], ...] = (
     (bytes, lambda value: base64.b64encode(value).decode()),
     (float, _to_json_number),
 )
-
-
-def _plain_nested(value: object, kind: pa.DataType) -> object:
-    if isinstance(value, dict):
-        return {field.name: json_value(value[field.name], field.type) for field in kind}
-    if not isinstance(value, list):
-        raise UnreadableFile(f"found a value of type {kind}, expected arrays, maps and structs")
-    if pa.types.is_map(kind):
-        return {str(json_value(name)): json_value(one, kind.item_type) for name, one in value}
-    return [json_value(one, kind.value_type) for one in value]

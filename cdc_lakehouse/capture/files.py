@@ -110,11 +110,15 @@ class State:
         self.note(offset={}, partition={}, lsn=0, **changed)
 
     def keep_history(self) -> None:
-        """Copies the history of the tables' columns aside, where it has become longer."""
+        """Copies the whole lines of the history of the tables' columns, where it has become longer.
+
+        The engine may be writing the last line.
+        """
         if self.history.exists():
             size = self._copy.stat().st_size if self._copy.exists() else 0
             if self.history.stat().st_size != size:
-                write_whole(self._copy, self.history.read_bytes(), is_synced=True)
+                lines, ends, _ = self.history.read_bytes().rpartition(b"\n")
+                write_whole(self._copy, lines + ends, is_synced=True)
 
     def mend_history(self) -> bool:
         """Replaces the history by its copy where its last line is torn, and says whether it was."""

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from bronze.contract import NOT_TEXT
 from bronze.files.file_kinds import UnreadableFile
 from bronze.files.listing import DroppedFile
-from bronze.files.parquet_files import files_with_96_bits, json_rows, json_value
+from bronze.files.parquet_files import files_with_96_bits, json_rows, read_values
 
 
 def read(table: pa.Table, texts: Sequence[str] = (), **written: Any) -> list[dict[str, Any]]:
@@ -94,10 +94,47 @@ def test_a_name_of_two_columns_is_refused() -> None:
 
 
 def test_a_nested_type_that_spark_has_not_is_refused() -> None:
-    union = pa.dense_union([pa.field("a", pa.int32()), pa.field("b", pa.string())])
+    union = pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [[7]])
 
     with pytest.raises(UnreadableFile, match="of type dense_union"):
-        json_value([7], pa.list_(union))
+        read_values(pa.ListArray.from_arrays([0, 1], union))
+
+
+def test_values_inside_of_others_are_read_like_values_of_a_column() -> None:
+    moment = pa.array(["2026-02-02T02:40:00.123456789", None]).cast(pa.timestamp("ns"))
+    inner = {"at": moment, "for": pa.array([5, None], pa.duration("s")), "b": pa.array([b"a", b""])}
+    structs = pa.StructArray.from_arrays(list(inner.values()), names=list(inner))
+    expected = [
+        {"at": "2026-02-02T02:40:00.123456789", "for": 5, "b": "YQ=="},
+        {"at": None, "for": None, "b": ""},
+    ]
+    lists = pa.ListArray.from_arrays([0, 2, None, 2], structs)
+    keys = pa.map_(pa.bool_(), pa.time64("ns"))
+
+    assert [row["c"] for row in read(pa.table({"c": structs}))] == expected
+    assert [row["c"] for row in read(pa.table({"c": lists}))] == [expected, [], None]
+    assert column([(True, time(7, 15)), (False, None)], type=keys) == [
+        {"true": "07:15:00", "false": None}
+    ]
+    assert column([1, 2], None, [3, None], type=pa.list_(pa.int32(), 2)) == [
+        [1, 2],
+        None,
+        [3, None],
+    ]
+
+
+def test_values_of_a_dictionary_are_read_like_others() -> None:
+    names = pa.array([b"Zo\xc3\xab", b"b", b"b"]).dictionary_encode()
+    spans = pa.array([5], pa.duration("s")).dictionary_encode()
+
+    assert [row["s"] for row in read(pa.table({"s": names}), ["s"])] == ["Zoë", "b", "b"]
+    assert read(pa.table({"d": spans})) == [{"d": 5}]
+
+
+def test_rows_of_later_batches_have_values_of_their_own() -> None:
+    lists = pa.array([[n, n + 1] if n % 3 else None for n in range(10_005)])
+
+    assert [row["c"] for row in read(pa.table({"c": lists}))] == lists.to_pylist()
 
 
 def test_bytes_of_a_column_that_is_declared_to_be_text_are_text() -> None:

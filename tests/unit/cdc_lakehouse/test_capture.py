@@ -124,6 +124,14 @@ def test_a_torn_history_is_replaced_by_its_copy(tmp_path: Path) -> None:
         assert state.history.read_bytes().endswith(b'"b"}\n')
 
 
+def test_a_copy_of_the_history_has_whole_lines_only(tmp_path: Path) -> None:
+    state = State(str(tmp_path))
+    state.history.write_bytes(b'{"ddl":"a"}\n{"dd')
+    state.keep_history()
+    assert state.mend_history()
+    assert state.history.read_bytes() == b'{"ddl":"a"}\n'
+
+
 def test_a_snapshot_is_complete_when_the_place_in_the_log_says_so() -> None:
     assert Position().is_in_snapshot
     inside = {"lsn": 5, "snapshot": "INITIAL", "snapshot_completed": False}
