@@ -8,7 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
+from bronze.contract import mended_name
 from bronze.erasure import erase as bronze
+from bronze.mended import mend_record
 from cdc_lakehouse.cli.work.erase import Erasure, erase_key, preview_erasure, verify_erasure
 from lakehouse.config.table import Table
 from lakehouse.errors import EraseIncomplete
@@ -18,7 +20,7 @@ from lakehouse.storage.traces import PASSED_OVER
 from lakehouse.storage.upkeep import read_facts
 from silver.maintenance import erase
 from tests.helpers.arrivals import applied, arrive, silver
-from tests.helpers.lakes import land, rows
+from tests.helpers.lakes import land, rows, run
 
 pytestmark = pytest.mark.slow
 
@@ -118,6 +120,19 @@ def test_a_dropped_file_that_an_earlier_erasure_left_is_known(lake: Lake) -> Non
     erase_key(lake, Erasure(PEOPLE, {"id": "7"}, True, told.append), [PEOPLE])
     assert "gone: " in told[-1] and not file.exists()
     assert [row["name"] for row in rows(lake, "people")] == ["Bob Hope"]
+
+
+def test_a_mended_line_without_a_topic_is_erased_like_the_line_itself(lake: Lake) -> None:
+    known = record("crm.people", 1, [7], name=NAME, email=EMAIL, city="London")
+    land(lake.target, "crm", "1.jsonl", [json.dumps(known), f"cut off: {EMAIL}"])
+    run(lake, [PEOPLE])
+    lines = lake.spark.table(lake.name("bronze", "feed_crm")).where("_topic IS NULL")
+    (line,) = lines.collect()
+    mend_record(lake, PEOPLE, ("feed_crm", line["_arrival"]), f"still cut off: {EMAIL}")
+    told: list[str] = []
+    erase_key(lake, Erasure(PEOPLE, {"id": "7"}, True, told.append), [PEOPLE])
+    assert "gone: " in told[-1] and lines.isEmpty()
+    assert lake.spark.table(lake.name("bronze", mended_name("feed_crm"))).isEmpty()
 
 
 NUMBERED = Table.model_validate(
