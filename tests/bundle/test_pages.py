@@ -6,6 +6,7 @@ from cdc_lakehouse.project.rendering import ProjectAnswers, render_project
 from tests.helpers.wheel import PROJECT
 
 GUIDE, COSTS = "docs/guides/databricks.md", "docs/guides/costs-on-databricks.md"
+UPKEEP = "docs/guides/maintain.md"
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,9 @@ GUIDE, COSTS = "docs/guides/databricks.md", "docs/guides/costs-on-databricks.md"
         (GUIDE, "it starts itself again, and has no queue"),
         (GUIDE, "refused while `prod` names it; else **deletes it**, after asking"),
         (GUIDE, "**Whoever else deploys** needs the role *Service Principal User*"),
+        (GUIDE, "make it in the account console, add it to the workspace"),
+        (GUIDE, "For `lakehouse upgrade` run `lakehouse init --bundle` in its folder once."),
+        (UPKEEP, "gold's view cannot be read until the next `run` or `maintain` pins it anew"),
         (COSTS, "a 2X-Small warehouse for the alert, hourly: 4 DBU an hour | 4 | 16 |"),
     ],
 )

@@ -145,6 +145,9 @@ MISTAKES = {
     "a text that does not end": written(
         ORDERS + 'comment: "a\n', "found:    unexpected end of stream", "correct the line"
     ),
+    "a tab before a key": written(
+        ORDERS + "\tcomment: a\n", "found:    character '\\t'", "correct the line"
+    ),
     "columns as a list": written(
         ORDERS + "columns: [id, total]\n", '["id", "total"]', "write `key: value`"
     ),
