@@ -5,10 +5,10 @@ Copied files are named by their content, so that copying them again adds nothing
 
 import errno
 import hashlib
-import itertools
 import os
 import re
 import shutil
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
@@ -20,6 +20,8 @@ from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError
 from lakehouse.places.place import Place, to_place
 from lakehouse.places.settings import is_object_url
+
+_AGAIN = re.compile(r"^again-\d+-")
 
 
 class LandedFile(NamedTuple):
@@ -113,8 +115,8 @@ def rename_landed(target: Target, file: Path) -> Path:
         raise _to_error("--again", str(file), expected, "name a file that was dropped there")
     if not file.is_file():
         raise _to_error("--again", f"no file {file}", "a file that is there", "correct the name")
-    numbers = (f"again-{number}-{file.name}" for number in itertools.count(1))
-    new = next(to for name in numbers if not (to := file.with_name(name)).exists())
+    # Bronze knows the names of files that are gone, so a name that is free now may have been read.
+    new = file.with_name(f"again-{time.time_ns()}-{_AGAIN.sub('', file.name)}")
     return file.rename(new)
 
 

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -81,11 +82,18 @@ def test_a_landing_root_that_is_no_folder_is_refused(tmp_path: Path) -> None:
         land_snapshot(target, [table()], extract(tmp_path / "x", **{"a.csv": "1"}), DAY)
 
 
-def test_a_file_that_is_to_be_read_again_gets_a_name_that_is_free(tmp_path: Path) -> None:
+def test_a_file_that_is_to_be_read_again_gets_a_name_that_was_never_read(tmp_path: Path) -> None:
     target = Target(root=str(tmp_path / "lake"))
-    folder = extract(Path(target.landing, "s"), **{"a.csv": "new", "again-1-a.csv": "old"})
-    assert rename_landed(target, folder / "a.csv") == folder / "again-2-a.csv"
-    assert (folder / "again-2-a.csv").read_text() == "new"
+    folder, given = Path(target.landing, "s"), set[str]()
+    for day in ("Mon", "Tue"):
+        file = rename_landed(target, extract(folder, **{"a.csv": day}) / "a.csv")
+        assert file.read_text() == day
+        given.add(file.name)
+        file.unlink()  # as cleaning does; bronze keeps the name
+    assert len(given) == 2
+    again = folder / given.pop()
+    again.touch()
+    assert re.fullmatch(r"again-\d+-a\.csv", rename_landed(target, again).name)
     for wrong, said in ((folder / "a.csv", "no file"), (tmp_path / "a.csv", "below")):
         with pytest.raises(ConfigurationError, match=said):
             rename_landed(target, wrong)
