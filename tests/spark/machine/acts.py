@@ -3,15 +3,16 @@
 import json
 import random
 import re
+import shutil
 from dataclasses import replace
 
-from tests.spark.machine.checks import check_words, hold
-from tests.spark.machine.kills import killed_before, watched_writes
+from tests.spark.machine.checks import check_words, hold, read_plainly
+from tests.spark.machine.kills import killed_before, pressed_before, watched_writes
 from tests.spark.machine.source import KEYS
 from tests.spark.machine.world import KILLED, Act, Answer, World
 
 ADVICE = re.compile(r"`lakehouse ([^`]+)`|: lakehouse ([^;,`]+?)(?:[;,]|$)")
-WHY = "known"
+WHY, INTERRUPTED, PATIENCE = "known", 130, 5.0
 ACTS: dict[str, tuple[int, Act]] = {}
 """By name: how often an act is chosen, and the act."""
 
@@ -81,6 +82,42 @@ def kill(world: World, choice: random.Random) -> None:
     run(world, choice)
 
 
+@act(2)
+def press_ctrl_c(world: World, choice: random.Random) -> None:
+    """Ctrl-C is pressed during a run, and the same command again ends the work."""
+    if not world.model.conf.present:
+        return
+    number = choice.randint(1, 20)
+    with pressed_before(number):
+        answer = world.type("run")
+    world.note(f"# Ctrl-C before its write {number}")
+    check_words(answer)
+    hold("Ctrl-C is no failure", answer.code in (_of_run(world), INTERRUPTED), answer)
+    if answer.code == INTERRUPTED:
+        hold("Ctrl-C says how to go on", "run the same command again" in answer.err, answer)
+    run(world, choice)
+
+
+@act(2)
+def go_on(world: World, choice: random.Random) -> None:
+    """A run that goes on is stopped at one of its writes or when nothing comes; a run follows."""
+    if not world.model.conf.present:
+        return
+    number = choice.randint(1, 12)
+    with pressed_before(number, PATIENCE):
+        answer = world.type("run", "--continuous", "--interval", "1s")
+    world.note(f"# Ctrl-C before its write {number}, or after {PATIENCE:g} s")
+    check_words(answer)
+    expected = (_of_run(world), INTERRUPTED) if "stopped" not in answer.out else (_of_run(world),)
+    hold("a run that goes on ends as a run does", answer.code in expected, answer)
+    run(world, choice)
+
+
+def _of_run(world: World) -> int:
+    """The exit code of a run."""
+    return 1 if world.model.refuses else 0
+
+
 @act(1)
 def run_twice(world: World, choice: random.Random) -> None:
     """A second run begins while one is at work: it is refused and says who is."""
@@ -106,7 +143,7 @@ def run_twice(world: World, choice: random.Random) -> None:
 @act(2)
 def overwrite(world: World, choice: random.Random) -> None:
     """A dropped file gets another content under its name."""
-    names = [*world.model.waiting, *world.model.read]
+    names = [*world.model.waiting, *world.model.read, *sorted(world.model.gone)]
     if not names:
         return
     name, lines = choice.choice(names), world.source.send(choice)
@@ -129,15 +166,20 @@ def _read_again(world: World) -> None:
     check_words(done)
     model.run()
     hold("an overwritten file fails no run", done.code == 0, done)
-    for name in list(model.changed):
+    while model.changed:
         said = [of for of, _ in ADVICE.findall(" ".join(done.err.split()))]
-        again = [of for of in said if of.startswith("run --again") and name in of]
-        hold("a run names an overwritten file", bool(again), done)
-        answer = world.type(*again[0].split())
-        check_words(answer)
-        hold("what was told to do mends it", answer.code == 0, answer)
-        model.waiting[f"again-{name}"] = model.changed.pop(name)
-        del model.read[name]
+        again = next((of.split() for of in said if of.startswith("run --again")), [])
+        named = [name for name in model.changed if any(w.endswith(f"/{name}") for w in again)]
+        hold("a run names an overwritten file", bool(named), done)
+        done = world.type(*again)
+        check_words(done)
+        hold("what was told to do mends it", done.code == 0, done)
+        fresh = world.list_landed() - {*model.read, *model.waiting, *model.changed}
+        for name in named:
+            new = next(of for of in fresh if of.endswith(f"-{name.rpartition('-')[2]}"))
+            model.waiting[new] = model.changed.pop(name)
+            model.read.pop(name, None)
+            model.gone.add(name)
         model.run()
 
 
@@ -147,6 +189,7 @@ def delete_file(world: World, choice: random.Random) -> None:
     names = [*world.model.waiting, *world.model.read]
     if names:
         name = choice.choice(names)
+        world.model.gone |= {name} & {*world.model.read}
         (world.root / "landing" / "t" / name).unlink(missing_ok=True)
         world.note(f"rm landing/t/{name}")
         for files in (world.model.waiting, world.model.read, world.model.changed):
@@ -164,6 +207,7 @@ def move_file(world: World, choice: random.Random) -> None:
         (folder / old).rename(folder / new)
         world.note(f"mv landing/t/{old} landing/t/{new}")
         world.model.waiting[new] = world.model.read.pop(old)
+        world.model.gone.add(old)
 
 
 @act(3)
@@ -251,6 +295,19 @@ def maintain(world: World, choice: random.Random) -> None:
         hold("upkeep ends well", answer.code == 0, answer)
 
 
+@act(1)
+def export(world: World, choice: random.Random) -> None:
+    """Someone takes gold's rows with them."""
+    if _is_at_rest(world):
+        kind, to = choice.choice(["delta", "parquet"]), world.root / "taken"
+        answer = world.type("export", "t", str(to), "--format", kind)
+        check_words(answer)
+        hold("an export ends well", answer.code == 0, answer)
+        rows = read_plainly(to, kind)
+        shutil.rmtree(to)
+        hold("an export is the oracle's", rows == world.model.current(), rows)
+
+
 @act(4)
 def edit_yaml(world: World, choice: random.Random) -> None:
     """Someone edits the table's YAML."""
@@ -283,10 +340,10 @@ def move_lake(world: World, choice: random.Random) -> None:
     world.root.rename(new)
     world.note(f"cd ..; mv {world.root.name} {new.name}; cd {new.name}")
     world.root = new
-    here = {file.name for file in (new / "landing" / "t").iterdir()}
-    model = world.model
+    here, model = world.list_landed(), world.model
     again = {name: lines for name, lines in {**model.read, **model.changed}.items() if name in here}
     model.waiting, model.read, model.changed = again | model.waiting, {}, {}
+    model.gone.clear()
 
 
 @act(1)
@@ -300,3 +357,9 @@ def travel(world: World, choice: random.Random) -> None:
 def go_elsewhere(world: World, choice: random.Random) -> None:
     """Commands are typed in another folder, with --conf and --root."""
     world.elsewhere = not world.elsewhere
+
+
+@act(1)
+def move_clock(world: World, choice: random.Random) -> None:
+    """Files come from a machine with another clock."""
+    world.days = choice.choice([-400, -1, 0, 1, 400])

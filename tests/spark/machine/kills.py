@@ -6,6 +6,7 @@ too. Locks are let go, as those of an ended process are.
 
 import functools
 import re
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,6 +17,8 @@ from unittest.mock import patch
 from delta.tables import DeltaMergeBuilder, DeltaTable
 from pyspark.sql import DataFrameWriter, DataFrameWriterV2
 from pyspark.sql.session import SparkSession
+
+from lakehouse.interrupts import go_on
 
 WRITES = re.compile(
     r"\s*(INSERT|UPDATE|DELETE|MERGE|CREATE|ALTER|DROP|REPLACE|OPTIMIZE|VACUUM)\b", re.I
@@ -88,6 +91,29 @@ def watched_writes(before: Pass) -> Iterator[Count]:
 
         stack.enter_context(patch.object(SparkSession, "sql", guarded))
         yield count
+
+
+@contextmanager
+def pressed_before(at: int, seconds: float | None = None) -> Iterator[None]:
+    """In the block Ctrl-C is pressed once, before write number `at` or after so many seconds."""
+    free = threading.Lock()
+
+    def press(number: int = at) -> None:
+        if number >= at and free.acquire(blocking=False):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    late = threading.Timer(seconds or 0, press)
+    if seconds is not None:
+        late.start()
+    try:
+        with watched_writes(press):
+            yield
+    finally:
+        late.cancel()
+        for thread in threading.enumerate():
+            if "_cancel_quietly" in thread.name:
+                thread.join()
+        go_on()
 
 
 def _guard(method: Callable[..., Any], count: Count) -> Callable[..., Any]:

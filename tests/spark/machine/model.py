@@ -58,6 +58,7 @@ class Model:
         waiting: files that bronze has not read, by name.
         read: files that it has read.
         changed: files that were overwritten after they were read.
+        gone: names of files that were read and are there no more.
         bronze: every record that was read.
     """
 
@@ -67,6 +68,7 @@ class Model:
     waiting: dict[str, list[Sent]] = field(default_factory=dict)
     read: dict[str, list[Sent]] = field(default_factory=dict)
     changed: dict[str, list[Sent]] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
     bronze: list[Taken] = field(default_factory=list)
 
     @property

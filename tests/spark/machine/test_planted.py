@@ -147,4 +147,5 @@ def test_a_planted_fault_is_found(
     plant, law = PLANTED[name]
     plant(monkeypatch)
     found = next(filter(None, (play(seed, draw(seed), folder) for seed in range(MOST))))
+    print(f"{name}: found by sequence {found.seed + 1}")
     assert found.law == law, found

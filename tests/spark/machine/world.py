@@ -51,6 +51,7 @@ class World:
         files: how many files were named.
         elsewhere: whether commands are typed in another folder.
         zone: the time zone of the machine.
+        days: by how many days the clock of the source's machine is wrong.
         spent: the seconds of each command.
     """
 
@@ -62,6 +63,7 @@ class World:
     files: int = 0
     elsewhere: bool = False
     zone: str = "UTC"
+    days: int = 0
     spent: dict[str, float] = field(default_factory=dict)
 
     def begin(self) -> None:
@@ -114,6 +116,10 @@ class World:
         table |= {"on_delete": "flag"} if conf.flag else {}
         return table | ({"expectations": [RULE]} if conf.rule else {})
 
+    def list_landed(self) -> set[str]:
+        """The names in the landing folder."""
+        return {file.name for file in (self.root / "landing" / "t").iterdir()}
+
     def next_name(self) -> str:
         """The name of a new file in the landing folder."""
         self.files += 1
@@ -122,6 +128,10 @@ class World:
     def drop(self, name: str, text: str) -> None:
         """Drops a file, or overwrites one."""
         self.write(f"landing/t/{name}", text)
+        if self.days:
+            at = time.time() + self.days * 86_400
+            os.utime(self.root / "landing" / "t" / name, (at, at))
+            self.note(f"touch -d '{self.days} days' landing/t/{name}")
 
     def type(self, *words: str) -> Answer:
         """Types a command, in the project's folder or elsewhere."""
