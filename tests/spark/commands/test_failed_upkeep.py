@@ -1,0 +1,94 @@
+"""Upkeep that fails before any of its writes fails its own table, and is ended when repeated.
+
+LAKEHOUSE_EVERY says how many writes lie between two failures.
+"""
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from bronze import job as bronze
+from cdc_lakehouse.cli.work.maintain import tend_tables
+from cdc_lakehouse.cli.work.rebuild import rebuild_table
+from gold import job as gold
+from lakehouse.config.table import Table
+from lakehouse.errors import LakehouseError
+from lakehouse.run.ledger import Entry
+from lakehouse.storage.lake import Lake
+from silver import job as silver
+from tests.conftest import REMOTE
+from tests.helpers.lakes import quiet, rows, run
+from tests.spark.machine.kills import watched_writes
+from tests.spark.silver.test_memory import drop, table
+
+EVERY = int(os.environ.get("LAKEHOUSE_EVERY", "7"))
+TYPES = {"id": "int", "v": "bigint"}
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(REMOTE is not None, reason="it counts the writes of a session here"),
+]
+
+
+def rebuild(lake: Lake, tables: list[Table]) -> None:
+    rebuild_table(lake, tables[0], quiet, tables)
+
+
+def maintain(lake: Lake, tables: list[Table]) -> None:
+    entries = tend_tables(lake, tables, False, quiet)
+    assert len([entry for entry in entries if entry.status == "failed"]) <= 1
+
+
+COMMANDS: dict[str, tuple[Callable[[Lake, list[Table]], None], dict[str, object]]] = {
+    "rebuild": (rebuild, {}),
+    "maintain": (maintain, {"cluster_by": ["v"]}),
+}
+"""The command, and what is new in the YAML."""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_upkeep_that_fails_before_a_write_stops_no_other_table_and_is_ended_by_the_next(
+    lake: Lake, name: str
+) -> None:
+    command, new = COMMANDS[name]
+    options = {"columns": {**TYPES, "name": "string"}, "stored_as_scd_type": 2}
+    other = table("o", **options)
+    for one in ("t", "o"):
+        drop(lake.target, one, "1.jsonl", [{"id": n, "v": n, "name": f"n{n}"} for n in (1, 2)])
+    run(lake, [table("t", **options), other])
+    tables, at, writes = [table("t", **options | new), other], 1, 1
+    while at <= writes:
+        writes = fail_before(at, lambda: command(lake, tables))
+        drop(lake.target, "o", f"{at + 1}.jsonl", [{"id": at + 2, "v": at + 2, "name": "n"}])
+        entries = work(lake, tables)
+        assert {entry.table for entry in entries if entry.status == "failed"} <= {"t"}, entries
+        assert at + 2 in {row["id"] for row in rows(lake, "o")}
+        at += EVERY
+    run(lake, tables)
+    assert {row["id"] for row in rows(lake, "t")} == {1, 2}
+
+
+def fail_before(number: int, do: Callable[[], None]) -> int:
+    """Fails before one write of what is done; returns how many writes there were."""
+
+    def fail(write: int) -> None:
+        if write == number:
+            raise ZeroDivisionError(f"before write {write}")
+
+    with watched_writes(fail) as count:
+        try:
+            do()
+        except (ZeroDivisionError, LakehouseError):
+            if count.writes < number:
+                raise
+    return count.writes
+
+
+def work(lake: Lake, tables: list[Table]) -> list[Entry]:
+    """Everything once; a table that fails stays behind."""
+    return [
+        *bronze.ingest(lake, tables, "run", quiet),
+        *silver.apply_all(lake, tables, "run", quiet),
+        *gold.publish(lake, tables, "run", quiet),
+    ]
