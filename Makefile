@@ -47,6 +47,7 @@ test-slow: venv  # what these two leave out: more cases, more kills, larger figu
 	$(BIN)/python -m pytest -m slow $(QUICK) tests/pages
 	$(BIN)/python -m pytest -m slow tests/e2e
 	LAKEHOUSE_EXAMPLES=3000 $(BIN)/python -m pytest tests/properties/test_fold.py tests/properties/test_fold_key.py
+	LAKEHOUSE_EXAMPLES=250 $(BIN)/python -m pytest tests/unit/silver/fold tests/unit/silver/decode tests/properties/test_slices.py
 
 test-bundle: venv  # the bundle, the wheel, and that the code uses nothing that serverless compute lacks
 	$(BIN)/python -m pytest tests/bundle tests/unit/tree/test_architecture.py tests/unit/tree/test_function_memory.py

@@ -25,9 +25,9 @@ from silver.decode.arrow import (
 from silver.decode.columns import Columns, known_columns
 from silver.decode.protocols.rows import with_fault_column
 from tests.helpers.both_ways import batch, both_ways, same
-from tests.properties.budget import GIVEN
+from tests.properties.budget import count_examples
 
-MIXTURES = int(GIVEN or 30)
+MIXTURES = count_examples(8)
 CASES = Path(__file__).parents[1] / "fixtures" / "cases"
 COLUMNS = {
     "id": "bigint", "name": "string", "small": "tinyint", "total": "decimal(12,2)",

@@ -25,6 +25,7 @@ from tests.helpers.debezium_records import (
     whole,
     wrapped,
 )
+from tests.properties.budget import count_examples
 
 INT, LONG, TEXT = T.IntegerType(), T.LongType(), T.StringType()
 
@@ -267,7 +268,7 @@ def test_a_field_that_can_be_no_column_is_in_no_shape() -> None:
     assert shape.fields == {"id": None}
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(count_examples(40)))
 def test_what_is_found_does_not_depend_on_how_the_batch_was_cut(seed: int) -> None:
     """Nor does it differ whether a batch is decoded by itself or by all its columns known."""
     random = Random(seed)

@@ -36,9 +36,9 @@ from silver.decode.debezium.events.source_log import (
 from tests.helpers.debezium_records import table, whole
 from tests.helpers.flat_records import slice_of
 from tests.helpers.records import SHOP, captured
-from tests.properties.budget import GIVEN
+from tests.properties.budget import count_examples
 
-STREAMS = int(GIVEN or 250)
+STREAMS = count_examples(75)
 
 
 class Sent(NamedTuple):

@@ -13,6 +13,7 @@ from silver.fold.order_key import make_order
 from silver.fold.plain.keys import find_plain_keys
 from silver.fold.rules import Cutoff, FoldRules
 from tests.helpers.fold_lake import CHANGE, CURRENT, facts_text, split_counts
+from tests.properties.budget import count_examples
 
 TYPES = CHANGE | CURRENT
 SEQUENCES = ("{0:016X}", "0000000000000001/{0:016X}", "{0:016X}/0000000000000002")
@@ -53,7 +54,7 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 @pytest.mark.parametrize("cutoff", [None, 3])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(count_examples(15)))
 def test_all_keys_at_once_come_out_as_one_by_one(seed: int, cutoff: int | None) -> None:
     random = Random(seed)
     cutoffs = () if cutoff is None else (Cutoff(make_order(f"{cutoff:016X}")),)

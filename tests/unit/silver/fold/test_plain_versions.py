@@ -13,6 +13,7 @@ from silver.fold.plain.versions import find_plain_versions
 from silver.fold.rules import FoldRules
 from tests.helpers.fold_lake import CHANGE, HISTORY, FoldLake
 from tests.helpers.oracle import Event
+from tests.properties.budget import count_examples
 
 KEYS = range(20)
 
@@ -39,7 +40,7 @@ def batch(random: Random, sent: list[tuple[Event, int]], newest: int) -> list[tu
 
 
 @pytest.mark.parametrize("tracked", [("a",), ("a", "b"), ()])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(count_examples(4)))
 def test_all_keys_at_once_come_out_as_one_by_one(seed: int, tracked: tuple[str, ...]) -> None:
     random, truncates = Random(seed), seed % 3 == 0
     # Where a record batch has one row, every key stays open: the loop folds it.
