@@ -5,8 +5,10 @@ LSN than the snapshot row it supersedes. The order is epoch, then the snapshot's
 everything streamed, then the LSN. A row of a full snapshot belongs to its snapshot's epoch. A
 streamed change belongs to the newest snapshot that began at or before its own position (topic,
 partition, offset; order of arrival where the record names no offset), but for a change that both
-carries a lower LSN and was committed before the snapshot began: that one is a redelivery, and the
-snapshot shows its effect already.
+carries a lower LSN and was surely committed before the snapshot began: that one is a redelivery,
+and the snapshot shows its effect already. A transaction that was open when the snapshot began has
+lower LSNs, too. Its commit is in no record, and the snapshot's time is that of another clock, some
+time after its rows were fixed: so what was committed shortly before that time counts as later.
 
 A position's `domain` is its topic and partition; all records of a feed without partitions have one
 domain. In a domain where a snapshot has no row, the commit time decides where it starts.
@@ -38,8 +40,11 @@ RESTART = "restart:"
 """The prefix of the id of an epoch that began with another log of the source."""
 
 _ABOVE_ALL = "G"
+_UNSURE = 10_000_000
+"""Microseconds before a snapshot's time in which a commit may have come after its rows."""
 _EPOCH = (
-    "struct<number int, snapshot string, started bigint, first map<string, string>, lsn string>"
+    "struct<number int, snapshot string, started bigint, shown bigint, first map<string, string>,"
+    " lsn string>"
 )
 _RECENT_EPOCHS = 4
 SNAPSHOT_ID = f"substring_index(_snapshot, '{OF_TABLE}', 1)"
@@ -76,6 +81,15 @@ class Epoch(NamedTuple):
             return _ABOVE_ALL
         position = self.snapshot.rpartition(":")[2]
         return position if "/" in position else f"{int(position):0{WIDTH}X}"
+
+    @property
+    def shown(self) -> int:
+        """The commit time before which the snapshot surely shows changes of a lower position.
+
+        Only PostgreSQL's positions, which have one section, are not those of commits.
+        """
+        started, lsn = self.started or 0, self.lsn
+        return started if "/" in lsn or lsn == _ABOVE_ALL else started - _UNSURE
 
     @property
     def cutoff(self) -> bytes:
@@ -231,9 +245,9 @@ def _bound_fronts(
 def _is_surely_after(seen: Rows, domain: str, epoch: Epoch) -> bool:
     """Whether all streamed changes with these bounds belong to an epoch (as `_is_after_sql`)."""
     began, place = epoch.started or 0, epoch.first.get(domain)
-    is_earlier = seen.began is not None and seen.began < began
     if seen.position is None or place is None:
-        return not is_earlier
+        return seen.began is None or seen.began >= began
+    is_earlier = seen.began is not None and seen.began < epoch.shown
     is_lower = seen.lowest is not None and seen.lowest[0] < epoch.lsn
     return seen.position >= place and not (is_lower and is_earlier)
 
@@ -303,7 +317,7 @@ def _epoch_sql(epochs: list[Epoch]) -> str:
 
 def _list_epoch_fields(epoch: Epoch) -> dict[str, object]:
     fields = {"number": epoch.number, "snapshot": epoch.snapshot, "started": epoch.started or 0}
-    return fields | {"first": epoch.first, "lsn": epoch.lsn}
+    return fields | {"shown": epoch.shown, "first": epoch.first, "lsn": epoch.lsn}
 
 
 def _write_json_literal(value: object, type: str) -> str:
@@ -320,4 +334,4 @@ def _is_after_sql(epoch: str) -> str:
     committed = f"coalesce(unix_micros(_source_time), {epoch}.started)"
     begins = f"coalesce({_POSITION} >= {epoch}.first[{_DOMAIN}], {committed} >= {epoch}.started)"
     is_lower = f"_sequence < {epoch}.lsn"
-    return f"{begins} AND NOT ({is_lower} AND {committed} < {epoch}.started)"
+    return f"{begins} AND NOT ({is_lower} AND {committed} < {epoch}.shown)"

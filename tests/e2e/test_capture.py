@@ -8,10 +8,11 @@ import json
 import random
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import yaml
@@ -20,10 +21,12 @@ from cdc_lakehouse.capture.database import DatabaseNotReady, open_database
 from cdc_lakehouse.capture.files import Position
 from cdc_lakehouse.capture.settings import CaptureSettings
 from cdc_lakehouse.cli.options import Chosen, load_chosen
-from lakehouse.config.target import Target
+from cdc_lakehouse.cli.work.run import Asked, run_layers
+from lakehouse.config.target import LAYERS, Target
 from lakehouse.storage.lake import Lake
 from tests.e2e import compared, mariadb, parts, postgres, workload, workload_mariadb
 from tests.e2e.live import Killed, ends, lakehouse, project
+from tests.e2e.mariadb import MariaDb
 from tests.e2e.parts import Process, wait_for
 from tests.e2e.postgres import Postgres
 from tests.e2e.test_mariadb import check as equals_mariadb
@@ -32,7 +35,19 @@ from tests.e2e.writers import write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
+class Load(NamedTuple):
+    """How much is written and killed: capture within its first snapshot, and both afterwards."""
+
+    rows: int
+    changes: int
+    in_snapshot: int
+    kills: int
+
+
 WRITERS = 4
+QUICK = Load(5_000, 600, 1, 1)
+LARGE, LARGEST = Load(20_000, 10_000, 2, 3), Load(100_000, 100_000, 2, 3)
 needs_postgres = pytest.mark.skipif(
     parts.postgres_programs() is None,
     reason=f"PostgreSQL IS NOT INSTALLED, so capture was NOT tried: run {parts.INSTALL}",
@@ -103,28 +118,28 @@ def gold_equals(spark: "SparkSession", server: Postgres, conf: Path, root: Path)
         assert not (root / "lake" / "silver" / f"{name}_dead_letters").exists(), name
 
 
-def has_more_files(landing: Path, before: int) -> bool:
-    return len(list(landing.glob("*.gz"))) > before
-
-
-def kill_in_snapshot(capture: Killed, root: Path, kills: int) -> None:
-    """Kill a capture so often while it takes its first snapshot."""
+def kill_in_snapshot(capture: Killed, root: Path, files: Sequence[int]) -> None:
+    """Kill a capture within its first snapshot, each time after so many more files."""
     landing, state = root / "landing" / "shop", root / "capture" / "shop" / "state.json"
-    for _ in range(kills):
-        before = len(list(landing.glob("*.gz")))
-        more = partial(has_more_files, landing, before)
-        wait_for(more, 120, "rows of the snapshot")
+    for more in files:
+        wanted = len(list(landing.glob("*.gz"))) + more
+        wait_for(partial(has_files, landing, wanted), 120, "rows of the snapshot")
         capture.process.kill()
         assert Position.model_validate_json(state.read_bytes()).is_in_snapshot
         capture.again()
+
+
+def has_files(landing: Path, wanted: int) -> bool:
+    return len(list(landing.glob("*.gz"))) >= wanted
 
 
 @needs_postgres
 def test_gold_equals_the_database_whatever_is_killed(
     shop: Postgres, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    live_through_kills(shop, tmp_path, 600, (1, 1), 5_000)
-    gold_equals(request.getfixturevalue("spark"), shop, tmp_path / "conf", tmp_path)
+    conf = live_through_kills(shop, workload, tmp_path, QUICK, 0)
+    ends(conf, tmp_path, "run")
+    gold_equals(request.getfixturevalue("spark"), shop, conf, tmp_path)
 
 
 @needs_postgres
@@ -133,40 +148,64 @@ def test_gold_equals_the_database_whatever_is_killed(
 def test_gold_equals_a_larger_database_whatever_is_killed(
     shop: Postgres, tmp_path: Path, seed: int, request: pytest.FixtureRequest
 ) -> None:
-    random.seed(seed)
-    live_through_kills(shop, tmp_path, 100_000 if seed == 0 else 10_000, (2, 3), 100_000)
-    gold_equals(request.getfixturevalue("spark"), shop, tmp_path / "conf", tmp_path)
+    conf = live_through_kills(shop, workload, tmp_path, LARGEST if seed == 0 else LARGE, seed)
+    spark = request.getfixturevalue("spark")
+    run_here(conf, tmp_path)
+    gold_equals(spark, shop, conf, tmp_path)
+
+
+@needs_mariadb
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_gold_equals_mariadb_whatever_is_killed(
+    tmp_path: Path, seed: int, request: pytest.FixtureRequest
+) -> None:
+    server = mariadb.start("capture-mariadb")
+    request.addfinalizer(server.stop)
+    workload_mariadb.seed(server)
+    conf = live_through_kills(server, workload_mariadb, tmp_path, LARGE, seed)
+    spark = request.getfixturevalue("spark")
+    run_here(conf, tmp_path)
+    equals_mariadb(spark, server, conf, tmp_path)
 
 
 def live_through_kills(
-    shop: Postgres, root: Path, changes: int, kills: tuple[int, int], rows: int
-) -> None:
-    """Write while capture, and run, are killed; then let both catch up.
-
-    `kills` are those of capture within its first snapshot, and of capture and run afterwards.
-    """
-    shop.execute(
-        "INSERT INTO shop.customers(email, name) SELECT g || '@y', 'n' || g"
-        f" FROM generate_series(1, {rows}) g"
+    server: Postgres | MariaDb, work: ModuleType, root: Path, load: Load, seed: int
+) -> Path:
+    """Write while capture, and run, are killed; then let capture catch up; the configuration."""
+    chance = random.Random(seed)
+    server.execute(
+        "INSERT INTO shop.customers(email, name)"
+        f" SELECT concat(g, '@y'), concat('n', g) FROM {work.SERIES.format(load.rows)}"
     )
-    conf = prepared(shop.url, root)
+    conf = prepared(server.url, root)
     (conf / "capture.yml").write_text((conf / "capture.yml").read_text() + "file_records: 256\n")
     capture = Killed(lambda: capture_on(conf, root))
-    writers = write(shop, workload.STEPS, changes, WRITERS, pause=0.01)
-    kill_in_snapshot(capture, root, kills[0])
-    run = Killed(lambda: lakehouse(conf, root, "run"))
-    for _ in range(kills[1]):
+    writers = write(server, work.STEPS, load.changes, WRITERS, pause=0.03)
+    most = load.rows // 1024  # a quarter of the snapshot's files
+    kill_in_snapshot(capture, root, [chance.randint(1, most) for _ in range(load.in_snapshot)])
+    run = Killed(lambda: lakehouse(conf, root, "run", "--continuous", "--interval", "1s"))
+    for _ in range(load.kills):
         wait_for(lambda: "streaming" in capture.process.said(), 120, "streaming")
-        time.sleep(random.uniform(0, 4))
-        capture.again()
-        run.again()
-    workload.change_shape(shop)
+        for part in chance.sample([capture, run], 2):
+            time.sleep(chance.uniform(0, 6))
+            assert part.process.runs(), part.process.said()[-3000:]
+            part.again()
+    work.change_shape(server)
     writers.join()
-    shop.execute("TRUNCATE shop.staging", "INSERT INTO shop.staging VALUES (1, 'after')")
+    server.execute("TRUNCATE TABLE shop.staging", "INSERT INTO shop.staging VALUES (1, 'after')")
     run.process.kill()
-    assert capture.process.stop() == 0, capture.process.said()[-3000:]
+    capture.process.kill()
+    history = root / "capture" / "shop" / "schema-history"
+    if history.exists():
+        history.write_bytes(history.read_bytes()[:-20])
     ends(conf, root, "capture", "--once")
-    ends(conf, root, "run")
+    return conf
+
+
+def run_here(conf: Path, root: Path) -> None:
+    """`lakehouse run` in this process, whose Spark is warm."""
+    run_layers(Chosen(conf=conf, root=str(root)), Asked(LAYERS))
 
 
 @needs_postgres
@@ -301,27 +340,3 @@ def test_lacks_of_a_publication_of_a_slot_and_of_rows_are_said(shop: Postgres) -
         chosen = CaptureSettings.model_validate(settings | {"name": name})
         said = str(DatabaseNotReady(open_database(chosen).find_lacks()))
         assert expected in said, said
-
-
-@needs_mariadb
-@pytest.mark.slow
-def test_gold_equals_mariadb_whatever_is_killed(
-    tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    server = mariadb.start("capture-mariadb")
-    request.addfinalizer(server.stop)
-    workload_mariadb.seed(server)
-    conf = prepared(server.url, tmp_path)
-    capture = Killed(lambda: capture_on(conf, tmp_path, "streaming"))
-    writers = write(server, workload_mariadb.STEPS, 1_000, WRITERS, pause=0.01)
-    for _ in range(2):
-        time.sleep(random.uniform(0, 3))
-        capture.again()
-    workload_mariadb.change_shape(server)
-    history = tmp_path / "capture" / "shop" / "schema-history"
-    writers.join()
-    capture.process.kill()
-    history.write_bytes(history.read_bytes()[:-20])
-    ends(conf, tmp_path, "capture", "--once")
-    ends(conf, tmp_path, "run")
-    equals_mariadb(request.getfixturevalue("spark"), server, conf, tmp_path)

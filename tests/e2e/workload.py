@@ -16,6 +16,9 @@ SINK = """
     gen_random_uuid(), '{{"a":1}}', '{{"b": [1, 2]}}', '{{a,NULL}}', '{{1,NULL,3}}', 'gold',
     '10.0.0.1', repeat(md5(random()::text), 120))"""
 
+SERIES = "generate_series(1, {}) g"
+"""So many rows with a number `g`."""
+
 
 def seed(server: Postgres) -> None:
     """What the shop holds before anybody captures it."""

@@ -45,6 +45,9 @@ SINK: dict[str, tuple[object, ...]] = {
     "c_ts6": ("1970-01-01 00:00:01.000001", "2026-10-25 01:30:00.999999"),
 }
 
+SERIES = "(SELECT seq AS g FROM seq_1_to_{}) s"
+"""So many rows with a number `g`."""
+
 
 def seed(server: MariaDb) -> None:
     """What the shop holds before anybody captures it; every value of every type is among it."""

@@ -27,7 +27,8 @@ def write(
 ) -> threading.Thread:
     """Start so many writers, who make about so many changes together; ends when all are done.
 
-    `steps` are the transactions, each with how often it comes; one returns its number of changes.
+    `steps` are the transactions, each with how often it comes; one returns its number of changes,
+    and stays open for the seconds of `pause`, so that those of the writers overlap.
     """
     share = changes // writers
 
@@ -56,8 +57,8 @@ def _write(
             step = chance.choices([step for step, _ in steps], [often for _, often in steps])[0]
             try:
                 with connection.transaction():
-                    done += step(connection, chance)
+                    changed = step(connection, chance)
+                    time.sleep(pause)
             except server.retried:
                 continue
-            if pause:
-                time.sleep(pause)
+            done += changed

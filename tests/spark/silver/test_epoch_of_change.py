@@ -11,11 +11,13 @@ COLUMNS = (
     " _sequence string, us bigint"
 )
 
+SECOND = 1_000_000
+
 
 def begun(number: int, offset: int) -> Epoch:
     """A snapshot of a topic's partition 0, the even ones also of 1, that began at an offset."""
     first = {"t/0": f"{offset:020d}"} | ({} if number % 2 else {"t/1": f"{offset * 2:020d}"})
-    return Epoch(f"s:{number * 100}", number, number * 1000, first, True)
+    return Epoch(f"s:{number * 100}", number, number * 100 * SECOND, first, True)
 
 
 def expected(epochs: list[Epoch], row: tuple[str | None, int, int, int, int]) -> int:
@@ -28,7 +30,7 @@ def expected(epochs: list[Epoch], row: tuple[str | None, int, int, int, int]) ->
             continue
         place = known.first.get(f"t/{partition}")
         begins = us >= began if place is None else f"{offset:020d}" >= place
-        redelivered = lsn < int(known.snapshot[2:]) and us < began
+        redelivered = lsn < int(known.snapshot[2:]) and us < began - 10 * SECOND
         found = known.number if begins and not redelivered else found
     return found
 
@@ -40,14 +42,14 @@ def test_a_change_belongs_to_the_newest_snapshot_that_it_came_after(
     epochs = [begun(number, number * 10) for number in range(1, count + 1)]
     numbers = sorted({0, 1, 2, 3, 7, count // 2, count - 1, count, count + 1} - {-1})
     changes: list[tuple[str | None, int, int, int, int]] = [
-        (f"s:{number * 100}", 0, number * 10, number * 100, number * 1000) for number in numbers
+        (f"s:{number * 100}", 0, number * 10, number * 100, number * 100 * SECOND) for number in numbers
     ]
     changes += [
-        (None, partition, number * 10 + 5, number * 100 + lower, number * 1000 + earlier)
+        (None, partition, number * 10 + 5, number * 100 + lower, (number * 100 + earlier) * SECOND)
         for number in numbers
         for partition in (0, 1)
         for lower in (-250, 50)
-        for earlier in (-2500, 500)
+        for earlier in (-250, -5, 50)
     ]
     rows = [
         (s, "t", p, o, f"{at:04d}", f"{max(0, lsn):016X}", us)

@@ -87,11 +87,12 @@ def test_positions_that_start_anew_begin_an_epoch_without_a_cutoff_in_force() ->
     assert f"{2**64 - 1:016X}" < second.lsn
 
 
+SECOND = 1_000_000
 SEQUENCES = [f"{lsn:016X}" for lsn in (0, 50, 100, 150, 300)]
 SNAPSHOTS = [
-    Epoch("s:100", 1, 1_000, {"t/0": f"{10:020d}"}, True),
-    Epoch("s:200", 2, 2_000, {"t/0": f"{20:020d}", "t/1": f"{40:020d}"}, True),
-    Epoch("restart:t/1:1:1", 3, 2_500, {"t/1": f"{60:020d}"}, False),
+    Epoch("s:100", 1, 100 * SECOND, {"t/0": f"{10:020d}"}, True),
+    Epoch("s:200", 2, 200 * SECOND, {"t/0": f"{20:020d}", "t/1": f"{40:020d}"}, True),
+    Epoch("restart:t/1:1:1", 3, 250 * SECOND, {"t/1": f"{60:020d}"}, False),
 ]
 Change = tuple[str | None, str, str, int, str]
 
@@ -103,7 +104,8 @@ def belongs(change: Change, epoch: Epoch) -> bool:
         return snapshot.partition("@")[0] == epoch.snapshot
     began, place = epoch.started or 0, epoch.first.get(domain)
     begins = time >= began if place is None else position >= place
-    return begins and not (sequence < epoch.lsn and time < began)
+    surely = began if epoch.snapshot.startswith("restart") else began - 10 * SECOND
+    return begins and not (sequence < epoch.lsn and time < surely)
 
 
 def key_of(change: Change, epochs: list[Epoch]) -> bytes:
@@ -118,7 +120,7 @@ def key_of(change: Change, epochs: list[Epoch]) -> bytes:
             st.sampled_from([None, None, None, "s:100", "s:200@a.b", "s:300"]),
             st.sampled_from(["t/0", "t/1", ""]),
             st.integers(0, 80).map(lambda offset: f"{offset:020d}"),
-            st.integers(500, 3_000),
+            st.integers(50, 300).map(lambda second: second * SECOND),
             st.sampled_from(SEQUENCES),
         ),
         min_size=1,
@@ -141,9 +143,16 @@ def test_no_change_is_outside_of_the_bounds_of_its_part_of_the_log(
         assert (first, last) == (keys[0], keys[-1])
 
 
+def test_only_positions_of_commits_show_what_was_committed_right_before_a_snapshot() -> None:
+    began, mysql = 50 * SECOND, "000000000000000A/0000000000000100/0000000000000000"
+    assert Epoch("shop:255", 1, began, {}, True).shown == 40 * SECOND
+    assert Epoch(f"shop:{mysql}", 1, began, {}, True).shown == began
+    assert Epoch("restart:t/1:1:1", 1, began, {}, False).shown == began
+
+
 def test_streamed_changes_after_the_newest_snapshot_have_exact_bounds() -> None:
     low, high = (SEQUENCES[1], "AA"), (SEQUENCES[4], "BB")
-    rows = {(None, "t/0"): Rows(f"{30:020d}", 2_100, False, low, high)}
+    rows = {(None, "t/0"): Rows(f"{30:020d}", 210 * SECOND, False, low, high)}
     front = f"{2 * 2 + 1:016X}"
     ends = [make_order(f"{front}/{sequence}", arrival) for sequence, arrival in (low, high)]
     assert bound_orders(rows, SNAPSHOTS[:2]) == tuple(ends)
