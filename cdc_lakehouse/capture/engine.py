@@ -32,7 +32,7 @@ LIBRARIES = ("libjvm.so", "libjvm.dylib", "jvm.dll")
 _ENGINE, _FORMAT = "io.debezium.engine.DebeziumEngine", "io.debezium.engine.format"
 _HISTORY = "schema.history.internal.file.filename"
 _COMMITTED = re.compile(r'"source":\{.{0,300}?"ts_ms":(\d+)')
-_MARK = re.compile(rf"{MARK}-[0-9a-f]{{32}}")
+_MARK, _BEGIN = re.compile(rf"{MARK}-[0-9a-f]{{32}}"), '"payload":{"status":"BEGIN",'
 
 
 def _find_jars(settings: CaptureSettings, database: Database) -> list[str]:
@@ -182,7 +182,7 @@ class Engine:
                 topic, key, value = str(last.destination()), last.key(), str(last.value() or "null")
                 if topic == self._signals:
                     signals += f"{key}{value}"
-                elif not topic.startswith("__debezium-heartbeat"):
+                elif not (topic.startswith("__debezium-heartbeat") or self._is_begin(topic, value)):
                     headers = last.headers() or ()
                     pairs = (f"{json.dumps(str(h.getKey()))}:{h.getValue()}" for h in headers)
                     kept.append((topic, str(key or "null"), value, f"{{{','.join(pairs)}}}"))
@@ -196,6 +196,10 @@ class Engine:
         except BaseException as failure:
             self.failure = failure
             raise
+
+    def _is_begin(self, topic: str, value: str) -> bool:
+        """Whether it is the begin of a transaction, which nobody reads: its END counts."""
+        return topic == f"{self._database.settings.name}.transaction" and _BEGIN in value
 
     def _note(self, record: Java, written: Sequence[str]) -> None:
         """Notes the position that the next acknowledgement reaches, and what was written last.

@@ -42,7 +42,8 @@ def test_a_change_belongs_to_the_newest_snapshot_that_it_came_after(
     epochs = [begun(number, number * 10) for number in range(1, count + 1)]
     numbers = sorted({0, 1, 2, 3, 7, count // 2, count - 1, count, count + 1} - {-1})
     changes: list[tuple[str | None, int, int, int, int]] = [
-        (f"s:{number * 100}", 0, number * 10, number * 100, number * 100 * SECOND) for number in numbers
+        (f"s:{number * 100}", 0, number * 10, number * 100, number * 100 * SECOND)
+        for number in numbers
     ]
     changes += [
         (None, partition, number * 10 + 5, number * 100 + lower, (number * 100 + earlier) * SECOND)
