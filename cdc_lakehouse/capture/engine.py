@@ -145,9 +145,9 @@ class Engine:
             key, value = (jpype.JArray(jpype.JByte)(text.encode()) for text in texts)
             offsets = jpype.JClass("java.util.HashMap")()
             offsets.put(key, value)
-            file = jpype.JClass("java.io.FileOutputStream")(str(self._state.offsets))
-            jpype.JClass("java.io.ObjectOutputStream")(file).writeObject(offsets)
-            file.close()
+            written = jpype.JClass("java.io.ByteArrayOutputStream")()
+            jpype.JClass("java.io.ObjectOutputStream")(written).writeObject(offsets)
+            self._state.offsets.write_bytes(bytes(written.toByteArray()))
 
     def _properties(self, tables: Sequence[str]) -> dict[str, object]:
         settings = self._database.settings

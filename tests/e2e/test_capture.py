@@ -18,14 +18,14 @@ import pytest
 import yaml
 
 from cdc_lakehouse.capture.database import DatabaseNotReady, open_database
-from cdc_lakehouse.capture.files import Position
+from cdc_lakehouse.capture.files import CaptureRefused, Position
 from cdc_lakehouse.capture.settings import CaptureSettings
 from cdc_lakehouse.cli.options import Chosen, load_chosen
 from cdc_lakehouse.cli.work.run import Asked, run_layers
 from lakehouse.config.target import LAYERS, Target
 from lakehouse.storage.lake import Lake
 from tests.e2e import compared, mariadb, parts, postgres, workload, workload_mariadb
-from tests.e2e.live import Killed, ends, lakehouse, project
+from tests.e2e.live import Killed, ends, lakehouse, project, run_on
 from tests.e2e.mariadb import MariaDb
 from tests.e2e.parts import Process, wait_for
 from tests.e2e.postgres import Postgres
@@ -184,11 +184,11 @@ def live_through_kills(
     writers = write(server, work.STEPS, load.changes, WRITERS, pause=0.03)
     most = load.rows // 1024  # a quarter of the snapshot's files
     kill_in_snapshot(capture, root, [chance.randint(1, most) for _ in range(load.in_snapshot)])
-    run = Killed(lambda: lakehouse(conf, root, "run", "--continuous", "--interval", "1s"))
+    run = Killed(lambda: run_on(conf, root))
     for _ in range(load.kills):
         wait_for(lambda: "streaming" in capture.process.said(), 120, "streaming")
         for part in chance.sample([capture, run], 2):
-            time.sleep(chance.uniform(0, 6))
+            time.sleep(chance.uniform(0, 8))
             assert part.process.runs(), part.process.said()[-3000:]
             part.again()
     work.change_shape(server)
@@ -340,3 +340,23 @@ def test_lacks_of_a_publication_of_a_slot_and_of_rows_are_said(shop: Postgres) -
         chosen = CaptureSettings.model_validate(settings | {"name": name})
         said = str(DatabaseNotReady(open_database(chosen).find_lacks()))
         assert expected in said, said
+
+
+@needs_mariadb
+def test_lacks_of_mariadb_and_a_log_that_is_gone_are_said(request: pytest.FixtureRequest) -> None:
+    server = mariadb.start("lacks-mariadb")
+    request.addfinalizer(server.stop)
+    server.execute("SET GLOBAL binlog_row_image = 'MINIMAL'", "SET GLOBAL binlog_format = 'MIXED'")
+    given = {"name": "shop", "source": server.url, "signals": "shop.dbz_signal"}
+    chosen = CaptureSettings.model_validate(given | {"tables": ["shop.ordres"]})
+    database = open_database(chosen)
+    said = str(DatabaseNotReady(database.find_lacks()))
+    for expected in (
+        "binlog_format is MIXED",
+        "in my.cnf: binlog_row_image = FULL, then restart the server",
+        "did you mean shop.orders?",
+    ):
+        assert expected in said, said
+    gone = Position(offset={"file": "binlog.000000", "pos": 4})
+    with pytest.raises(CaptureRefused, match="the binlog binlog.000000 is gone"):
+        database.check_position(gone)

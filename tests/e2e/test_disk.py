@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import Any
 
 import pytest
 
+from tests.e2e import parts, postgres
+from tests.e2e.live import ends, project
 from tests.e2e.one_table import answer, command, drop, events, lake, succeeds
-from tests.e2e.parts import wait_for
+from tests.e2e.parts import ROOT, wait_for
+from tests.e2e.test_capture import needs_postgres, rows_of
 
 pytestmark = pytest.mark.live
 
@@ -173,3 +177,31 @@ def test_a_run_that_goes_on_does_so_when_there_is_space_again(disk: Path) -> Non
     finally:
         run.kill()
     check(options, records)
+
+
+@needs_postgres
+def test_a_capture_ends_on_a_full_disk_and_goes_on_when_there_is_space_again(
+    disk: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    server, conf = postgres.start("full-disk", content=None), project(tmp_path)
+    request.addfinalizer(server.stop)
+    server.execute("CREATE TABLE t (id int PRIMARY KEY, text text)")
+    ends(conf, tmp_path, "init", "--source", server.url, "--capture")
+    code, _ = captured_once(conf, disk)
+    assert code == 0
+    fill(disk)
+    server.execute("INSERT INTO t SELECT g, md5(g::text) FROM generate_series(1, 2000) g")
+    code, said = captured_once(conf, disk)
+    assert code == 1 and FULL in said, said
+    empty(disk)
+    code, said = captured_once(conf, disk)
+    assert code == 0, said
+    assert [row["id"] for row in rows_of(disk, "t")] == [*range(1, 2001)]
+
+
+def captured_once(conf: Path, disk: Path) -> tuple[int, str]:
+    """How `capture --once` ends, and what it says, in one line."""
+    command = [sys.executable, "-m", "lakehouse", "capture", "--once", "--conf", conf]
+    log, env = conf.parent / f"{time.monotonic_ns()}.log", {"PYTHONPATH": str(ROOT)}
+    process = parts.start([*command, "--root", disk], log, env=env)
+    return process.popen.wait(120), " ".join(process.said().split())

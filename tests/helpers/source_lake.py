@@ -230,7 +230,7 @@ def _is_of(row: Row, epoch: Epoch) -> bool:
     first, started = epoch.first.get(f"{TOPIC}/0"), epoch.started or 0
     committed = row["_source_time"] if row["_source_time"] is not None else started
     begins = committed >= started if first is None else _position(row) >= first
-    return begins and not (row["_sequence"] < epoch.lsn and committed < started)
+    return begins and not (row["_sequence"] < epoch.lsn and committed < epoch.shown)
 
 
 def _cutoff(row: Row) -> Cutoff:
