@@ -201,7 +201,8 @@ def test_a_capture_ends_on_a_full_disk_and_goes_on_when_there_is_space_again(
 
 def captured_once(conf: Path, disk: Path) -> tuple[int, str]:
     """How `capture --once` ends, and what it says, in one line."""
-    command = [sys.executable, "-m", "lakehouse", "capture", "--once", "--conf", conf]
+    capture: list[str | Path] = [sys.executable, "-m", "lakehouse", "capture", "--once"]
     log, env = conf.parent / f"{time.monotonic_ns()}.log", {"PYTHONPATH": str(ROOT)}
-    process = parts.start([*command, "--root", disk], log, env=env)
+    capture += ["--conf", conf, "--root", disk]
+    process = parts.start(capture, log, env=env)
     return process.popen.wait(120), " ".join(process.said().split())
