@@ -103,7 +103,7 @@ def measure(
     ended = time.time()
     time.sleep(15)
     if captures:
-        facts.append(f"{peak_memory(capture)} MB in the steady stream")
+        facts.append(f"stream: {peak_memory(capture)} MB")
     stop.set()
     writing.join()
     looking.join()
@@ -163,7 +163,7 @@ def capture_much(root: Path, server: Postgres) -> str:
     process.stop()
     ends(conf, root, "capture", "--drop", "--yes")
     server.execute("DROP TABLE shop.bulk")
-    return f"{BULK / seconds:,.0f} events a second and {memory} MB with a backlog"
+    return f"backlog: {BULK / seconds:,.0f} events a second, {memory} MB"
 
 
 def captured_records(landing: Path) -> int:
