@@ -358,5 +358,5 @@ def test_lacks_of_mariadb_and_a_log_that_is_gone_are_said(request: pytest.Fixtur
     ):
         assert expected in said, said
     gone = Position(offset={"file": "binlog.000000", "pos": 4})
-    with pytest.raises(CaptureRefused, match="the binlog binlog.000000 is gone"):
+    with pytest.raises(CaptureRefused, match=r"the binlog binlog\.000000 is gone"):
         database.check_position(gone)
