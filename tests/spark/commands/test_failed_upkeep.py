@@ -11,6 +11,8 @@ import pytest
 from bronze import job as bronze
 from cdc_lakehouse.cli.work.erase import Erasure, erase_key
 from cdc_lakehouse.cli.work.maintain import tend_tables
+from cdc_lakehouse.cli.work.rebuild import rebuild_renamed, rebuild_table
+from cdc_lakehouse.cli.work.rounds import Round
 from gold import job as gold
 from lakehouse.config.table import Table
 from lakehouse.errors import LakehouseError
@@ -31,6 +33,14 @@ pytestmark = [
 ]
 
 
+def rebuild(lake: Lake, tables: list[Table]) -> None:
+    rebuild_table(lake, tables[0], quiet, tables)
+
+
+def rename(lake: Lake, tables: list[Table]) -> None:
+    rebuild_renamed(Round(lake, everything=tables), tables)
+
+
 def erase(lake: Lake, tables: list[Table]) -> None:
     erase_key(lake, Erasure(tables[0], {"id": "1"}, True, quiet), tables)
 
@@ -40,7 +50,10 @@ def maintain(lake: Lake, tables: list[Table]) -> None:
     assert len([entry for entry in entries if entry.status == "failed"]) <= 1
 
 
+RENAMED = {**TYPES, "label": {"type": "string", "renamed_from": "name"}}
 COMMANDS: dict[str, tuple[Callable[[Lake, list[Table]], None], dict[str, object], set[int]]] = {
+    "rebuild": (rebuild, {}, {1, 2}),
+    "rename": (rename, {"columns": RENAMED}, {1, 2}),
     "erase": (erase, {}, {2}),
     "maintain": (maintain, {"cluster_by": ["v"]}, {1, 2}),
 }
