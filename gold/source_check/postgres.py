@@ -109,6 +109,17 @@ def read_position(connection: Connection) -> int:
     )
 
 
+def read_progress(connection: Connection) -> tuple[str, int]:
+    """The next transaction's number, and how far every logical slot's reader has come."""
+    query = (
+        "SELECT pg_snapshot_xmax(pg_current_snapshot())::text,"
+        " coalesce(min((confirmed_flush_lsn - '0/0'::pg_lsn)::bigint), 0)"
+        " FROM pg_replication_slots WHERE database = current_database()"
+    )
+    row = connection.execute(text(query)).one()
+    return row[0], row[1]
+
+
 def position_text(place: int) -> str:
     """A position as PostgreSQL writes it."""
     return f"{place >> 32:X}/{place & 0xFFFFFFFF:X}"

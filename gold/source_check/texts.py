@@ -15,7 +15,7 @@ rows whose texts differ are compared again by `is_equal`, value by value.
 | time | µs since midnight; with time zone in UTC |
 | interval | µs, a year as 365.25 days and a month as a twelfth of it, as Debezium has it |
 | arrays | JSON without blanks; json is compared again as JSON |
-| anything else | as the database writes it |
+| anything else, such as ranges | as the database writes it |
 """
 
 import base64
@@ -53,7 +53,13 @@ def kind_of(type: str) -> Kind:
     name = type.lower()
     if name.endswith("[]"):
         return "array"
-    return next((kind for prefix, kind in _KINDS if name.startswith(prefix)), "text")
+    return next((kind for prefix, kind in _KINDS if _is_named(name, prefix)), "text")
+
+
+def _is_named(name: str, prefix: str) -> bool:
+    """Whether a type's name is a prefix and its rest, such as `int` and `eger`; not `int4range`."""
+    rest = name.removeprefix(prefix)
+    return name.startswith(prefix) and re.match(r"(eger|ean|b|\d+|_ntz)?(?!\w)", rest) is not None
 
 
 def is_comparable(type: str) -> bool:

@@ -5,8 +5,11 @@ flight when the source's row was written by a transaction that the table had not
 was read (PostgreSQL names it: `xmin`). A row that only gold has was deleted at the source, by an
 unknown transaction. It is real once the table has applied a change from beyond the log position at
 which the row was found missing; until then it is in flight. So open differences are compared again
-after a pause. Other databases do not name transactions: what still differs then is real. Of a
-source at rest, all of whose changes are applied, every difference is real.
+after a pause. No record names the transaction of a subtransaction or of a rewritten table: a
+difference that the comparison before had in flight too is real, if nothing was written at the
+source since, or if the table or the readers of all slots have passed that state. Other databases do
+not name transactions: what still differs then is real. Of a source at rest, all of whose changes
+are applied, every difference is real.
 
 The keys are compared in parts. Equal parts are recorded, and an interrupted comparison goes on
 after them. A table without a real difference is equal up to the position that the source had when
@@ -21,8 +24,10 @@ from hashlib import sha256
 from types import ModuleType
 from typing import NamedTuple
 
+from msgspec.structs import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from sqlalchemy import Connection
 
 from gold.source_check.database import connect_to_source, find_table, without_password
 from gold.source_check.digests import (
@@ -34,6 +39,7 @@ from gold.source_check.digests import (
 )
 from gold.source_check.plan import ComparisonPlan, name_at_source, plan_comparison
 from gold.source_check.verified import (
+    Look,
     Unfinished,
     Verified,
     read_verified,
@@ -129,10 +135,14 @@ class SourceComparison:
         return PartsCompared(every, place, differences)
 
     def settle(
-        self, differences: Sequence[Difference], before: Applied, place: int | None, pause: float
+        self, done: "PartsCompared", before: Applied, known: Look | None, pause: float
     ) -> "Settled":
-        """Separates real differences from those in flight; compares open ones again."""
-        real, open_ = judge_differences(differences, before, self.given.at_rest, place)
+        """Separates real differences from those in flight; compares open ones again.
+
+        `known` is what the comparison before left in flight.
+        """
+        place, look = done.place, None
+        real, open_ = judge_differences(done.differences, before, self.given.at_rest, place)
         if open_:
             time.sleep(pause)
             before = read_applied(self.lake, self.table)
@@ -140,11 +150,32 @@ class SourceComparison:
             with connect_to_source(self.given.url, self.table.table) as connection:
                 ids = sorted({each.id for each in open_})
                 again = list(find_differences(rows, connection, self.reader, self.plan, ids))
-            newly, open_ = judge_differences(again, before, self.given.at_rest, place)
+                newly, open_ = judge_differences(again, before, self.given.at_rest, place)
+                if place is not None and open_:
+                    look = self.look_at(open_, before, connection, known)
             real = [*real, *newly]
         if place is None:
             return Settled([*real, *open_], [], before)
-        return Settled(real, open_, before)
+        if look is not None:
+            marked = list(zip(open_, look.rows, strict=True))
+            real += [row for row, digest in marked if digest in look.lasting]
+            open_ = [row for row, digest in marked if digest not in look.lasting]
+        return Settled(real, open_, before, look)
+
+    def look_at(
+        self,
+        open_: Sequence[Difference],
+        before: Applied,
+        connection: Connection,
+        known: Look | None,
+    ) -> Look:
+        """What is in flight, and which of it has lasted since the look before."""
+        newest, captured = self.reader.read_progress(connection)
+        reached = 0 if before.log is None else _read_log_knowledge(before.log, []).reached
+        what = self.digest_plan()
+        rows = tuple(sha256(f"{what} {row}".encode()).hexdigest() for row in open_)
+        look = Look(self.reader.read_position(connection), newest, rows)
+        return look.after(known, max(captured, reached))
 
     def find_equal_position(self, unfinished: Unfinished, settled: "Settled") -> str:
         """The position up to which a table without a real difference is equal, as text."""
@@ -171,6 +202,7 @@ class Settled(NamedTuple):
     real: list[Difference]
     in_flight: list[Difference]
     before: Applied
+    look: Look | None = None
 
 
 def compare_with_source(
@@ -196,10 +228,10 @@ def compare_with_source(
     kept = read_verified(lake.target, table.table)
     unfinished = kept.resume(Unfinished(work.digest_plan(), before.batch, place))
     done = work.compare_parts(rows, kept, unfinished, tell)
-    settled = work.settle(done.differences, before, done.place, pause)
+    settled = work.settle(done, before, kept.look, pause)
     through = None if settled.real else work.find_equal_position(unfinished, settled)
-    ended = Verified(through, utc_now(), plan.source)
-    write_verified(lake.target, table.table, ended if through else kept.with_unfinished(None))
+    ended = Verified(through, utc_now(), plan.source) if through else kept.with_unfinished(None)
+    write_verified(lake.target, table.table, replace(ended, look=settled.look))
     show_proof(lake.target, table.table)
     return Verdict(
         plan.source,

@@ -47,6 +47,34 @@ class Unfinished(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, parts=(*self.parts, part), **counts)
 
 
+class Look(msgspec.Struct, frozen=True):
+    """What a comparison with the source left in flight.
+
+    Attributes:
+        place: how far the source's log had come when it was read.
+        next: the number of the source's next transaction then.
+        rows: the differences in flight, as digests.
+        lasting: those found again after everything up to a look's place had been captured.
+    """
+
+    place: int
+    next: str
+    rows: tuple[str, ...]
+    lasting: tuple[str, ...] = ()
+
+    def after(self, known: "Look | None", passed: int) -> "Look":
+        """The look with the rows that the one before had too, and that nothing explains.
+
+        Either nothing was written at the source since, or what is captured has `passed` its place.
+        """
+        if known is None:
+            return self
+        over = self.next == known.next or passed >= known.place
+        before = {*known.lasting, *(known.rows if over else ())}
+        lasting = tuple(row for row in self.rows if row in before)
+        return msgspec.structs.replace(self, lasting=lasting)
+
+
 class Verified(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is known of a table.
 
@@ -55,12 +83,14 @@ class Verified(msgspec.Struct, frozen=True, omit_defaults=True):
         at: when the comparison ended that found the table equal, ISO 8601 in UTC.
         source: the table of the source, or `bronze`.
         unfinished: the comparison that goes on.
+        look: what the newest comparison with the source left in flight.
     """
 
     through: str | None = None
     at: str | None = None
     source: str | None = None
     unfinished: Unfinished | None = None
+    look: Look | None = None
 
     def resume(self, fresh: Unfinished) -> Unfinished:
         """The unfinished comparison if it compares the same as `fresh`, else `fresh`."""
@@ -104,7 +134,7 @@ def keep_proof(target: Target, table: str, through: str) -> None:
     """Keeps that a table was found equal to what bronze has, and says so in gold's comment."""
     before = read_verified(target, table)
     if before.through is None or before.source == BRONZE:
-        proof = Verified(through, utc_now(), BRONZE, before.unfinished)
+        proof = Verified(through, utc_now(), BRONZE, before.unfinished, before.look)
         write_verified(target, table, proof)
         show_proof(target, table)
 

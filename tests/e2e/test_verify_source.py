@@ -218,6 +218,12 @@ def test_what_the_source_did_since_is_in_flight_and_what_gold_lost_is_real(
     assert found.through is not None and found.through == read_verified(shop, "orders").through
     applied = int(found.through.removeprefix("0/"), 16)
     assert 0 < applied < 0x20 << 24  # the newest captured change; the server's log came after
+    with psycopg.connect(source, autocommit=True) as connection:
+        connection.execute("UPDATE shop.orders SET note = 'changed' WHERE id = 5")
+    moved, again = (judge(Lake(spark, shop), "orders", source) for _ in range(2))
+    assert (moved.real, len(moved.in_flight)) == ([], 3)  # the source went on
+    assert (again.in_flight, again.through) == ([], None)  # at rest, and still not here
+    assert sorted(d.key["id"] or "" for d in again.real) == ["3", "4", "5"]
     history = names.table_name(shop, "silver", "orders_history")
     spark.sql(f"DELETE FROM {history} WHERE id = 1")
     lost = judge(Lake(spark, shop), "orders", source, at_rest=True)

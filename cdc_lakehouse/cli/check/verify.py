@@ -271,6 +271,6 @@ def _render_summary(verdict: "Verdict") -> "Iterator[str]":
         yield f"not compared: {', '.join(verdict.left_out)}"
     if verdict.in_flight:
         yield (
-            "in flight: newer at the source than what is applied; run again, or with --at-rest "
-            "when everything has been applied"
+            "in flight: newer at the source than what is applied; run again after `lakehouse run`: "
+            "what differs as before, with nothing newer at the source, is then real"
         )

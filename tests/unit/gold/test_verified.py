@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gold.source_check.verified import (
+    Look,
     Unfinished,
     Verified,
     add_proof,
@@ -33,6 +34,7 @@ def test_what_is_kept_is_read_again_and_shown(target: Target) -> None:
     going = Unfinished("a", 3, 26).with_part(2, 10, 11).with_part(0, 1, 1)
     write_verified(target, "orders", PROVED.with_unfinished(going))
     kept = read_verified(target, "orders")
+    assert kept.look is None
     assert kept.unfinished == Unfinished("a", 3, 26, (2, 0), 11, 12)
     assert list_verified(target, ["orders", "new"]) == {
         "orders": {
@@ -42,6 +44,16 @@ def test_what_is_kept_is_read_again_and_shown(target: Target) -> None:
         },
         "new": {"verified_through": None, "verified_at": None, "verified_against": None},
     }
+
+
+def test_what_a_second_look_finds_in_flight_again_lasts_once_nothing_can_explain_it() -> None:
+    first, again = Look(500, "70", ("a", "b")), Look(510, "70", ("b", "c"))
+    assert first.after(None, 900).lasting == ()
+    assert again.after(first, 0).lasting == ("b",)  # nothing was written at the source since
+    moved = Look(600, "71", ("b", "c"))
+    assert moved.after(first, 499).lasting == ()
+    assert moved.after(first, 500).lasting == ("b",)  # what is captured has passed the first look
+    assert moved.after(again.after(first, 0), 0).lasting == ("b",)  # and stays so
 
 
 def test_a_comparison_with_bronze_never_replaces_one_with_the_source(target: Target) -> None:
