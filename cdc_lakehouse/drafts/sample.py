@@ -3,8 +3,9 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -78,16 +79,20 @@ def read_samples(files: Sequence[Path], folder_of: FolderOf = lambda _: None) ->
     """
     samples: dict[str, Sample] = {}
     for title, part in _name_parts(_split_files(files), folder_of):
-        name = to_identifier(title)
-        if name in samples and part.topic is not None:
-            name = to_identifier("_".join(part.topic.split(".")[-2:]))
-        elif name in samples:
-            name = to_identifier(f"{part.files[0].absolute().parent.name}_{name}")
+        name = _choose_name(title, part, samples)
         if not SIGNALS.search(name):
             samples[name] = _sample_part(part)
     if not samples:
         raise sample_error(files[0], "no record of a table", _ROWS)
     return samples
+
+
+def _choose_name(title: str, part: "_Part", taken: Container[str]) -> str:
+    """The table's name by its title, one that no other table has."""
+    longer = part.topic.split(".")[-2:] if part.topic else [find_table_folder(part.files[0]).name]
+    second = "_".join(longer if part.topic else [*longer, title])
+    names = chain([title, second], (f"{second}_{number}" for number in count(2)))
+    return next(name for name in map(to_identifier, names) if name not in taken)
 
 
 def common_type(kinds: Iterable[str]) -> str:
@@ -154,19 +159,34 @@ def _name_files(files: Sequence[Path]) -> str:
 
 
 def _split_files(files: Sequence[Path]) -> list[_Part]:
-    """The records of each topic over all files; files of records without topics by their shape."""
+    """The records of each topic over all files; files of records without topics by their shape.
+
+    The shape of CSV is its set of names, in whatever case. Files without a record are left out.
+    """
     parts: dict[object, _Part] = {}
     for file in files:
         opened = open_sample(file)
-        is_json = opened.format == "json"
+        is_json, is_csv = opened.format == "json", opened.format == "csv"
         topics = _split_by_topic(opened.records) if is_json else {None: opened.records}
-        columns = () if is_json else opened.records[0]
-        for topic, records in topics.items():
+        names = [] if is_json else [*next(iter(opened.records), {})]
+        columns = sorted(map(str.lower, names)) if is_csv else names
+        for topic, records in topics.items() if opened.records else ():
             shape = topic or (find_table_folder(file), opened.format, *columns)
             part = parts.setdefault(shape, _Part(topic, [], []))
+            rows = _spell_alike(
+                records, part.opened[0].records[0] if is_csv and part.opened else {}
+            )
             part.files.append(file)
-            part.opened.append(opened._replace(records=records))
+            part.opened.append(opened._replace(records=rows))
     return list(parts.values())
+
+
+def _spell_alike(rows: Sequence[Object], first: Object) -> Sequence[Object]:
+    """CSV rows with names as the table's first row spells them."""
+    spelled = {name.lower(): name for name in first}
+    if not first:
+        return rows
+    return [{spelled.get(n.lower(), n): value for n, value in row.items()} for row in rows]
 
 
 def _split_by_topic(records: Iterable[Object]) -> dict[str | None, list[Object]]:

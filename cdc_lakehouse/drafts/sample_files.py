@@ -78,7 +78,7 @@ def open_sample(file: Path) -> SampleFile:
     """Reads at most 5,000 records; what is no record is left out.
 
     Raises:
-        ConfigurationError: the file cannot be read, or it has no record.
+        ConfigurationError: the file cannot be read, or its text has another known form.
     """
     if ".parquet" in file.suffixes:
         sample = _read_parquet(file)
@@ -89,8 +89,8 @@ def open_sample(file: Path) -> SampleFile:
         sample = SampleFile("csv", rows, csv_types(rows), written)
     else:
         sample = SampleFile("json", _read_records(file, _parse_objects))
-    if not sample.records:
-        raise sample_error(file, _first_text(file) or "no record", KINDS)
+    if not sample.records and (form := _first_text(file)):
+        raise sample_error(file, form, KINDS)
     return sample
 
 

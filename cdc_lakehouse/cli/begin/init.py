@@ -39,7 +39,6 @@ Samples = Annotated[
         "--from", metavar="FILE", help="A file or folder: JSON, CSV or Parquet; repeatable."
     ),
 ]
-MOST_MOVES = 5
 ENDINGS = frozenset((".json", ".jsonl", ".ndjson", ".csv", ".parquet"))
 Source = Annotated[
     str | None, typer.Option(metavar="URL", help="A database (SQLAlchemy URL): its tables.")
@@ -181,9 +180,10 @@ def _from_files(chosen: Chosen, table: str | None, given: Sequence[Path]) -> Non
         print("nothing was written: remove a file to have it drafted again, or choose a name:")
         print(f"    lakehouse init TABLE --from {given[0]}{more}")
         return
-    moves = [step for draft in drafts for step in _list_moves(draft, landing)]
-    for step in moves[:MOST_MOVES]:
-        print("\n".join(wrap_line(step)))
+    _print_left_out(drafts, files if table is None else [])
+    for draft in drafts:
+        for into, names in _list_moves(draft, landing).items():
+            print("\n".join(wrap_line(f"next: put {', '.join(names)} into {into}")))
     print(f"next: lakehouse validate{more}, then lakehouse run{more}")
 
 
@@ -214,14 +214,21 @@ def _is_sample(file: Path) -> bool:
     return not (hidden or of_project) and not ENDINGS.isdisjoint(file.suffixes)
 
 
-def _list_moves(draft: "Draft", landing: Path) -> list[str]:
-    """Steps for a person: which files of a new table to move to where the table reads them."""
+def _print_left_out(drafts: "Sequence[Draft]", files: Sequence[Path]) -> None:
+    """Names the files in which no table was found."""
+    used = {file for draft in drafts if draft.sample is not None for file in draft.sample.files}
+    if unused := [_shorten_path(file) for file in files if file not in used]:
+        print("\n".join(wrap_line(f"left out, as no record of a table: {', '.join(unused)}")))
+
+
+def _list_moves(draft: "Draft", landing: Path) -> dict[str, list[str]]:
+    """Where a new table reads its files, and which files a person has to put there."""
     from cdc_lakehouse.drafts.flat_rows import day_of_name, is_day_folder
 
     sample, place = draft.sample, draft.place
     if draft.is_there or sample is None or place is None:
-        return []
-    steps = []
+        return {}
+    moves: dict[str, list[str]] = {}
     for file in sample.files:
         inside, hint = file.absolute().parent, ""
         day = inside.name if is_day_folder(inside) else ""
@@ -230,9 +237,9 @@ def _list_moves(draft: "Draft", landing: Path) -> list[str]:
             hint = ", the day that it shows" if day == "YYYY-MM-DD" else ""
         elif place.is_sure:
             continue
-        into = _shorten_path(landing / place.folder / day)
-        steps.append(f"next: put {file.name} into {into}{hint}")
-    return steps
+        into = f"{_shorten_path(landing / place.folder / day)}{hint}"
+        moves.setdefault(into, []).append(file.name)
+    return moves
 
 
 def _from_database(chosen: Chosen, table: str | None, source: str, options: DraftOptions) -> None:

@@ -270,7 +270,7 @@ def _render_summary(verdict: "Verdict") -> "Iterator[str]":
     if verdict.left_out:
         yield f"not compared: {', '.join(verdict.left_out)}"
     if verdict.in_flight:
-        yield (
-            "in flight: newer at the source than what is applied; run again after `lakehouse run`: "
-            "what differs as before, with nothing newer at the source, is then real"
+        yield from wrap_line(
+            "in flight: newer at the source than what is applied; run again after `lakehouse run` "
+            "(what then differs as before is real), or with --at-rest when everything is applied"
         )

@@ -536,6 +536,37 @@ def test_a_folder_gives_a_table_per_topic_and_kind_of_rows(
     assert "next: put rates.csv into landing/rates/rates\n" in capsys.readouterr().out
 
 
+def test_every_file_of_a_folder_is_named_whatever_the_case_and_order_of_its_header(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    written("landing/late/1.csv", "id,v,w,updated_at", "1,a,,2026-01-01")
+    written("landing/late/2.csv", "updated_at,v,id,W", "2026-01-02,b,1,x")
+    written("landing/late/3.csv", "id,v,w,updated_at", "2,a,y,2026-01-03")
+    written("landing/late/4.csv", "id,v,updated_at,neu", "3,a,2026-01-04,z")
+    written("landing/late/5.csv", "id,neuer,updated_at", "3,a,2026-01-04")
+    written("landing/late/6.csv")
+    written("landing/late/7.csv", "id,v,w,updated_at")
+    assert init("--from", "landing") == 0
+    tables = {t.table: [*t.columns, t.sequence_by] for t in load_tables(Path("conf"))}
+    assert tables == {
+        "late": ["id", "v", "w", "updated_at", "updated_at"],
+        "late_late": ["id", "v", "updated_at", "neu", "updated_at"],
+        "late_late_2": ["id", "neuer", "updated_at", "updated_at"],
+    }
+    told = " ".join(capsys.readouterr().out.split())
+    assert "next: put 1.csv, 2.csv, 3.csv into landing/late/late " in told
+    assert "next: put 4.csv into landing/late/late_late " in told
+    assert "next: put 5.csv into landing/late/late_late_2 " in told
+    assert "left out, as no record of a table: landing/late/6.csv, landing/late/7.csv " in told
+
+
+def test_a_folder_without_any_record_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    written("landing/late/6.csv")
+    written("landing/late/7.csv", "id,v,w,updated_at")
+    assert init("--from", "landing") == 2
+    assert "no record of a table" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("files", "tables"),
     [
