@@ -39,7 +39,7 @@ from gold.source_check.digests import (
 )
 from gold.source_check.plan import ComparisonPlan, name_at_source, plan_comparison
 from gold.source_check.verified import (
-    Look,
+    InFlight,
     Unfinished,
     Verified,
     read_verified,
@@ -135,11 +135,11 @@ class SourceComparison:
         return PartsCompared(every, place, differences)
 
     def settle(
-        self, done: "PartsCompared", before: Applied, known: Look | None, pause: float
+        self, done: "PartsCompared", before: Applied, earlier: InFlight | None, pause: float
     ) -> "Settled":
         """Separates real differences from those in flight; compares open ones again.
 
-        `known` is what the comparison before left in flight.
+        `earlier` is what the comparison before left in flight.
         """
         place, look = done.place, None
         real, open_ = judge_differences(done.differences, before, self.given.at_rest, place)
@@ -152,7 +152,7 @@ class SourceComparison:
                 again = list(find_differences(rows, connection, self.reader, self.plan, ids))
                 newly, open_ = judge_differences(again, before, self.given.at_rest, place)
                 if place is not None and open_:
-                    look = self.look_at(open_, before, connection, known)
+                    look = self.look_at(open_, before, connection, earlier)
             real = [*real, *newly]
         if place is None:
             return Settled([*real, *open_], [], before)
@@ -167,15 +167,15 @@ class SourceComparison:
         open_: Sequence[Difference],
         before: Applied,
         connection: Connection,
-        known: Look | None,
-    ) -> Look:
+        earlier: InFlight | None,
+    ) -> InFlight:
         """What is in flight, and which of it has lasted since the look before."""
         newest, captured = self.reader.read_progress(connection)
         reached = 0 if before.log is None else _read_log_knowledge(before.log, []).reached
         what = self.digest_plan()
         rows = tuple(sha256(f"{what} {row}".encode()).hexdigest() for row in open_)
-        look = Look(self.reader.read_position(connection), newest, rows)
-        return look.after(known, max(captured, reached))
+        look = InFlight(self.reader.read_position(connection), newest, rows)
+        return look.after(earlier, max(captured, reached))
 
     def find_equal_position(self, unfinished: Unfinished, settled: "Settled") -> str:
         """The position up to which a table without a real difference is equal, as text."""
@@ -202,7 +202,7 @@ class Settled(NamedTuple):
     real: list[Difference]
     in_flight: list[Difference]
     before: Applied
-    look: Look | None = None
+    look: InFlight | None = None
 
 
 def compare_with_source(

@@ -47,7 +47,7 @@ class Unfinished(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, parts=(*self.parts, part), **counts)
 
 
-class Look(msgspec.Struct, frozen=True):
+class InFlight(msgspec.Struct, frozen=True):
     """What a comparison with the source left in flight.
 
     Attributes:
@@ -62,15 +62,15 @@ class Look(msgspec.Struct, frozen=True):
     rows: tuple[str, ...]
     lasting: tuple[str, ...] = ()
 
-    def after(self, known: "Look | None", passed: int) -> "Look":
+    def after(self, earlier: "InFlight | None", passed: int) -> "InFlight":
         """The look with the rows that the one before had too, and that nothing explains.
 
         Either nothing was written at the source since, or what is captured has `passed` its place.
         """
-        if known is None:
+        if earlier is None:
             return self
-        over = self.next == known.next or passed >= known.place
-        before = {*known.lasting, *(known.rows if over else ())}
+        over = self.next == earlier.next or passed >= earlier.place
+        before = {*earlier.lasting, *(earlier.rows if over else ())}
         lasting = tuple(row for row in self.rows if row in before)
         return msgspec.structs.replace(self, lasting=lasting)
 
@@ -90,7 +90,7 @@ class Verified(msgspec.Struct, frozen=True, omit_defaults=True):
     at: str | None = None
     source: str | None = None
     unfinished: Unfinished | None = None
-    look: Look | None = None
+    look: InFlight | None = None
 
     def resume(self, fresh: Unfinished) -> Unfinished:
         """The unfinished comparison if it compares the same as `fresh`, else `fresh`."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gold.source_check.verified import (
-    Look,
+    InFlight,
     Unfinished,
     Verified,
     add_proof,
@@ -47,10 +47,10 @@ def test_what_is_kept_is_read_again_and_shown(target: Target) -> None:
 
 
 def test_what_a_second_look_finds_in_flight_again_lasts_once_nothing_can_explain_it() -> None:
-    first, again = Look(500, "70", ("a", "b")), Look(510, "70", ("b", "c"))
+    first, again = InFlight(500, "70", ("a", "b")), InFlight(510, "70", ("b", "c"))
     assert first.after(None, 900).lasting == ()
     assert again.after(first, 0).lasting == ("b",)  # nothing was written at the source since
-    moved = Look(600, "71", ("b", "c"))
+    moved = InFlight(600, "71", ("b", "c"))
     assert moved.after(first, 499).lasting == ()
     assert moved.after(first, 500).lasting == ("b",)  # what is captured has passed the first look
     assert moved.after(again.after(first, 0), 0).lasting == ("b",)  # and stays so
