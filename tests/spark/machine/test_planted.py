@@ -131,7 +131,7 @@ PLANTED: dict[str, tuple[Plant, str]] = {
     ),
     "a YAML that contradicts the rows is applied": (
         replacing(fingerprint, "check_configuration", lambda _: lambda *given: None),
-        "a run is refused exactly if it must",
+        "verify refuses another YAML",
     ),
     "a refusal does not say what to do": (
         replacing(errors.ConfigurationDrift, "__init__", _silent),
