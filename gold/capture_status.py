@@ -10,6 +10,7 @@ from lakehouse.config.target import Target
 from lakehouse.durations import render_duration
 from lakehouse.places.place import to_place, write_whole
 from lakehouse.places.settings import is_reached
+from lakehouse.words import render_count
 
 FILE = "_capture.json"
 SILENT_SECONDS = 60.0
@@ -22,7 +23,7 @@ class CaptureStatus(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the capture's name.
-        state: `snapshot`, `streaming`, `stopped` or `failed`.
+        state: `snapshot`, `streaming`, `stopped`, `failed`; `complete` after --once.
         at: when that was, in seconds since 1970.
         max_lag: the seconds of lag above which there is an alarm.
         max_kept: the bytes of the database's log above which there is an alarm.
@@ -31,6 +32,8 @@ class CaptureStatus(msgspec.Struct, frozen=True):
         kept_bytes: what the database keeps of its log.
         newest_file: when the newest file was written, in seconds since 1970.
         message: why it failed.
+        unconverted: how many values Debezium could not convert since the last snapshot.
+        column: of which column the last of them was.
     """
 
     name: str
@@ -43,6 +46,8 @@ class CaptureStatus(msgspec.Struct, frozen=True):
     kept_bytes: int | None = None
     newest_file: float | None = None
     message: str | None = None
+    unconverted: int = 0
+    column: str = ""
 
     @property
     def lag(self) -> float | None:
@@ -55,9 +60,11 @@ class CaptureStatus(msgspec.Struct, frozen=True):
     def describe(self) -> str:
         """A line about it."""
         lag, kept, newest = self.lag, self.kept_bytes, self.newest_file
+        late = render_duration(round(lag or 0))
+        is_complete = self.state == "complete"
         parts = {
             f"capture {self.name}: {self.state}": self.state,
-            f"{render_duration(round(lag or 0))} behind": lag,
+            f"captured everything as of {late} ago" if is_complete else f"{late} behind": lag,
             f"the database keeps {(kept or 0) / _MB:,.1f} MB of its log": kept,
             f"newest file {render_duration(round(time.time() - (newest or 0)))} ago": newest,
         }
@@ -68,12 +75,25 @@ class CaptureStatus(msgspec.Struct, frozen=True):
         again, kept = "`lakehouse capture`", self.kept_bytes or 0
         if self.state == "failed":
             yield "FAILED", " ".join((self.message or "no reason given").split())
-        if self.lag is not None and self.lag > self.max_lag:
+        if self.unconverted:
+            yield "VALUES", describe_unconverted(self.unconverted, self.column)
+        if self.state != "complete" and self.lag is not None and self.lag > self.max_lag:
             behind, limit = render_duration(round(self.lag)), render_duration(self.max_lag)
             yield "LATE", f"{behind} behind, max_lag is {limit}; do: see that {again} runs"
         if kept > self.max_kept:
             problem = f"the database keeps {kept / _MB:,.0f} MB of its log, more than max_wal"
             yield "LOG", f"{problem}; do: {again}, or {again} --drop"
+
+
+def describe_unconverted(count: int, column: str) -> str:
+    """What to say of values that Debezium could not convert, the last one of this column."""
+    values = render_count(count, "value")
+    return (
+        f"Debezium could not convert {values}, last of column {column}: they are null or wrong in"
+        " gold; do: was its type changed, `lakehouse capture --snapshot` takes all rows again; else"
+        " leave it out (`debezium: {column.exclude.list: …}` in conf/capture.yml) or cast it in the"
+        " source first"
+    )
 
 
 def write_capture(target: Target, status: CaptureStatus) -> None:

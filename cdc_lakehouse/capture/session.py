@@ -97,7 +97,8 @@ class Capture:
             try:
                 while not (stop.is_set() or is_orphan() or self._try_work(once, stop)):
                     pass
-                self._note("stopped")
+                if self._status.state != "complete":
+                    self._note("stopped")
             except (OSError, LakehouseError) as failure:
                 self._note("failed", message=str(failure))
                 if isinstance(failure, LakehouseError):
@@ -195,7 +196,7 @@ class Capture:
             EngineFailed: it has ended by itself.
             OSError: a file cannot be written.
         """
-        mark = ""
+        mark, marked = "", 0.0
         for glance in count(1):
             if stop.wait(GLANCE_SECONDS) or is_orphan():
                 break
@@ -206,9 +207,13 @@ class Capture:
                 problem = f"Debezium's engine ended: {engine.failure}"
                 raise EngineFailed(problem, f"read {self.settings.state}/{LOG}")
             if once and not mark and not position.is_in_snapshot:
-                mark = self.database.send_mark()
+                mark, marked = self.database.send_mark(), time.time()
             if mark in engine.marks and not position.reads_rows:
                 self._tell(engine, "all that was there is captured")
+                log = self.database.measure_lag(position) or {}
+                late, kept = round(time.time() - marked, 1), log.get("kept")
+                facts = {"lag_bytes": log.get("behind"), "newest_file": position.newest}
+                self._note("complete", None, lag_seconds=late, kept_bytes=kept, **facts)
                 return True
             if glance % LOOK == 0:
                 self._look(engine, glance % SAY == 0)
@@ -260,7 +265,8 @@ class Capture:
 
     def _note(self, state: str, message: str | None = None, **facts: float | None) -> None:
         """Writes what `status` shows of this capture, where the target's folder can be reached."""
-        changed = {"state": state, "at": time.time(), "message": message, **facts}
+        wrong = self.state.position.model_dump(include={"unconverted", "column"})
+        changed = {"state": state, "at": time.time(), "message": message, **wrong, **facts}
         self._status = msgspec.structs.replace(self._status, **changed)
         with suppress(OSError):
             write_capture(self.target, self._status)

@@ -83,6 +83,7 @@ CAPTURE = (
     ("lag_seconds", "How long the oldest change that is not captured has waited.", "lag"),
     ("lag_bytes", "The database's log behind what is captured.", "lag_bytes"),
     ("kept_bytes", "What the database keeps of its log.", "kept_bytes"),
+    ("unconverted_values", "Values that Debezium could not convert.", "unconverted"),
     ("newest_file_timestamp_seconds", "When the newest file was written.", "newest_file"),
     ("noted_timestamp_seconds", "When the capture was last at work.", "at"),
 )

@@ -86,6 +86,36 @@ def test_one_command_captures_and_runs_and_ends_both(shop: Postgres, tmp_path: P
 
 
 @needs_postgres
+@pytest.mark.slow
+def test_values_that_debezium_cannot_convert_are_said_and_kept(
+    shop: Postgres, tmp_path: Path
+) -> None:
+    conf = drafted(shop.url, tmp_path)
+
+    def captured(*more: str) -> tuple[str, dict[str, Any]]:
+        said = " ".join(ends(conf, tmp_path, "capture", "--once", *more).said().split())
+        return said, json.loads((tmp_path / "lake/_checkpoints/_capture.json").read_text())
+
+    said, status = captured()
+    assert "could not convert" not in said
+    assert (status["state"], status["unconverted"]) == ("complete", 0)
+    shop.execute("UPDATE item SET n = 5", "ALTER TABLE item ALTER COLUMN n TYPE numeric")
+    said, status = captured()
+    assert "last of column n:" in said
+    assert (status["unconverted"], status["column"]) == (2, "n")
+    assert captured()[1]["unconverted"] == 2
+    assert captured("--snapshot")[1]["unconverted"] == 0
+    shop.execute("ALTER TABLE item ADD tags text[], ADD counts int[]")
+    shop.execute("UPDATE item SET tags = '{{a,b},{c,d}}' WHERE id = 1")
+    said, status = captured()
+    assert "last of column shop.public.item.tags:" in said
+    shop.execute("UPDATE item SET counts = '{{1,2}}', tags = '{[x}' WHERE id = 1")
+    said, status = captured()
+    assert "last of column counts:" in said
+    assert status["column"] == "counts"
+
+
+@needs_postgres
 def test_a_capture_whose_run_was_killed_ends_too(shop: Postgres, tmp_path: Path) -> None:
     conf = drafted(shop.url, tmp_path)
     both = lakehouse(conf, tmp_path, "run", "--continuous", "--capture", ready="capturing")

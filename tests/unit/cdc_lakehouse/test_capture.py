@@ -3,11 +3,14 @@
 import gzip
 import json
 import multiprocessing
+import time
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
+from cdc_lakehouse.capture.engine import ConversionLog, find_unreadable
 from cdc_lakehouse.capture.files import CaptureRefused, LandingFiles, Position, State
 from cdc_lakehouse.capture.settings import load_capture
 from gold.capture_status import CaptureStatus, list_capture_lines, write_capture
@@ -186,3 +189,68 @@ def test_a_late_capture_is_said_measured_and_an_alarm(tmp_path: Path) -> None:
     begun = find_changes({}, [], [("capture: LATE", late)])
     assert begun == [("capture: LATE", late)]
     assert find_changes({"capture: LATE": late}, []) == [("capture: LATE", "capture: LATE is over")]
+
+
+def test_a_capture_that_took_everything_tells_its_age_and_is_not_late(tmp_path: Path) -> None:
+    target = Target(root=str(tmp_path))
+    status = CaptureStatus("shop", "complete", time.time() - 1100, 600, 1 << 20, 100.0)
+    write_capture(target, status)
+    assert list_capture_lines(target) == [
+        "capture shop: complete, captured everything as of 20 min ago"
+    ]
+    write_capture(target, msgspec.structs.replace(status, kept_bytes=2 << 20))
+    assert list_capture_lines(target)[0].startswith("capture: LOG: ")
+
+
+def test_what_debezium_could_not_convert_is_read_from_whole_lines_of_its_log(
+    tmp_path: Path,
+) -> None:
+    file, at = tmp_path / "debezium.log", "2026-11-29 08:00:00:001 [t] "
+    lines = (
+        f"{at}WARN io.debezium.X - Unexpected value for JDBC type 4 and column",
+        f"{at}ERROR io.debezium.Y - Failed to properly convert data value for 'public.t.at' of",
+    )
+    file.write_text(f"{lines[0]} before int4: class=Integer[]\n")
+    log = ConversionLog(file)
+    with file.open("a") as more:
+        more.write(f"{lines[0]} n-element _int4(10, 0): class=Integer[]\n{at}INFO x - y\n")
+        more.write(f"{lines[1]} type date:\njava.lang.X: Unexpected value for JDBC type 4\n")
+        more.write(f"{lines[0]} val num")
+        more.flush()
+        assert log.read_columns() == ["n", "public.t.at"]
+        more.write("eric DEFAULT VALUE NULL: class=SpecialValueDecimal\n")
+    assert log.read_columns() == ["val"]
+    assert log.read_columns() == []
+    assert ConversionLog(tmp_path / "none").read_columns() == []
+
+
+@pytest.mark.parametrize(
+    ("tags", "found"),
+    [
+        ('["[Ljava.lang.String;@4db3515e","[Ljava.lang.String;@1f"]', ["shop.t.tags"]),
+        ('["[[Ljava.lang.String;@4db3515e"]', ["shop.t.tags"]),
+        ('["[B@4db3515e"]', ["shop.t.tags"]),
+        ('["[x]"]', []),
+        ('"[Ljava.lang.String;@4db3515e"', []),
+        ("null", []),
+    ],
+)
+def test_an_array_of_names_of_java_objects_is_unreadable(tags: str, found: list[str]) -> None:
+    value = f'{{"payload":{{"before":null,"after":{{"id":1,"tags":{tags}}}}}}}'
+    assert find_unreadable("shop.t", value) == found
+
+
+def test_unconverted_values_are_wrong_until_the_next_snapshot(tmp_path: Path) -> None:
+    state, target = State(str(tmp_path / "state")), Target(root=str(tmp_path))
+    with state.held():
+        state.note(next=7, offset={"lsn": 5}, unconverted=2, column="val")
+    with state.held():
+        assert (state.position.unconverted, state.position.column) == (2, "val")
+        state.forget(tables=["public.t"])
+    assert (state.position.unconverted, state.position.column) == (0, "")
+    status = CaptureStatus("shop", "snapshot", 0.0, 600, 1, unconverted=2, column="val")
+    write_capture(target, status)
+    first = list_capture_lines(target)[0]
+    assert first.startswith("capture: VALUES: Debezium could not convert 2 values, last of column")
+    assert "`lakehouse capture --snapshot`" in first
+    assert 'capture_unconverted_values{name="shop"} 2.0' in render_metrics([], "1", status)
