@@ -190,9 +190,10 @@ class Database:
         self.ask(f"INSERT INTO {table} (id, type, data) VALUES (:id, :kind, :data)", **row)
         return mark
 
-    def measure_lag(self, position: Position) -> Mapping[str, Any] | None:
+    def measure_lag(self, position: Position) -> Mapping[str, int] | None:
         """The bytes of the log `behind` the position and all that are `kept`; None if unknown."""
-        return next((row for *_, row in self.find("lag")), None)
+        found = next((row for *_, row in self.find("lag")), None)
+        return found and {key: int(found[key]) for key in ("behind", "kept")}
 
     def quote(self, table: str) -> str:
         """SCHEMA.TABLE, quoted where the database needs it."""
@@ -254,7 +255,7 @@ class MariaDb(Database):
             "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
         }
 
-    def measure_lag(self, position: Position) -> Mapping[str, Any] | None:
+    def measure_lag(self, position: Position) -> Mapping[str, int] | None:
         """The binlog behind the acknowledged position, and all that the server has of it."""
         logs, at = self._list_logs(), position.offset.get("file")
         if at not in logs:

@@ -244,8 +244,8 @@ class Capture:
         before, state = self._status.state, "snapshot" if in_snapshot else "streaming"
         self._note(
             state,
-            lag_bytes=int(lag["behind"]) if lag else None,
-            kept_bytes=int(lag["kept"]) if lag else None,
+            lag_bytes=lag["behind"] if lag else None,
+            kept_bytes=lag["kept"] if lag else None,
             lag_seconds=None if in_snapshot else late,
             newest_file=position.newest,
         )
