@@ -94,7 +94,9 @@ def test_a_name_of_two_columns_is_refused() -> None:
 
 
 def test_a_nested_type_that_spark_has_not_is_refused() -> None:
-    union = pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [[7]])
+    union = pa.UnionArray.from_dense(
+        pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([7])]
+    )
 
     with pytest.raises(UnreadableFile, match="of type dense_union"):
         read_values(pa.ListArray.from_arrays([0, 1], union))
