@@ -87,11 +87,7 @@ def press_ctrl_c(world: World, choice: random.Random) -> None:
     """Ctrl-C is pressed during a run, and the same command again ends the work."""
     if not world.model.conf.present:
         return
-    number = choice.randint(1, 20)
-    with pressed_before(number):
-        answer = world.type("run")
-    world.note(f"# Ctrl-C before its write {number}")
-    check_words(answer)
+    answer = _interrupt(world, choice.randint(1, 20), None, "run")
     hold("Ctrl-C is no failure", answer.code in (_of_run(world), INTERRUPTED), answer)
     if answer.code == INTERRUPTED:
         hold("Ctrl-C says how to go on", "run the same command again" in answer.err, answer)
@@ -103,14 +99,21 @@ def go_on(world: World, choice: random.Random) -> None:
     """A run that goes on is stopped at one of its writes or when nothing comes; a run follows."""
     if not world.model.conf.present:
         return
-    number = choice.randint(1, 12)
-    with pressed_before(number, PATIENCE):
-        answer = world.type("run", "--continuous", "--interval", "1s")
-    world.note(f"# Ctrl-C before its write {number}, or after {PATIENCE:g} s")
-    check_words(answer)
+    goes_on = ("run", "--continuous", "--interval", "1s")
+    answer = _interrupt(world, choice.randint(1, 12), PATIENCE, *goes_on)
     expected = (_of_run(world), INTERRUPTED) if "stopped" not in answer.out else (_of_run(world),)
     hold("a run that goes on ends as a run does", answer.code in expected, answer)
     run(world, choice)
+
+
+def _interrupt(world: World, number: int, patience: float | None, *command: str) -> Answer:
+    """Presses Ctrl-C before a write of a command, or after so many seconds; returns its answer."""
+    with pressed_before(number, patience):
+        answer = world.type(*command)
+    later = "" if patience is None else f", or after {patience:g} s"
+    world.note(f"# Ctrl-C before its write {number}{later}")
+    check_words(answer)
+    return answer
 
 
 def _of_run(world: World) -> int:
