@@ -130,6 +130,7 @@ def test_a_capture_whose_run_was_killed_ends_too(shop: Postgres, tmp_path: Path)
 
 
 @needs_postgres
+@pytest.mark.slow
 def test_the_live_demo_ends_with_gold_that_equals_its_database(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "lakehouse", "demo", "--live", "--root", tmp_path / "live"]
     demo = parts.start(command, tmp_path / "demo.log", env={"PYTHONPATH": str(parts.ROOT)})

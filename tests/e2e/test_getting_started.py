@@ -72,6 +72,7 @@ def test_the_page_leads_from_a_database_to_rows_in_gold(tmp_path: Path) -> None:
 
 
 @parts.needs_kafka
+@pytest.mark.slow
 def test_the_page_leads_through_kafka_to_rows_in_gold(
     tmp_path: Path, playground: Playground
 ) -> None:

@@ -66,6 +66,7 @@ def two_lakes(tmp_path: Path) -> tuple[Target, Target]:
 
 
 @needs_kafka
+@pytest.mark.slow
 def test_files_and_kafka_give_the_same_silver(
     spark: SparkSession, kafka: Broker, two_lakes: tuple[Target, Target]
 ) -> None:

@@ -39,12 +39,12 @@ def killed_after(seconds: float, options: list[str]) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scd", "number", "times"),
     [
-        (2, 2 * PER_FILE, 1),
-        pytest.param(1, EVENTS, KILLS, marks=pytest.mark.slow),
-        pytest.param(2, EVENTS, KILLS, marks=pytest.mark.slow),
+        (1, EVENTS, KILLS),
+        (2, EVENTS, KILLS),
     ],
 )
 def test_runs_that_are_killed_end_as_an_undisturbed_one(

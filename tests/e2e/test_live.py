@@ -186,6 +186,7 @@ def test_topics_end_as_files_do_as_the_database_is_whatever_is_killed(
     verified(conf, tmp_path, sqlalchemy_url(live_shop), "orders")
 
 
+@pytest.mark.slow
 def test_a_new_snapshot_makes_up_for_records_that_were_lost(
     live_shop: Postgres, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -74,6 +74,7 @@ def bronze_rows(lake: Lake) -> int:
     return lake.spark.table(lake.name("bronze", "copy")).count()
 
 
+@pytest.mark.slow
 def test_lost_versions_are_told_and_the_rows_read_anew(lake: Lake, theirs: str) -> None:
     table, folder = reading(folder_of(theirs)), Path(folder_of(theirs))
     run(lake, [table])
@@ -108,6 +109,7 @@ def test_the_appends_of_a_table_without_a_feed_are_read(lake: Lake, tmp_path: Pa
     assert bronze_rows(lake) == 5
 
 
+@pytest.mark.slow
 def test_an_append_after_quiet_weeks_is_read_without_the_version_before(
     lake: Lake, tmp_path: Path
 ) -> None:
@@ -123,6 +125,7 @@ def test_an_append_after_quiet_weeks_is_read_without_the_version_before(
     assert bronze_rows(lake) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feed", [True, False])
 def test_versions_that_are_read_too_late_are_told_once_and_all_rows_are_read(
     lake: Lake, theirs: str, feed: bool
@@ -146,6 +149,7 @@ def test_versions_that_are_read_too_late_are_told_once_and_all_rows_are_read(
     assert statuses == ["failed", "ok"]
 
 
+@pytest.mark.slow
 def test_one_lake_feeds_another(lake: Lake, tmp_path: Path) -> None:
     first, second = lake.target, target_at(tmp_path / "second")
     source = {"format": "rows", "path": "orders"}

@@ -63,6 +63,7 @@ def terminal(
     return terminal
 
 
+@pytest.mark.slow
 def test_a_mended_record_is_applied_at_its_own_place_and_bronze_keeps_what_came(
     terminal: Terminal, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -85,6 +85,7 @@ def message(number: int, operation: str, *rows: dict[str, str], **old: Any) -> d
     return {"data": [*rows], "es": number, "id": number, "type": operation, "table": "t"} | old
 
 
+@pytest.mark.slow
 def test_each_row_of_a_record_is_a_change_that_can_be_mended_and_explained(
     terminal: Terminal, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ def table(name: str, deletes: str, where: str | None = None) -> Table:
     return Table.model_validate(given | {"apply_as_deletes": deletes, "columns": columns})
 
 
+@pytest.mark.slow
 def test_a_condition_that_no_record_met_is_named_once(
     lake: Lake, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -189,6 +189,7 @@ def test_columns_come_and_types_grow(spark: SparkSession, tmp_path: Path) -> Non
         auto_cdc(spark, more, target, ["id"], "seq", stored_as_scd_type=2)
 
 
+@pytest.mark.slow
 def test_batches_that_ended_before_they_were_published_are_published_by_the_next(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,6 +282,7 @@ def _in_utc(value: Any) -> Any:
     return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
+@pytest.mark.slow
 def test_snapshots_become_changes(spark: SparkSession, tmp_path: Path) -> None:
     target, columns = tmp_path / "t", "id INT, name STRING"
     one = spark.createDataFrame([(1, "a"), (2, "b")], columns)

@@ -4,11 +4,13 @@ import re
 import runpy
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 GUIDE = Path("docs/guides/auto-cdc-in-your-own-job.md")
 
 
+@pytest.mark.slow
 def test_the_blocks_of_the_guide_run(spark: SparkSession, tmp_path: Path) -> None:
     names: dict[str, object] = {"spark": spark, "folder": str(tmp_path)}
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)

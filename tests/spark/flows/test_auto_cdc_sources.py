@@ -41,6 +41,7 @@ def test_a_target_may_be_a_path_below_the_working_folder(
     assert _rows(spark, tmp_path / "lake" / "t") == [(1, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tracked",
     [{"track_history_column_list": ["name"]}, {"track_history_except_column_list": ["seen"]}],

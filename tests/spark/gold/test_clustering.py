@@ -56,6 +56,7 @@ def files_of(lake: Lake, query: str) -> int:
     return len(lake.spark.sql(query).inputFiles())
 
 
+@pytest.mark.slow
 def test_a_filter_on_a_cluster_column_reads_few_files_and_a_merge_those_near_its_keys(
     lake: Lake,
 ) -> None:

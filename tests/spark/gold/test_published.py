@@ -119,6 +119,7 @@ def source(target: Target) -> Source:
     return Source(target)
 
 
+@pytest.mark.slow
 def test_every_engine_reads_what_gold_shows(lake: Lake, source: Source) -> None:
     table = orders()
     source.write(*({"id": n, "note": f"n{n}", "odd name": n, "amount": n} for n in range(1, 7)))

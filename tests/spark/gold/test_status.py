@@ -51,6 +51,7 @@ def test_the_watermark_is_the_newest_applied_commit_time(
     assert (records["fresh"]["watermark"], records["fresh"]["lag_seconds"]) == (None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", [0, "1 day"])
 def test_a_row_that_came_after_a_delete_moves_the_watermark(
     spark: SparkSession, target: Target, promise: Any
@@ -177,6 +178,7 @@ def test_the_view_says_what_status_says(
         ]
 
 
+@pytest.mark.slow
 def test_in_a_catalog_the_status_is_a_table_to_which_each_entry_is_added_once(
     spark: SparkSession, tmp_path: Path, records: dict[str, dict[str, Any]]
 ) -> None:

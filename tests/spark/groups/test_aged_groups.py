@@ -29,6 +29,7 @@ def failures(entries: list[Entry]) -> list[str | None]:
     return [entry.message for entry in entries if entry.status == "failed"]
 
 
+@pytest.mark.slow
 def test_a_quiet_group_is_maintained_and_then_read_while_it_is_written(
     lake: Lake,
 ) -> None:
@@ -51,6 +52,7 @@ def test_a_quiet_group_is_maintained_and_then_read_while_it_is_written(
     assert shown(lake) == {1: 2, 2: 3}
 
 
+@pytest.mark.slow
 def test_a_set_that_is_lost_while_a_member_fails_is_made_anew_and_said(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

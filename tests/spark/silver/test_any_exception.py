@@ -36,6 +36,7 @@ STEPS = {
 DO = {"bronze": bronze.ingest, "silver": silver.apply, "gold": gold.publish}
 
 
+@pytest.mark.slow
 def test_the_other_tables_are_done_and_each_table_is_named(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,7 +64,8 @@ OF_ANOTHER_ROW = [
 LATE_DELETE = [TWO_LIVES[at] for at in (0, 2, 3, 1, 4)]
 
 
-@pytest.mark.parametrize("scd", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("scd", [1, 2])
 def test_what_moves_is_what_the_last_life_of_the_old_key_had(lake: Lake, scd: int) -> None:
     """Many rows at once, each with cuts of its own: the batches hold a part of every row's."""
     cut = [

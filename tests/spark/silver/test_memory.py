@@ -46,7 +46,7 @@ def check(lake: Lake, tables: list[Table], memory: Memory) -> None:
     }
 
 
-@pytest.mark.parametrize("options", [AT_ONCE, WAITING])
+@pytest.mark.parametrize("options", [AT_ONCE, pytest.param(WAITING, marks=pytest.mark.slow)])
 def test_what_is_remembered_is_what_the_ledger_tells(lake: Lake, options: dict[str, Any]) -> None:
     one, memory = table(**options), Memory()
     batches: list[list[Any]] = [

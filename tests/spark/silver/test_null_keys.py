@@ -60,7 +60,8 @@ def assert_verified(lake: Lake, of: Table) -> None:
     assert {law.law: law.first for law in laws if not law.holds} == {}
 
 
-@pytest.mark.parametrize("scd", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("scd", [1, 2])
 def test_changes_meet_the_row_of_their_key(lake: Lake, scd: int) -> None:
     of = config(scd)
     for number, lines in enumerate([FIRST, SECOND], start=1):

@@ -71,9 +71,10 @@ def published(target: Target, view: str) -> list[str]:
     return texts(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
-    [pytest.param({}, marks=pytest.mark.slow, id="scd 1"), pytest.param(HISTORY, id="scd 2")],
+    [pytest.param({}, id="scd 1"), pytest.param(HISTORY, id="scd 2")],
 )
 def test_a_renamed_column_keeps_its_values_and_takes_those_of_both_names(
     lake: Lake, tmp_path: Path, options: dict[str, Any], capsys: pytest.CaptureFixture[str]

@@ -59,7 +59,8 @@ STREAMS: list[tuple[list[dict[str, Any]], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("scd", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("scd", [1, 2])
 def test_a_group_keeps_its_own_newest_since_the_last_delete_in_any_order(
     lake: Lake, scd: int
 ) -> None:

@@ -37,7 +37,8 @@ BEFORE = {1: "a1", 2: "a2", 3: "a9", 4: "a4"}
 AFTER = {1: "a11", 3: "a9", 4: "a4", 5: "a14"}
 
 
-@pytest.mark.parametrize("among", [1, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("among", [1, None])
 def test_changes_are_shown_from_the_log_until_they_are_merged(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch, among: int | None
 ) -> None:
@@ -92,6 +93,7 @@ def test_a_run_that_ends_merges_few_tables_at_once(spark: SparkSession, target: 
     assert merged(lake) == values(lake) == AFTER
 
 
+@pytest.mark.slow
 def test_a_dead_letter_is_counted_by_the_run_that_finds_it(
     spark: SparkSession, target: Target
 ) -> None:

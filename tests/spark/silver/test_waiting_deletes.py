@@ -67,7 +67,8 @@ def lake(spark: SparkSession, target: Target) -> DatedLake:
     return made
 
 
-@pytest.mark.parametrize("name", ["b", pytest.param("a.csv", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["b", "a.csv"])
 def test_they_happen_when_the_file_comes_again_repaired(lake: DatedLake, name: str) -> None:
     assert lake.come(2, name, [line(1), line(2)]) == {1, 2}
     assert (lake.waits(), lake.letters()) == ([], 0)

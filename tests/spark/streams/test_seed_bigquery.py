@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from lakehouse.storage.lake import Lake
 from tests.helpers import flat
 from tests.helpers.builders import table
@@ -46,6 +48,7 @@ def test_the_employees_table_and_the_comparisons(lake: Lake) -> None:
     assert [r for r in shown if r[0] < 99] == sorted([*latest, *again], key=repr)
 
 
+@pytest.mark.slow
 def test_a_value_that_comes_back_without_a_number_is_a_version_again(lake: Lake) -> None:
     employees = table("bigquery", ["ID"], stored_as_scd_type=2)
     turns = [row(1, name, None, "UPSERT") for name in ("Ann", "Bea", "Ann")]

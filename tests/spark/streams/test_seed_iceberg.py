@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from lakehouse.config.table import Table
 from lakehouse.storage.lake import Lake
 from tests.helpers import lakes
@@ -28,6 +30,7 @@ def live(lake: Lake) -> list[dict[str, Any]]:
     return sorted(lakes.rows(lake, "payments"), key=lambda row: str(row["id"]))
 
 
+@pytest.mark.slow
 def test_the_seeds_stream_gives_its_printed_states(lake: Lake) -> None:
     first = [
         event("c", "P-4781", {"id": "P-4781", "amt": 1500, "status": "init"}),
