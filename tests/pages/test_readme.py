@@ -23,10 +23,10 @@ EXAMPLE = TEMPLATE / "conf" / "tables" / "orders.yml"
 
 INSTALL, INSTALL_ALL, REQUIREMENTS = (
     "pip install -q 'cdc-lakehouse[local]'",
-    "pip install -q 'cdc-lakehouse[local,capture]'",
+    "pip install -q '.[local,capture,mysql]'",
     "pip install -q -r requirements.txt",
 )
-PROJECT = "lakehouse init --bundle shop"
+BESIDE = "../mine"
 SOURCE = "postgresql://me@db.example:5432/shop"
 
 
@@ -46,7 +46,7 @@ def test_every_command_of_the_demos_page_prints_what_the_page_shows(
 def test_the_readme_is_typed_where_nothing_is_but_the_wheel(
     tmp_path: Path, wheel: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In an empty folder, with an environment of its own; the wheel's folder stands in for PyPI.
+    """In an empty folder, with an environment of its own; the wheel stands in for the clone.
 
     Where no index is reached, what the wheel needs is borrowed from the tests' environment.
     """
@@ -63,8 +63,11 @@ def test_the_readme_is_typed_where_nothing_is_but_the_wheel(
     home = tmp_path / "home"
     home.mkdir()
     began = time.monotonic()
-    own = {} if reached else {INSTALL_ALL: offline(wheel), REQUIREMENTS: "true"}
-    own[PROJECT] = f"cd .. && {PROJECT}"
+    reached_or_not = {
+        True: {INSTALL_ALL: f"pip install -q '{wheel}[local,capture,mysql]'"},
+        False: {INSTALL_ALL: offline(wheel), REQUIREMENTS: "true"},
+    }
+    own = {**reached_or_not[reached], BESIDE: "mine"}
     server = postgres.start("readme")
     try:
         follow(README, Shell(home, tmp_path, variables), own={**own, SOURCE: server.url})
