@@ -183,6 +183,8 @@ def section(result: Mapping[str, Any]) -> str:
     lines.append("|---" * (len(shown) + 1) + "|")
     for name in cells[0]:
         lines.append(f"| {name} | " + " | ".join(_short(told[name]) for told in cells) + " |")
+    sums = [str(sum(said == "right" for said in told.values())) for told in cells]
+    lines.append(f"| **right, of {len(cells[0])}** | " + " | ".join(sums) + " |")
     if missing:
         lines += ["", f"**Not measured: {', '.join(missing)}** (`benchmarks/right.sh`)."]
     told = ", ".join(result["rivals"][rival.name]["versions"] for rival in shown)
