@@ -84,6 +84,7 @@ def test_a_settled_lake_answers_at_once_until_something_comes(
     assert not lake.is_settled
 
 
+@pytest.mark.slow
 def test_a_run_that_failed_leaves_no_mark(spark: SparkSession, tmp_path: Path) -> None:
     lake = IdleLake(tmp_path)
     whole = gzip.compress(b'{"id": 1, "v": 1}\n' * 1000)

@@ -24,7 +24,7 @@ from cdc_lakehouse.flows.sequences import sections_sql, value_sql
 from tests.spark.flows import flow_examples
 from tests.spark.flows.flow_examples import COLUMNS, COMMON, EXAMPLES, FROM_SNAPSHOTS, SNAPSHOTS
 
-QUICK = ["SCD 1 with truncate", "SCD 2"]
+QUICK = ["SCD 2"]
 CASES = [
     pytest.param(case, seed, marks=[] if case in QUICK and not seed else [pytest.mark.slow])
     for case in EXAMPLES
@@ -117,6 +117,7 @@ def test_a_late_change_brings_no_deleted_row_back(spark: SparkSession, tmp_path:
     assert _rows(spark, target) == [(2, "b", "x"), (3, "new", "x")]
 
 
+@pytest.mark.slow
 def test_a_late_truncate_takes_the_values_before_it(spark: SparkSession, tmp_path: Path) -> None:
     options = {
         "apply_as_truncates": "operation = 'T'",

@@ -16,6 +16,7 @@ def _rows(spark: SparkSession, place: Path, *columns: str) -> list[tuple[Any, ..
     return sorted((tuple(row) for row in rows), key=repr)
 
 
+@pytest.mark.slow
 def test_a_list_of_columns_orders_by_the_first_that_differs(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -31,6 +32,7 @@ def test_a_list_of_columns_orders_by_the_first_that_differs(
     assert found == [("first", 2, 9), ("second", 9, 1), ("third", 1, None)]
 
 
+@pytest.mark.slow
 def test_a_target_may_be_a_path_below_the_working_folder(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,6 +81,7 @@ def test_raw_debezium_records_become_changes(spark: SparkSession, tmp_path: Path
     assert _rows(spark, tmp_path / "t_dead_letters", "reason") == [("NULL_KEY",)]
 
 
+@pytest.mark.slow
 def test_records_with_kafkas_columns_become_changes(spark: SparkSession, tmp_path: Path) -> None:
     taken = _event("c", 1, {"id": 1, "name": "a"}), _event("d", 2, None, {"id": 1})
     events = [(_key(1), taken[0]), (_key(2), _event("c", 3, {"id": 2, "name": "é"}))]

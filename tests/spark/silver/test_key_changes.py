@@ -89,10 +89,8 @@ def of_row(row: int, event: Event) -> Event:
     return replace(event, key=event.key + 10 * row, old_key=old)
 
 
-@pytest.mark.parametrize(
-    ("scd", "cuts"),
-    [(2, []), *[pytest.param(*case, marks=pytest.mark.slow) for case in ((1, []), (2, [2]))]],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("scd", "cuts"), [(2, []), (1, []), (2, [2])])
 def test_what_a_row_had_before_a_truncate_moves_nowhere(
     lake: Lake, scd: int, cuts: list[int]
 ) -> None:

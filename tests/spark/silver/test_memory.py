@@ -106,6 +106,7 @@ def test_the_write_of_a_run_tells_what_became_of_all_its_records(lake: Lake) -> 
     assert (entry.message, entry.counts) == (None, {"records": 3, "incomplete": 2, "duplicate": 3})
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_wrote_has_come_before(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

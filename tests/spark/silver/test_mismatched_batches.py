@@ -134,12 +134,10 @@ def test_a_type_that_the_first_records_do_not_tell_is_that_of_all_values(
     assert shown(lake, "id", "v") == TYPED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first",
-    [
-        pytest.param(False, id="a later batch", marks=pytest.mark.slow),
-        pytest.param(True, id="the first batch"),
-    ],
+    [pytest.param(False, id="a later batch"), pytest.param(True, id="the first batch")],
 )
 def test_a_batch_that_a_killed_run_left_without_its_columns_is_written_anew(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, first: bool

@@ -79,6 +79,7 @@ def test_changes_meet_the_row_of_their_key(lake: Lake, scd: int) -> None:
     assert (len(records), json.loads(str(row.values))["name"]) == (2, "D")
 
 
+@pytest.mark.slow
 def test_what_waits_is_laid_over_the_row_of_its_key(lake: Lake) -> None:
     waits = config(max_staleness="1 day")
     lakes.arrive(lake, waits, FIRST)

@@ -14,7 +14,8 @@ from tests.helpers.sums import sums
 WHOLE = (("a", "a"), ("b", "b"))
 
 
-@pytest.mark.parametrize("scd", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("scd", [1, 2])
 def test_a_delete_counts_that_comes_with_its_row_s_upsert_once_more(lake: Lake, scd: int) -> None:
     config = core.table(scd)
     upsert, delete = Event("upsert", 1, 1, WHOLE, position=1), Event("delete", 2, 1, position=2)

@@ -43,7 +43,8 @@ BROKEN_OFF = [
 TAKEN_AGAIN = Event("upsert", 95, 2, (("a", "s2"), ("b", "y")), None, 12, 12, "s:95", last=True)
 
 
-@pytest.mark.parametrize("scd", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("scd", [1, 2])
 def test_a_snapshot_that_was_broken_off_removes_nothing_though_the_stream_goes_on(
     lake: Lake, scd: int
 ) -> None:
@@ -83,13 +84,14 @@ MOVED = [
 REACHES_BACK = Event("upsert", 20, 2, (("a", "late"), ("b", "y")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scd", "lost", "again"),
     [
-        pytest.param(1, "superseded", 9, marks=pytest.mark.slow),
+        (1, "superseded", 9),
         (2, "late", 1),
-        pytest.param(1, "superseded", 1, marks=pytest.mark.slow),
-        pytest.param(2, "late", 9, marks=pytest.mark.slow),
+        (1, "superseded", 1),
+        (2, "late", 9),
     ],
 )
 def test_a_change_that_came_twice_is_a_duplicate_where_the_log_is_folded_anew(

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 
+import pytest
+
 from lakehouse.config.target import Target
 from lakehouse.run import gaps, ledger
 from lakehouse.run.gaps import Gap
@@ -32,6 +34,7 @@ def commits(target: Target) -> set[Path]:
     return set(Path(target.lake).glob("*/*/_delta_log/*.json"))
 
 
+@pytest.mark.slow
 def test_commits_to_tables_that_runs_share_wait_for_the_one_before(lake: Lake) -> None:
     for first in (entry, gap):
         first(lake)

@@ -85,6 +85,7 @@ def row(key: int, at: int, a: str) -> dict[str, Any]:
     return {"id": key, "a": a, "b": "b", "at": at}
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_merges_few_tables_at_once(spark: SparkSession, target: Target) -> None:
     lake = GoingOnLake(spark, target)
     lake.memory = Memory()

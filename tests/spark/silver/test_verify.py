@@ -109,6 +109,7 @@ def test_faults_of_the_history_are_found(lake: Lake) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_key_that_only_a_truncate_removed_breaks_no_law_where_deletes_are_flagged(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from tests.helpers.function_memory import WORKS
 MOST_MB = 900
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", WORKS)
 def test_a_function_stays_below_what_serverless_compute_gives(work: str) -> None:
     root = Path(__file__).parents[3]
