@@ -127,6 +127,7 @@ def sqlalchemy_url(server: Postgres) -> str:
     return server.url.replace("postgresql:", "postgresql+psycopg:")
 
 
+@pytest.mark.slow
 def test_dropped_records_end_as_the_database_is_whatever_is_killed(
     live_shop: Postgres, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
