@@ -105,12 +105,12 @@ class SourceUnreachable(LakehouseError):
 
 
 class SparkUnavailable(LakehouseError):
-    """No Spark session can be had here; the message says what is missing."""
+    """No Spark session, or no jar, can be had here; the message says what is missing."""
 
     exit_code = 2
 
-    def __init__(self, found: str, action: str) -> None:
-        super().__init__(f"no Spark session\n  found:    {found}\n  do:       {action}")
+    def __init__(self, found: str, action: str, what: str = "Spark session") -> None:
+        super().__init__(f"no {what}\n  found:    {found}\n  do:       {action}")
 
 
 class ServerUnreachable(SparkUnavailable):

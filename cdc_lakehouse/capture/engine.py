@@ -41,25 +41,29 @@ _UNREADABLE = re.compile(r'"([^"]+)":\["\[+[A-Z][\w.$]*;?@[0-9a-f]+"')
 _MARK, _BEGIN = re.compile(rf"{MARK}-[0-9a-f]{{32}}"), '"payload":{"status":"BEGIN",'
 
 
-def _find_jars(settings: CaptureSettings, database: Database) -> list[str]:
-    """The jars of the database's connector, fetched where they are not here yet.
+def find_jars(settings: CaptureSettings, database: Database) -> list[str]:
+    """The jars of the database's connector; listed ones are fetched where no folder is named.
 
     Raises:
-        ConfigurationError: there is no list for this connector, and no folder is named.
+        ConfigurationError: none are listed or in the folder, or the folder lacks listed ones.
         SparkUnavailable: one cannot be fetched, or is another one.
     """
     listed = Path(__file__).with_name(f"{database.jars}.jars")
-    if settings.jars is None and listed.is_file():
+    lines = listed.read_text().split() if listed.exists() else []
+    jars = [Jar(*line.split(":")) for line in lines]
+    if jars and settings.jars is None:
         inside = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        jars = [Jar(*line.split(":")) for line in listed.read_text().split()]
         return list(map(str, fetch_jars(jars, inside / "cdc-lakehouse" / "debezium", say)))
-    paths = sorted(map(str, Path(settings.jars or "/none").expanduser().glob("*.jar")))
-    if not paths:
-        expected = "a folder with the jars of its connector"
+    found = sorted(Path(settings.jars or "/none").expanduser().glob("*.jar"))
+    lacking = [jar.file for jar in jars if jar.file not in {file.name for file in found}]
+    if lacking or not found:
+        problem = ", without ".join([settings.jars or "nothing", *lacking[:1]])
+        expected = f"a folder with {f'all {len(jars)}' if jars else 'the'} jars of its connector"
         action = "download Debezium's plug-in and its engine, and name their folder"
-        problem = settings.jars or "nothing"
+        if jars:
+            action = "copy ~/.cache/cdc-lakehouse/debezium of a machine that has captured there"
         raise ConfigurationError("capture.yml", "jars", problem, expected, action)
-    return paths
+    return list(map(str, [*fetch_jars(jars, found[0].parent), *found]))
 
 
 def start_java(settings: CaptureSettings, database: Database) -> Java:
@@ -95,7 +99,7 @@ def start_java(settings: CaptureSettings, database: Database) -> Java:
     jpype.startJVM(
         str(library or jpype.getDefaultJVMPath()),
         *options,
-        classpath=_find_jars(settings, database),
+        classpath=find_jars(settings, database),
     )
     return jpype
 

@@ -105,9 +105,10 @@ SELECT m.* FROM missing m, publication p WHERE NOT (puballtables OR p.is_own AND
 -- do: ALTER PUBLICATION {name} ADD TABLE {quoted};
 
 -- section: readers
-SELECT active_pid FROM slot WHERE active
--- found: process {active_pid} of the server reads the slot {name}: another capture
--- do: stop that capture, or choose another `name`
+SELECT active_pid, coalesce(nullif(application_name, ''), 'another program') AS program
+FROM slot LEFT JOIN pg_stat_replication ON pid = active_pid WHERE active
+-- found: process {active_pid} of the server reads the slot {name}: {program}
+-- do: stop that program, or choose another `name`; if it is gone: SELECT pg_terminate_backend({active_pid})
 
 -- section: refusals
 SELECT 1 FROM slot WHERE CAST(:is_new AS boolean)

@@ -16,6 +16,7 @@ from cdc_lakehouse.capture.engine import LOG, Engine, start_java
 from cdc_lakehouse.capture.files import CaptureRefused, LandingFiles, State
 from cdc_lakehouse.capture.settings import load_capture
 from cdc_lakehouse.cli.options import Chosen, options_of
+from cdc_lakehouse.drafts.topic_notes import describe_new
 from cdc_lakehouse.terminal.console import say, warn
 from gold.capture_status import CaptureStatus, write_capture
 from lakehouse.config.loading import load_target
@@ -145,7 +146,7 @@ class Capture:
         engine = Engine(java, self.state, files, self.database)
         self._caught_up, self._told = time.time(), (0, "")
         of = render_count(len(tables), "table")
-        say(f"capturing {of} of {self.settings.name} into {self.settings.landing}")
+        say(f"capturing {of} of {self.settings.name} into {self.settings.landing}", whole=True)
         if new:
             self.database.ask_for_rows(new)
         self.state.note(next=files.next, tables=tables)
@@ -227,7 +228,7 @@ class Capture:
         with suppress(DatabaseNotReady):
             before = self.state.position.tables or ()
             if new := sorted(set(self._choose_tables()).difference(before)):
-                say(f"new: {', '.join(new)}")
+                say(describe_new(new), whole=True)
                 return True
         return False
 

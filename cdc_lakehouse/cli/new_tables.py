@@ -106,7 +106,7 @@ class NewTables:
         if given.memory is not None:
             given.memory.among, given.memory.just_asked = len(tables), self.take_answers()
         if free:
-            say(describe_new([table.table for table in free]))
+            say(describe_new([table.table for table in free]), whole=True)
         self._found = []
         return free
 

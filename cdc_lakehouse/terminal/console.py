@@ -106,10 +106,14 @@ def current_step() -> str | None:
     return _doing[-1] if _doing else None
 
 
-def say(line: str) -> None:
-    """Prints a line of news on stdout, which `--quiet` leaves out."""
+def say(line: str, whole: bool = False) -> None:
+    """Prints a line of news on stdout, which `--quiet` leaves out; what does not fit is cut.
+
+    A `whole` one goes on in the lines below.
+    """
     if current_level() is not Level.QUIET:
-        print(log_line("info", line) if is_json() else add_colours(fit_line(line)), flush=True)
+        shown = "\n".join(wrap_line(line)) if whole else fit_line(line)
+        print(log_line("info", line) if is_json() else add_colours(shown), flush=True)
 
 
 def say_aside(line: str) -> None:

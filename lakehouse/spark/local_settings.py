@@ -52,19 +52,20 @@ def fetch_jars(jars: Sequence[Jar], folder: Path, progress: Progress = str) -> l
 def _find_or_fetch(jar: Jar, file: Path, progress: Progress) -> Path:
     if not file.exists():
         progress(f"downloading {jar.file}")
-        write_whole(file, _fetch_jar(jar))
+        write_whole(file, _fetch_jar(jar, file))
     if hashlib.sha256(file.read_bytes()).hexdigest() != jar.digest:
-        raise SparkUnavailable(f"{file} is not the jar of that name", f"put {jar.url} there")
+        problem = f"{file} is not the jar of that name"
+        raise SparkUnavailable(problem, f"put {jar.url} there", jar.file)
     return file
 
 
-def _fetch_jar(jar: Jar) -> bytes:
+def _fetch_jar(jar: Jar, file: Path) -> bytes:
     try:
         with urllib.request.urlopen(jar.url, timeout=60) as answer:
             content: bytes = answer.read()
     except (URLError, OSError) as failure:
         raise SparkUnavailable(
-            f"{jar.url}: {failure}", f"make it reachable, or put {jar.file} into lake/_jars"
+            f"{jar.url}: {failure}", f"make it reachable, or put it at {file}", jar.file
         ) from failure
     return content
 

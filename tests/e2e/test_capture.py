@@ -5,7 +5,9 @@ Nothing of Kafka and no Java program of the tests is needed: the jars come as a 
 
 import gzip
 import json
+import os
 import random
+import re
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -48,6 +50,7 @@ class Load(NamedTuple):
 WRITERS = 4
 QUICK = Load(5_000, 600, 1, 1)
 LARGE, LARGEST = Load(20_000, 10_000, 2, 3), Load(100_000, 100_000, 2, 3)
+JARS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "cdc-lakehouse/debezium")
 needs_postgres = pytest.mark.skipif(
     parts.postgres_programs() is None,
     reason=f"PostgreSQL IS NOT INSTALLED, so capture was NOT tried: run {parts.INSTALL}",
@@ -241,6 +244,21 @@ def test_a_torn_file_of_offsets_a_new_table_and_a_restarted_server(
     assert (status["state"], status["name"]) == ("stopped", "shop")
 
 
+def read_slot(server: Postgres, root: Path) -> Process:
+    """Another program that reads the slot."""
+    programs = parts.postgres_programs()
+    assert programs
+    options = ["--slot=shop", "-o", "proto_version=1", "-o", "publication_names=shop", "--start"]
+    command = [programs / "pg_recvlogical", f"--dbname={server.url}", "--file=-", *options]
+    reader = parts.start(command, root / "reader.log")
+    wait_for(lambda: is_read(server), 30, "the slot's reader")
+    return reader
+
+
+def is_read(server: Postgres) -> bool:
+    return server.rows("SELECT active FROM pg_replication_slots") == [(True,)]
+
+
 @needs_postgres
 @pytest.mark.slow
 def test_what_would_lose_changes_is_refused(shop: Postgres, tmp_path: Path) -> None:
@@ -250,6 +268,14 @@ def test_what_would_lose_changes_is_refused(shop: Postgres, tmp_path: Path) -> N
     second = ends(conf, tmp_path, "capture", codes=(1,))
     assert "captures with" in second.said()
     first.stop()
+    reader = read_slot(shop, tmp_path)
+    with (conf / "capture.yml").open("a") as settings:
+        settings.write(f"jars: {JARS}\n")  # as on a machine without a network
+    read = " ".join(ends(conf, tmp_path, "capture", "--once", codes=(1,)).said().split())
+    assert re.search("process [0-9]+ of the server reads the slot shop: pg_recvlogical", read)
+    assert re.search(r"do: .* SELECT pg_terminate_backend\([0-9]+\)", read)
+    reader.kill()
+    wait_for(lambda: not is_read(shop), 30, "the end of the slot's reader")
     shop.execute("SELECT pg_drop_replication_slot('shop')")
     gone = ends(conf, tmp_path, "capture", "--once", codes=(1,))
     assert "the slot shop is gone" in gone.said() and "--snapshot" in gone.said()
@@ -306,7 +332,8 @@ def test_every_lack_of_the_database_is_said_with_what_mends_it(
     file.write_text(yaml.safe_dump(settings))
     said = ends(conf, tmp_path, "capture", "--check", codes=(2,)).said()
     shop.execute(said.rpartition("as a superuser: ")[2].splitlines()[0])
-    assert "the database is ready" in ends(conf, tmp_path, "capture", "--check").said()
+    ready = ends(conf, tmp_path, "capture", "--check").said()
+    assert "the database is ready" in ready and max(map(len, ready.splitlines())) <= 80, ready
     ends(conf, tmp_path, "capture", "--once")
     assert len(rows_of(tmp_path, "staging")) == 10
 

@@ -10,7 +10,7 @@ import typer
 from cdc_lakehouse.cli.front import command
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.continuous import stop_on_signal
-from cdc_lakehouse.terminal.console import show_error
+from cdc_lakehouse.terminal.console import show_error, wrap_line
 from lakehouse.errors import ConfigurationError, LakehouseError
 
 Once = Annotated[bool, typer.Option("--once", help="Only what is there now, then end.")]
@@ -49,7 +49,8 @@ def capture(
     name, database, code = work.settings.name, work.database, 0
     if check:
         work.check()
-        print(f"{name}: the database is ready: {', '.join(database.captured)}")
+        ready = f"{name}: the database is ready: {', '.join(database.captured)}"
+        print("\n".join(wrap_line(ready)))
         return
     if drop:
         question = f"Remove all that capture made in the database for {name}?"

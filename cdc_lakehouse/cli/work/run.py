@@ -157,7 +157,7 @@ def run_layers(chosen: Chosen, asked: Asked) -> None:
     check_writable(target)
     run_id = asked.run_id or uuid.uuid4().hex
     for line in list_new_tables(target, everything):
-        say(line)
+        say(line, whole=True)
     with lock_tables(target, tables, asked.layers, run_id) as (free, failures):
         failures += refused
         whole = free == everything and tuple(asked.layers) == LAYERS and not asked.continuous

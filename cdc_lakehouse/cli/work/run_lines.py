@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from cdc_lakehouse.terminal.console import entry_line, fit_line, get_width, log_line, say, wrap_line
+from cdc_lakehouse.terminal.console import entry_line, fit_line, get_width, log_line, say
 from cdc_lakehouse.terminal.verbosity import Level, current_level, is_json
 from lakehouse.run.ledger import Entry
 from lakehouse.run.unread import is_of_feed, unread_of
@@ -57,7 +57,7 @@ def show_entries(entries: Sequence[Entry]) -> None:
         say(line)
     unread = [sentence for of_feed in unread_of(entries) for sentence in of_feed.sentences()]
     for sentence in [*column_news(entries), *unread]:
-        say("\n".join(wrap_line(sentence)))
+        say(sentence, whole=True)
 
 
 def _entry_to_json(entry: Entry) -> str:

@@ -10,14 +10,18 @@ import msgspec
 import pytest
 import yaml
 
-from cdc_lakehouse.capture.engine import ConversionLog, find_unreadable
+from cdc_lakehouse.capture import engine
+from cdc_lakehouse.capture.database import Database
+from cdc_lakehouse.capture.engine import ConversionLog, find_jars, find_unreadable
 from cdc_lakehouse.capture.files import CaptureRefused, LandingFiles, Position, State
 from cdc_lakehouse.capture.settings import load_capture
+from cdc_lakehouse.cli.commands import app
+from cdc_lakehouse.cli.front import run_command_line
 from gold.capture_status import CaptureStatus, list_capture_lines, write_capture
 from gold.status.alarms import find_changes
 from gold.status.metrics import render_metrics
 from lakehouse.config.target import Target
-from lakehouse.errors import ManyConfigurationErrors
+from lakehouse.errors import ConfigurationError, ManyConfigurationErrors, SparkUnavailable
 
 GIVEN = {
     "name": "shop",
@@ -26,6 +30,7 @@ GIVEN = {
     "except": ["public.audit_*"],
     "signals": "public.dbz_signal",
 }
+LISTED = Path(engine.__file__).with_name("postgresql.jars").read_text()
 
 
 def written(conf: Path, **more: object) -> Path:
@@ -254,3 +259,45 @@ def test_unconverted_values_are_wrong_until_the_next_snapshot(tmp_path: Path) ->
     assert first.startswith("capture: VALUES: Debezium could not convert 2 values, last of column")
     assert "`lakehouse capture --snapshot`" in first
     assert 'capture_unconverted_values{name="shop"} 2.0' in render_metrics([], "1", status)
+
+
+def jars_of(tmp_path: Path, source: str, folder: Path | None) -> list[str]:
+    given = {"source": source} | ({"jars": str(folder)} if folder else {})
+    settings = load_capture(written(tmp_path / "conf", **given), Target(root=str(tmp_path)), None)
+    return find_jars(settings, Database(settings, settings.url))
+
+
+def test_a_machine_without_a_network_names_a_folder_with_every_jar(tmp_path: Path) -> None:
+    (folder := tmp_path / "jars").mkdir()
+    names = ["-".join(line.split(":")[1:3]) for line in LISTED.split()]
+    with pytest.raises(ConfigurationError, match=f"jars, without {names[0]}.jar\n"):
+        jars_of(tmp_path, "postgresql://me@db/shop", folder)
+    for name in names[:-1]:
+        (folder / f"{name}.jar").write_bytes(b"another one")
+    with pytest.raises(ConfigurationError, match=f"without {names[-1]}.jar\n.*all {len(names)}"):
+        jars_of(tmp_path, "postgresql://me@db/shop", folder)
+    (folder / f"{names[-1]}.jar").write_bytes(b"another one")
+    with pytest.raises(SparkUnavailable, match=f"{names[0]}.jar is not the jar of that name"):
+        jars_of(tmp_path, "postgresql://me@db/shop", folder)
+
+
+def test_of_a_connector_without_a_list_all_jars_of_a_folder_count(tmp_path: Path) -> None:
+    (folder := tmp_path / "jars").mkdir()
+    for named in (None, folder):
+        with pytest.raises(ConfigurationError, match="download Debezium's plug-in"):
+            jars_of(tmp_path, "oracle://me@db/shop", named)
+    (folder / "ours.jar").touch()
+    assert jars_of(tmp_path, "oracle://me@db/shop", folder) == [f"{folder}/ours.jar"]
+
+
+def test_a_check_names_all_tables_within_80_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    tables = [f"SHOP.ORDERS_OF_{year}" for year in range(2020, 2028)]
+    conf = written(tmp_path / "conf", source="oracle://me@db/shop", tables=tables)
+    run_command_line(app, ["capture", "--check", "--conf", str(conf), "--root", str(tmp_path)])
+    lines = capsys.readouterr().out.splitlines()
+    ready = "shop: the database is ready: " + ", ".join(tables)
+    assert " ".join(map(str.strip, lines)) == ready
+    assert max(map(len, lines)) <= 80

@@ -19,6 +19,7 @@ from cdc_lakehouse.cli.help import EXAMPLES, TASKS
 from cdc_lakehouse.cli.work import run
 from cdc_lakehouse.cli.work.run import show_sum
 from cdc_lakehouse.cli.work.run_lines import column_news, run_lines
+from cdc_lakehouse.drafts.topic_notes import describe_new
 from cdc_lakehouse.terminal import console
 from cdc_lakehouse.terminal.console import (
     add_colours,
@@ -303,6 +304,17 @@ def test_the_line_of_a_run_goes_on_below_and_loses_nothing() -> None:
     assert lines[0].startswith("t" * 31 + "…  9 records  ") and lines[-1].endswith("  0.0 s")
     assert all(f"{100 + n} class of records {n}" in "".join(lines) for n in range(9))
     assert lines[1].startswith(" " * 34 + "10")
+
+
+def test_a_whole_line_of_news_goes_on_below_and_loses_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    news = describe_new([f"public.orders_of_{year}" for year in range(2020, 2028)])
+    say(news, whole=True)
+    assert len(lines := printed(capsys)) > 1
+    assert " ".join(map(str.strip, lines)) == news
+    say(news)
+    assert printed(capsys) == [news[:79] + "…"]
 
 
 def test_what_is_to_be_done_stands_whole_on_a_line_of_its_own() -> None:
