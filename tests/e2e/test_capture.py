@@ -249,8 +249,8 @@ def read_slot(server: Postgres, root: Path) -> Process:
     programs = parts.postgres_programs()
     assert programs
     options = ["--slot=shop", "-o", "proto_version=1", "-o", "publication_names=shop", "--start"]
-    command = [programs / "pg_recvlogical", f"--dbname={server.url}", "--file=-", *options]
-    reader = parts.start(command, root / "reader.log")
+    at = [f"--dbname={server.url}", "--file=-"]
+    reader = parts.start([programs / "pg_recvlogical", *at, *options], root / "reader.log")
     wait_for(lambda: is_read(server), 30, "the slot's reader")
     return reader
 
