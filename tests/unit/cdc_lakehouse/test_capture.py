@@ -296,6 +296,9 @@ def test_a_check_names_all_tables_within_80_columns(
     monkeypatch.setenv("COLUMNS", "80")
     tables = [f"SHOP.ORDERS_OF_{year}" for year in range(2020, 2028)]
     conf = written(tmp_path / "conf", source="oracle://me@db/shop", tables=tables)
+    (conf / "targets").mkdir()
+    (conf / "tables").mkdir()
+    (conf / "targets" / "local.yml").write_text("kind: local\nroot: .\n")
     run_command_line(app, ["capture", "--check", "--conf", str(conf), "--root", str(tmp_path)])
     lines = capsys.readouterr().out.splitlines()
     ready = "shop: the database is ready: " + ", ".join(tables)
