@@ -22,8 +22,9 @@ FILE = "capture"
 OWNED = re.compile(
     r"name$|topic\.prefix|(slot|publication|plugin)\.|publish\.via|lsn\.flush|offset\.|database\."
     r"(hostname|port|user|password|dbname|names|include|exclude)|(table|schema)\.(in|ex)clude\."
-    r"|signal\.|schema\.history\.internal|snapshot\.mode$|heartbeat\.|read\.only|max\.batch\.size"
-    r"|poll\.interval|header\.converter|extended\.headers|((key|value)\.)?converter(?!s|\.schemas)"
+    r"|signal\.|schema\.history\.internal|snapshot\.(mode$|delay)|heartbeat\.|read\.only"
+    r"|max\.batch\.size|poll\.interval|header\.converter|extended\.headers"
+    r"|((key|value)\.)?converter(?!s|\.schemas)"
 )
 """How the names of Debezium's properties begin that `capture` sets itself."""
 

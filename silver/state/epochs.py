@@ -40,7 +40,7 @@ RESTART = "restart:"
 """The prefix of the id of an epoch that began with another log of the source."""
 
 _ABOVE_ALL = "G"
-_UNSURE = 10_000_000
+_UNSURE = 60_000_000
 """Microseconds before a snapshot's time in which a commit may have come after its rows."""
 _EPOCH = (
     "struct<number int, snapshot string, started bigint, shown bigint, first map<string, string>,"

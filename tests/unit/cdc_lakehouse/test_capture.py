@@ -74,6 +74,7 @@ def test_a_tilde_is_the_home_of_who_runs_it(
         ("tables", ["orders"], "SCHEMA.TABLE"),
         ("debezium", {"slot.name": "mine"}, "debezium.slot.name"),
         ("debezium", {"key.converter": "x"}, "debezium.key.converter"),
+        ("debezium", {"snapshot.delay.ms": 5}, "debezium.snapshot.delay.ms"),
         ("max_wal", "much", "could not parse value and unit"),
         ("tabels", [], "did you mean tables?"),
     ],

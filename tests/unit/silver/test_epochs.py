@@ -104,7 +104,7 @@ def belongs(change: Change, epoch: Epoch) -> bool:
         return snapshot.partition("@")[0] == epoch.snapshot
     began, place = epoch.started or 0, epoch.first.get(domain)
     begins = time >= began if place is None else position >= place
-    surely = began if epoch.snapshot.startswith("restart") else began - 10 * SECOND
+    surely = began if epoch.snapshot.startswith("restart") else began - 60 * SECOND
     return begins and not (sequence < epoch.lsn and time < surely)
 
 
@@ -144,7 +144,7 @@ def test_no_change_is_outside_of_the_bounds_of_its_part_of_the_log(
 
 
 def test_only_positions_of_commits_show_what_was_committed_right_before_a_snapshot() -> None:
-    began, mysql = 50 * SECOND, "000000000000000A/0000000000000100/0000000000000000"
+    began, mysql = 100 * SECOND, "000000000000000A/0000000000000100/0000000000000000"
     assert Epoch("shop:255", 1, began, {}, True).shown == 40 * SECOND
     assert Epoch(f"shop:{mysql}", 1, began, {}, True).shown == began
     assert Epoch("restart:t/1:1:1", 1, began, {}, False).shown == began
