@@ -332,8 +332,7 @@ def test_every_lack_of_the_database_is_said_with_what_mends_it(
     file.write_text(yaml.safe_dump(settings))
     said = ends(conf, tmp_path, "capture", "--check", codes=(2,)).said()
     shop.execute(said.rpartition("as a superuser: ")[2].splitlines()[0])
-    ready = ends(conf, tmp_path, "capture", "--check").said()
-    assert "the database is ready" in ready and max(map(len, ready.splitlines())) <= 80, ready
+    assert "the database is ready" in ends(conf, tmp_path, "capture", "--check").said()
     ends(conf, tmp_path, "capture", "--once")
     assert len(rows_of(tmp_path, "staging")) == 10
 
