@@ -54,16 +54,16 @@ def find_jars(settings: CaptureSettings, database: Database) -> list[str]:
     if jars and settings.jars is None:
         inside = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         return list(map(str, fetch_jars(jars, inside / "cdc-lakehouse" / "debezium", say)))
-    found = sorted(Path(settings.jars or "/none").expanduser().glob("*.jar"))
-    lacking = [jar.file for jar in jars if jar.file not in {file.name for file in found}]
-    if lacking or not found:
+    files = sorted(Path(settings.jars or "/none").expanduser().glob("*.jar"))
+    lacking = [jar.file for jar in jars if jar.file not in {file.name for file in files}]
+    if lacking or not files:
         problem = ", without ".join([settings.jars or "nothing", *lacking[:1]])
         expected = f"a folder with {f'all {len(jars)}' if jars else 'the'} jars of its connector"
         action = "download Debezium's plug-in and its engine, and name their folder"
         if jars:
             action = "copy ~/.cache/cdc-lakehouse/debezium of a machine that has captured there"
         raise ConfigurationError("capture.yml", "jars", problem, expected, action)
-    return list(map(str, [*fetch_jars(jars, found[0].parent), *found]))
+    return list(map(str, [*fetch_jars(jars, files[0].parent), *files]))
 
 
 def start_java(settings: CaptureSettings, database: Database) -> Java:
