@@ -29,6 +29,10 @@ LakehouseError                 catch this to catch everything the lakehouse rais
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from lakehouse.words import render_count
+
+_EXPLAIN = "do: `lakehouse explain {} --key …` shows a key's records"
+
 
 class LakehouseError(Exception):
     """Root of the tree; `str()` of it is one block of text for a person."""
@@ -224,8 +228,7 @@ class LawsBroken(TableFailed):
         self.laws = tuple(laws)
         super().__init__(
             table,
-            f"{len(laws)} broken: {'; '.join(laws)}; `lakehouse explain {table} --key …` "
-            "shows what was done with a key's records",
+            f"{len(laws)} broken: {'; '.join(laws)}\n    {_EXPLAIN.format(table)}",
         )
 
 
@@ -254,8 +257,8 @@ class SourceDiffers(TableFailed):
         self.rows = rows
         super().__init__(
             table,
-            f"{rows} rows differ from the source; `lakehouse explain {table} --key …` shows what "
-            "was done with a key's records",
+            f"{render_count(rows, 'row')} {'differs' if rows == 1 else 'differ'} from the source"
+            f"\n    {_EXPLAIN.format(table)}",
         )
 
 

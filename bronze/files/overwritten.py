@@ -1,4 +1,7 @@
-"""Finds dropped files that were overwritten after they were read; they are not read again."""
+"""Finds dropped files that were overwritten after they were read, and counts those not read yet.
+
+The overwritten ones are not read again.
+"""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,6 +44,17 @@ def overwritten_files(target: Target, tables: Sequence[Table]) -> dict[str, list
             text = f"overwritten after it was read, and not read again: {named}{more}; do: {action}"
             warnings.setdefault(table, []).append(text)
     return warnings
+
+
+def count_unread(target: Target, table: Table) -> int:
+    """How many files in the table's folders, as far as this process lists them, no run has read."""
+    count = 0
+    for feed in list_feeds([table]):
+        with suppress(DamagedNotes, OSError):
+            if feed.path is not None and can_list_here(target, feed_folder(target, feed)):
+                taken = read_state(target, feed).taken.files
+                count += len(list_here(target, feed_folder(target, feed), taken.__contains__))
+    return count
 
 
 def _describe_remedy(target: Target, files: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """Warnings about runs that succeed, so that nothing goes wrong in silence."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bronze.files.overwritten import overwritten_files
@@ -20,7 +20,10 @@ from lakehouse.storage.names import list_tables_in
 from silver.contract import MEMBER_TYPES
 
 CHECK, DECIDING = "# check", ("keys:", "sequence_by:", "apply_as_deletes:", "mode:")
-"""The mark of a guess, and the keys of which a guess keeps a table from being run."""
+"""The mark of a guess, and the keys of which a guess keeps a table from being run.
+
+A line `# apply_as_deletes:` is one as well: it says that nothing is deleted.
+"""
 
 
 def warnings_of(target: Target, tables: Sequence[Table]) -> dict[str, list[str]]:
@@ -85,12 +88,17 @@ def open_checks(conf: Path, tables: Sequence[Table]) -> dict[str, list[str]]:
     return open_lines
 
 
+def list_guessed(lines: Iterable[str]) -> list[str]:
+    """The keys in lines of YAML that keep the table from being run, as they are guessed."""
+    marked = [line.strip().replace("# apply_as", "apply_as") for line in lines if CHECK in line]
+    return [*dict.fromkeys(line.split(":")[0] for line in marked if line.startswith(DECIDING))]
+
+
 def split_unconfirmed(conf: Path, tables: Sequence[Table]) -> tuple[list[Table], list[TableFailed]]:
     """The tables whose rows no guess decides, and why the others are refused."""
     refused: dict[str, TableFailed] = {}
     for table, lines in open_checks(conf, tables).items():
-        keys = [line.partition(":")[0] for line in lines if line.startswith(DECIDING)]
-        if keys:
+        if keys := list_guessed(lines):
             guessed = (
                 f"{' and '.join(keys)} in its YAML {'is' if len(keys) == 1 else 'are'} guessed"
             )

@@ -1,16 +1,54 @@
-"""Columns by which rows say that they are deletes: an operation, a flag, or a time."""
+"""Columns by which rows may say that they are deletes: an operation, a flag, a time, or a state.
+
+Which names and values mean what is a table of words, in several languages and without accents.
+"""
 
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from itertools import islice
 from typing import NamedTuple
 
-_OPERATIONS = {"op", "operation", "changetype", "action", "dml", "dmltype", "cdcoperation"}
-_FLAGS = {"deleted", "isdeleted", "isdelete", "softdeleted", "deletedflag", "deleteflag"}
-_MOMENTS = {"deletedat", "deletedon", "deleteddate", "deletedtime", "deletedts", "deletiontime"}
-"""Names in small letters alone: `_deleted`, `isDeleted` and `is_deleted` are found by them."""
-_DELETES = {"delete", "d", "del", "remove"}
-_OTHERS = {"insert", "i", "create", "c", "r", "update", "u", "upsert", "merge"}
-_TRUE, _FALSE = {"true", "1", "y", "yes", "t"}, {"false", "0", "n", "no", "f"}
+from lakehouse.storage.names import quote
+from lakehouse.words import render_count
+
+_NAMES = {
+    "operation": "op operation opcode optype changetype cdcoperation cdcop dml dmltype crud action"
+    " rowkind aktion vorgang accion azione",
+    "flag": "deleted isdeleted isdelete softdeleted deletedflag deleteflag deletionflag delflag"
+    " deletionindicator removed isremoved tombstone loekz lvorm loeschkennzeichen loschkennzeichen"
+    " loeschkz loschkz geloscht geloescht entfernt supprime supprimee efface borrado eliminado"
+    " eliminato cancellato excluido apagado verwijderd usuniety slettet raderad",
+    "moment": "deletedat deletedon deleteddate deletedtime deletedts deletiontime deletiondate"
+    " deletetime deletedate removedat removedon geloschtam geloeschtam loeschdatum loschdatum"
+    " supprimele datesuppression fechaborrado borradoen eliminadoen datacancellazione",
+    "state": "status state rowstatus recordstatus active isactive inactive isinactive enabled"
+    " isenabled disabled archived isarchived valid isvalid aktiv istaktiv inaktiv actif estactif"
+    " inactif activo inactivo attivo inattivo ativo zustand etat estado stato kennzeichen",
+}
+"""Kinds of columns by name, of letters alone: `_deleted` and `isDeleted` are found by one word."""
+_DELETES = (
+    "d -d del delete deleted deletes remove removed erase erased purge purged destroy destroyed"
+    " drop dropped tombstone geloscht geloescht loschen loeschen losche entfernt supprime"
+    " supprimee supprimer efface borrar borrado eliminar eliminado eliminato cancellato excluido"
+    " apagado verwijderd usuniety slettet raderad"
+).split()
+_OTHERS = (
+    "i +i insert inserted c create created r read u +u update updated upsert merge merged"
+).split()
+_GONE = "inactive inaktiv inactif inactivo inattivo disabled deactivated archived obsolete".split()
+_NOTHING = " null none nil nan nat n/a na - -- \\n 0 0.0 false f no n unknown".split(" ")
+_ANSWERS = (
+    ("true", "false"), ("1", "0"), ("1.0", "0.0"), ("y", "n"), ("yes", "no"), ("t", "f"),
+    ("ja", "nein"), ("j", "n"), ("oui", "non"), ("si", "no"), ("x", "-"),
+)  # fmt: skip
+"""Words of a flag that is set, and of one that is not."""
+_KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+_TRUE, _FALSE = {yes: no for yes, no in _ANSWERS}, {no: yes for yes, no in reversed(_ANSWERS)}
+_YEAR = re.compile(r"(?<!\d)(\d{4})(?:\D|$|\d{4}(?!\d))")
+_FIRST_YEAR, _MOST_SHOWN, _LONGEST_SHOWN = 1980, 5, 20
 
 
 class DeleteSign(NamedTuple):
@@ -18,60 +56,105 @@ class DeleteSign(NamedTuple):
 
     Attributes:
         column: its name.
-        condition: SQL that is true on deletes.
-        is_seen: whether a row of the sample is a delete.
+        condition: SQL that is true on deletes; empty where its values are not understood.
+        deletes: the values of deletes in the sample.
         is_operation: whether the column has the operation of every row, and no fact of the row.
+        note: what a person has to check of it.
     """
 
     column: str
     condition: str
-    is_seen: bool
+    deletes: Sequence[str] = ()
     is_operation: bool = False
+    note: str = ""
 
 
-def find_delete_sign(rows: Sequence[Mapping[str, object]]) -> DeleteSign | None:
-    """The first sign that the rows have; operations count more than flags, flags than times."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    for names_of_kind, read in (
-        (_OPERATIONS, _read_operation),
-        (_FLAGS, _read_flag),
-        (_MOMENTS, _read_moment),
-    ):
-        for name in names:
-            if re.sub(r"[^a-z]", "", name.lower()) in names_of_kind:
-                sign = read(name, [row[name] for row in rows if row.get(name) not in (None, "")])
-                if sign is not None:
-                    return sign
-    return None
+def find_delete_signs(
+    rows: Sequence[Mapping[str, object]],
+) -> tuple[DeleteSign | None, dict[str, str]]:
+    """The sign by which rows are taken for deletes; by column, what may say the same of others.
+
+    Operations count more than flags, flags than times. Where a column has the operations, a state
+    is asked about only if some value of it speaks of deletes.
+    """
+    columns = dict.fromkeys(name for row in rows for name in row)
+    seen = {name: [row[name] for row in rows if row.get(name) is not None] for name in columns}
+    kinds = {name: _KINDS.get("".join(filter(str.isalpha, _fold_word(name)))) for name in columns}
+    signs = {
+        name: _READERS[kind](name, seen[name])
+        for of_kind in _READERS
+        for name, kind in kinds.items()
+        if kind == of_kind
+    }
+    first = next((sign for sign in signs.values() if sign.condition), None)
+    asked = {}
+    for name, values in seen.items():
+        sign = signs.get(name)
+        is_named = kinds[name] is not None and not (first and first.is_operation)
+        if (first is None or name != first.column) and values:
+            if is_named or (sign and sign.deletes) or any(map(_speaks_of_deletes, values)):
+                asked[name] = f"has {_show_values(map(_to_text, values))}"
+    if first is None:
+        return None, asked
+    return first._replace(note=_describe_sign(first, seen[first.column], len(rows))), asked
 
 
-def _read_operation(name: str, values: Sequence[object]) -> DeleteSign | None:
-    words = dict.fromkeys(map(str, values))
-    if not words or not {word.lower() for word in words} <= _DELETES | _OTHERS:
-        return None
-    seen = [word for word in words if word.lower() in _DELETES]
-    if not seen:
-        like = next(iter(words))
-        word = "d" if len(like) == 1 else "delete"
-        seen = [word.upper() if like.isupper() else word]
-        return DeleteSign(name, _compare(name, seen), False, True)
-    return DeleteSign(name, _compare(name, seen), True, True)
+def _speaks_of_deletes(value: object) -> bool:
+    word = _fold_word(value) if isinstance(value, str) else ""
+    return len(word) > 2 and (word in _DELETES or word in _GONE)
 
 
-def _read_flag(name: str, values: Sequence[object]) -> DeleteSign | None:
-    words = dict.fromkeys(str(value) for value in values)
-    if not words or not {word.lower() for word in words} <= _TRUE | _FALSE:
-        return None
-    seen = [word for word in words if word.lower() in _TRUE]
-    if {word.lower() for word in words} <= {"true", "false"}:
-        return DeleteSign(name, _to_sql_name(name), bool(seen))
-    if words.keys() <= {"0", "1"}:
-        return DeleteSign(name, f"{_to_sql_name(name)} = 1", bool(seen))
-    return DeleteSign(name, _compare(name, seen or ["Y"]), bool(seen))
+def _describe_sign(sign: DeleteSign, values: Sequence[object], rows: int) -> str:
+    """How many rows are deletes by a sign, and by which values that may mean something else."""
+    texts = Counter(map(_to_text, values))
+    count = sum(texts[text] for text in sign.deletes)
+    are_deletes = f"{count:,} of {render_count(rows, 'row')} {'is a' if count == 1 else 'are'} delete"
+    notes = [are_deletes + "s" * (count > 1) if count else "no row of the sample is a delete"]
+    if sign.condition.endswith("NULL") and (odd := [*filter(_is_odd, sign.deletes)]):
+        notes.append(f"also those with {_show_values(odd)}")
+    if sign.is_operation and len(values) < rows:
+        notes.append(f"{render_count(rows - len(values), 'row')} without a value stay")
+    return "; ".join(notes)
+
+
+def _is_odd(text: str) -> bool:
+    """Whether a time may stand for none: a word such as NULL, or a year that is no year of now."""
+    year = _YEAR.search(text)
+    is_far = year is not None and not _FIRST_YEAR <= int(year[1]) <= date.today().year
+    return is_far or _fold_word(text) in _NOTHING
+
+
+def _read_operation(name: str, values: Sequence[object]) -> DeleteSign:
+    texts = {text: _fold_word(text) for text in map(_to_text, values)}
+    if not texts or not {*texts.values()} <= {*_DELETES, *_OTHERS}:
+        return DeleteSign(name, "")
+    deletes = [text for text, word in texts.items() if word in _DELETES]
+    like = next(iter(texts))
+    word = "d" if len(like) == 1 else "deleted" if like.lower().endswith("ed") else "delete"
+    condition = _compare(name, deletes or [_spell_like(word, like)])
+    return DeleteSign(name, condition, deletes, True)
+
+
+def _read_flag(name: str, values: Sequence[object]) -> DeleteSign:
+    texts = {text: _fold_word(text) for text in map(_to_text, values) if text.strip()}
+    if not texts or not {*texts.values()} <= {*_TRUE, *_FALSE}:
+        return DeleteSign(name, "")
+    deletes = [text for text, word in texts.items() if word in _TRUE]
+    if all(isinstance(value, bool) for value in values):
+        return DeleteSign(name, _to_sql_name(name), deletes)
+    if {*texts.values()} <= {"0", "1", "0.0", "1.0"}:
+        return DeleteSign(name, f"{_to_sql_name(name)} = 1", deletes)
+    like, word = next(iter(texts.items()))
+    condition = _compare(name, deletes or [_spell_like(_FALSE[word], like)])
+    return DeleteSign(name, condition, deletes)
 
 
 def _read_moment(name: str, values: Sequence[object]) -> DeleteSign:
-    return DeleteSign(name, f"{_to_sql_name(name)} IS NOT NULL", bool(values))
+    texts = [*dict.fromkeys(map(_to_text, values))]
+    return DeleteSign(name, f"{_to_sql_name(name)} IS NOT NULL", texts)
+
+
+_READERS = {"operation": _read_operation, "flag": _read_flag, "moment": _read_moment}
 
 
 def _compare(name: str, words: Sequence[str]) -> str:
@@ -81,4 +164,26 @@ def _compare(name: str, words: Sequence[str]) -> str:
 
 
 def _to_sql_name(name: str) -> str:
-    return name if name.isidentifier() else f"`{name}`"
+    return name if name.isidentifier() and name.isascii() else quote(name)
+
+
+def _spell_like(word: str, like: str) -> str:
+    """A word in capitals where another one is, or with a capital at its beginning."""
+    return word.upper() if like.isupper() else word.title() if like[:1].isupper() else word
+
+
+def _fold_word(text: str) -> str:
+    """The text in small letters, without accents and blanks around it."""
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(letter for letter in plain if not unicodedata.combining(letter)).strip()
+
+
+def _to_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _show_values(texts: Iterable[str]) -> str:
+    """The first few different texts, in quotes and shortened."""
+    first = [*islice(dict.fromkeys(texts), _MOST_SHOWN + 1)]
+    shown = [repr(text[:_LONGEST_SHOWN]) for text in first[:_MOST_SHOWN]]
+    return ", ".join([*shown, "…"] if len(first) > _MOST_SHOWN else shown)

@@ -15,7 +15,8 @@ from lakehouse.config.unpacking import unpack_table
 from lakehouse.errors import ConfigurationError
 
 DOUBT = "  # check: folder of the files, below the landing root"
-MODE_NOTE = "or delta, where the files of a day hold only some of the rows"
+MODE_NOTE = "rows that the files of a day lack are deleted; else delta, or format rows"
+ORDER_NOTE, TYPES_NOTE = ": orders a key's changes", "  # check: types by their values"
 CSV_NOTES = {"decimal": "  # check: no value has more digits"}
 FLAT = ("rows", "bigquery", "snapshot", *PRESETS)
 SCHEMA_LINE = "# yaml-language-server: $schema=../table.schema.json"
@@ -191,7 +192,8 @@ def _render_draft(table: str, sample: Sample, place: LandingPlace) -> str:
     """The YAML's text; what was guessed carries a comment that begins with `check`."""
     doubt = "" if place.is_sure else DOUBT
     sign, notes = sample.deletes, {name: f": {note}" for name, note in sample.notes.items()}
-    order = "  # check" + notes.get("sequence_by", ": orders a key's changes")
+    order = notes.get("sequence_by", "")
+    asked = [(n[8:], note) for n, note in sample.notes.items() if n.startswith("deletes.")]
     is_left_out = sign is not None and sign.is_operation and not sign.column.startswith("_")
     csv = ", ".join(f"{name}: {text}" for name, text in sample.csv.items())
     is_ordered = sample.sequence_by or PRESETS.get(sample.format, {}).get("sequence_by")
@@ -202,12 +204,17 @@ def _render_draft(table: str, sample: Sample, place: LandingPlace) -> str:
         f"  topic: {to_scalar(sample.topic or '')}": sample.topic,
         f"  mode: full  # check: {MODE_NOTE}": sample.format == "snapshot",
         f"  file_format: {sample.file_format}": sample.file_format != "json",
-        f"  csv: {{{csv}}}  # check": sample.csv,
+        f"  csv: {{{csv}}}  # check{notes.get('csv', '')}": sample.csv,
         f"keys: [{', '.join(map(to_scalar, sample.keys))}]{_render_doubt(sample)}": True,
-        f"sequence_by: {to_scalar(sample.sequence_by or '')}{order}": sample.sequence_by,
-        "# sequence_by:  # check: name the column that orders a key's changes": needs_order,
+        f"sequence_by: {to_scalar(sample.sequence_by or '')}"
+        f"  # check{order or ORDER_NOTE}": sample.sequence_by,
+        f"# sequence_by:  # check: name the column that orders a key's changes{order}": needs_order,
         f"apply_as_deletes: {to_scalar(sign.condition if sign else '')}"
-        f"  # check{notes.get('apply_as_deletes', '')}": sign,
+        f"  # check: {sign.note if sign else ''}": sign,
+        **{
+            f"# apply_as_deletes:  # check: {to_scalar(name)} {note}; such rows stay": True
+            for name, note in asked
+        },
         f"except_column_list: [{to_scalar(sign.column if sign else '')}]": is_left_out,
     }
     written = [line for line, is_wanted in lines.items() if is_wanted]
@@ -228,7 +235,9 @@ def _list_columns(sample: Sample) -> list[str]:
         if name in possible
     ]
     hint = "  # check: seen, but not declared; declare decimals, dates and times"
-    return [*(["columns:", *declared] if declared else []), *([hint, *guessed] if guessed else [])]
+    are_guessed = sample.format in FLAT and sample.file_format != "parquet"
+    head = f"columns:{TYPES_NOTE if are_guessed else ''}"
+    return [*([head, *declared] if declared else []), *([hint, *guessed] if guessed else [])]
 
 
 def _note_column(sample: Sample, name: str, kind: str) -> str:
@@ -265,4 +274,6 @@ def _render_doubt(sample: Sample) -> str:
         return "  # check: records do not name their key columns, give them in order"
     if sample.format == "debezium" and not sample.keys:
         return "  # check: the records name no key; a table without one keeps equal rows"
-    return "" if sample.format == "debezium" and sample.topic else "  # check"
+    if sample.format == "debezium" and sample.topic:
+        return ""
+    return f"  # check: {note}" if (note := sample.notes.get("keys")) else "  # check"

@@ -6,8 +6,9 @@ from contextlib import suppress
 from datetime import date
 from itertools import chain, combinations
 from pathlib import Path
+from typing import NamedTuple
 
-from cdc_lakehouse.drafts.delete_signs import find_delete_sign
+from cdc_lakehouse.drafts.delete_signs import find_delete_signs
 from cdc_lakehouse.drafts.sample_files import (
     Object,
     Sample,
@@ -16,12 +17,14 @@ from cdc_lakehouse.drafts.sample_files import (
     find_number_options,
     find_thousands,
     sample_error,
-    type_of_times,
+    show_number,
+    type_of_order,
 )
+from lakehouse.words import render_count
 from silver.decode.values.inference import SeenValues, infer_type
 from silver.decode.values.json_values import NumberText
 
-ORDERABLE = ("date", "timestamp", "smallint", "int", "bigint", "string")
+_ORDERABLE = ("date", "timestamp", "smallint", "int", "bigint", "string", "decimal", "double")
 _ORDERS = (
     r"(seq|sequence|version|revision|rev|lsn|scn|csn)(_?(no|nr|num|number|id))?",
     r"(updated|modified|changed|(last|row)_?(update|change|modification))(_?(at|on|ts|time|date|ms))*",
@@ -33,8 +36,20 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _KEY = re.compile(r"(^|_)(id|key|code|sku|no|nr|number|uuid|guid|ean|isbn)$")
 _NO_KEYS = ("double", "decimal", "boolean", "date", "timestamp", "array")
 _MOST_PARTS = 6
+_MOST_SHOWN = 3
 DMS_OPERATION = "Op"
 _DATED = re.compile(r"(?<!\d)(\d{4})[-_]?(\d{2})[-_]?(\d{2})(?!\d)")
+
+
+class SeenOrder(NamedTuple):
+    """A column whose name says that it orders a key's changes; its type, and what to check of it.
+
+    The type is empty where its values cannot order.
+    """
+
+    column: str
+    type: str
+    note: str = ""
 
 
 def day_of_name(name: str) -> str | None:
@@ -65,9 +80,11 @@ def sample_rows(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
     """
     rows = [row for part in parts for row in part.records]
     types, csv = parts[0].types, {name: text for part in parts for name, text in part.csv.items()}
+    notes = {"csv": "the file is no UTF-8: compare letters"} if csv else {}
     if parts[0].format == "csv":
         numbers = find_number_options(rows)
         types, csv = csv_types(rows, numbers), csv | numbers
+        notes |= {"csv": show_number(rows)} if numbers else {}
     merged = SampleFile(parts[0].format, rows, types, csv)
     kinds = {**infer_types(rows), **types}
     columns = {name: kind for name, kind in kinds.items() if not name.startswith("_")}
@@ -75,16 +92,18 @@ def sample_rows(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
         raise sample_error(files[0], "rows without a column", "records with rows")
     if any("_CHANGE_TYPE" in row for row in rows):
         return _sample_bigquery(merged, columns)
-    keys = find_keys(parts[0].records, columns)
-    notes = (
-        _note_thousands(rows, columns)
-        if merged.format == "csv" and not csv.get("thousands")
-        else {}
-    )
+    if merged.format == "csv" and not csv.get("thousands"):
+        notes |= _note_thousands(rows, columns)
+    keys, (sign, asked) = find_keys(parts[0].records, columns), find_delete_signs(rows)
     if is_snapshot(parts, keys, columns, files):
-        return Sample("snapshot", merged.format, None, keys, columns, {}, notes=notes, csv=csv)
-    sample = _sample_changes(merged, columns)
-    return sample._replace(notes={**sample.notes, **notes}, csv=csv)
+        asked |= {sign.column: f"says that {sign.note}"} if sign and sign.deletes else {}
+        notes |= note_keys(parts[0].records, keys, [])
+        sample = Sample("snapshot", merged.format, None, keys, columns, {})
+    else:
+        sample = _sample_changes(merged, columns)
+    _make_keys_whole(columns, sample.keys, rows)
+    notes |= {**sample.notes, **{f"deletes.{name}": note for name, note in asked.items()}}
+    return sample._replace(notes=notes, csv=csv)
 
 
 def _note_thousands(rows: Sequence[Object], columns: Mapping[str, str]) -> dict[str, str]:
@@ -111,42 +130,55 @@ def is_snapshot(
     if any(is_day_folder(file.absolute().parent) for file in files):
         return True
     rows = [row for part in parts for row in part.records]
-    if find_delete_sign(rows) is not None or _find_order(rows, columns) is not None:
+    if find_delete_signs(rows)[0] is not None or _find_order(rows, columns) is not None:
         return False
     return all(is_unique(part.records, keys) for part in parts)
 
 
 def _sample_changes(opened: SampleFile, columns: dict[str, str]) -> Sample:
-    rows, sign = opened.records, find_delete_sign(opened.records)
+    rows, (sign, _) = opened.records, find_delete_signs(opened.records)
     order, notes = _find_order(rows, columns), dict[str, str]()
-    of_change = (order, sign.column if sign else None)
+    of_change = (order and order.column, sign and sign.column)
     values = {n: kind for n, kind in columns.items() if n not in of_change} or columns
-    keys = find_keys(rows, values, [order] if order else ())
+    different = [*{repr(row): row for row in rows}.values()]
+    ordered = [order.column] if order and order.type else []
+    keys = find_keys(different, values, ordered)
     if order is not None:
-        given = [str(row[order]) for row in rows if row.get(order) is not None]
-        if columns[order] == "string":
-            columns[order] = type_of_times(given) or "string"
-        if len(given) < len(rows):
-            notes["sequence_by"] = "null in some rows, which become dead letters"
-    if sign is not None and not sign.is_seen:
-        notes["apply_as_deletes"] = "no row of the sample is a delete"
+        columns[order.column] = order.type or "string"
+        notes = {"sequence_by": order.note} if order.note else {}
+    notes |= note_keys(different, keys, ordered)
     if sign is not None and sign.column == DMS_OPERATION and _are_of_dms(rows):
         columns.pop(DMS_OPERATION, None)
-        cast = order and f"cast({order} AS {columns[order]})"
+        cast = f"cast({ordered[0]} AS {columns[ordered[0]]})" if ordered else None
         return Sample("dms", opened.format, None, keys, columns, {}, cast, notes=notes)
-    return Sample("rows", opened.format, None, keys, columns, {}, order, sign, notes=notes)
+    by = ordered[0] if ordered else None
+    return Sample("rows", opened.format, None, keys, columns, {}, by, sign, notes=notes)
 
 
-def _find_order(rows: Sequence[Object], columns: Mapping[str, str]) -> str | None:
-    """The column whose name says that it orders a key's changes, and whose values can.
+def _find_order(rows: Sequence[Object], columns: Mapping[str, str]) -> SeenOrder | None:
+    """The column whose name says that it orders a key's changes.
 
-    One that is null in no row counts more than others.
+    One whose values can, and one that is null in no row, count more than others.
     """
-    for name in dict.fromkeys([*list_full(columns, rows), *columns]):
-        words = _CAMEL.sub("_", name).lower()
-        if _ORDER.search(words) and columns[name].startswith(ORDERABLE):
-            return name
-    return None
+    seen = [
+        _read_order(name, columns[name], rows)
+        for name in dict.fromkeys([*list_full(columns, rows), *columns])
+        if columns[name].startswith(_ORDERABLE) and _ORDER.search(_CAMEL.sub("_", name).lower())
+    ]
+    return next((order for order in seen if order.type), seen[0] if seen else None)
+
+
+def _read_order(name: str, kind: str, rows: Sequence[Object]) -> SeenOrder:
+    texts = [str(row[name]) for row in rows if row.get(name) is not None]
+    if kind == "string":
+        kind = type_of_order(texts)
+    elif kind == "double" or (kind.startswith("decimal") and not kind.endswith(",0)")):
+        kind = ""
+    if not kind:
+        shown = ", ".join([*dict.fromkeys(texts)][:_MOST_SHOWN])
+        return SeenOrder(name, "", f"{name} has {shown}, no whole numbers or ISO times")
+    is_full = len(texts) == len(rows)
+    return SeenOrder(name, kind, "" if is_full else "null in some rows, which become dead letters")
 
 
 def _are_of_dms(rows: Sequence[Object]) -> bool:
@@ -160,11 +192,14 @@ def find_keys(
     """The columns that probably are the key: with `order` they identify every row.
 
     Columns that are null in some row, or have a type that keys do not have, count only if there are
-    no others. `id` is tried first, then names such as `sku` and `order_number`, then the first
-    column, then pairs of these.
+    no others, or by their name: `id`, or in the first place one such as `sku`. `id` is tried first,
+    then names such as `sku` and `order_number`, then the first column, then pairs of these.
     """
     full = list_full(columns, rows)
     possible = [n for n in full if not columns[n].startswith(_NO_KEYS)] or full or list(columns)
+    best = min(columns, key=_rank_name, default="")
+    if best not in possible and _rank_name(best) < (2 if best == next(iter(columns), "") else 1):
+        return [best]
     ranked = sorted(possible, key=_rank_name)
     likely = [n for n in ranked if _rank_name(n) < 2 or n == possible[0]][:_MOST_PARTS]
     in_pairs = dict.fromkeys([*likely, *possible[:2]])
@@ -172,6 +207,31 @@ def find_keys(
         if is_unique(rows, [*keys, *order]):
             return list(keys)
     return likely[:1]
+
+
+def note_keys(
+    rows: Sequence[Object], keys: Sequence[str], order: Sequence[str]
+) -> dict[str, str]:
+    """What to check of guessed keys: nulls, rows of one key, and what they were guessed by."""
+    nulls = sum(any(row.get(name) is None for name in keys) for row in rows)
+    if nulls:
+        become = "which becomes a dead letter" if nulls == 1 else "which become dead letters"
+        return {"keys": f"null in {render_count(nulls, 'row')}, {become}"}
+    if not is_unique(rows, [*keys, *order]):
+        return {"keys": f"different rows have the same {' and '.join([*keys, *order])}"}
+    if len(keys) > 1:
+        return {"keys": f"{keys[0]} alone is not unique"}
+    return {"keys": "by its values, not by its name"} if _rank_name(keys[0]) > 1 else {}
+
+
+def _make_keys_whole(columns: dict[str, str], keys: Sequence[str], rows: Sequence[Object]) -> None:
+    """Gives keys such as 1.0, which programs make of numbers beside nulls, the type of 1."""
+    for name in keys:
+        values = (row[name] for row in rows if row.get(name) is not None)
+        if columns[name].startswith(("double", "decimal")):
+            with suppress(ValueError):
+                if all(float(value).is_integer() for value in values):
+                    columns[name] = "bigint"
 
 
 def list_full(names: Iterable[str], rows: Sequence[Object]) -> list[str]:

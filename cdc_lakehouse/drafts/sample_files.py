@@ -31,6 +31,8 @@ _FRACTION = re.compile(r"-?(0|[1-9]\d{0,12})(\.\d+)?")
 _THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(\.\d{3})+")
 _COMMA = re.compile(r"-?([1-9]\d{0,2}(\.\d{3})+|0|[1-9]\d{0,12})(,\d+)?")
 _BEGINS_AS_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_SECTIONS = re.compile(r"[0-9A-Fa-f]{1,16}(/[0-9A-Fa-f]{5,16}){0,3}")
+"""Hex digits, as orders are; 01/02/2026 is a day."""
 
 MOST_BYTES = 1 << 20
 _WINDOWS = re.compile(rb"[\x80-\x9f]")
@@ -206,6 +208,13 @@ def find_number_options(rows: Sequence[Object]) -> dict[str, str]:
     return {"decimal_comma": "true"} | ({"thousands": '"."'} if dotted else {})
 
 
+def show_number(rows: Sequence[Object]) -> str:
+    """The first number with a decimal comma, and how it is read."""
+    columns = [texts for texts in _list_texts(rows).values() if all(map(_COMMA.fullmatch, texts))]
+    text = next(text for texts in columns for text in texts if "," in text)
+    return f"{text} is read as {_read_comma([text])[0]}"
+
+
 def _is_fraction(texts: Sequence[str]) -> bool:
     return all(map(_FRACTION.fullmatch, texts)) and any("." in text for text in texts)
 
@@ -257,6 +266,13 @@ def type_of_times(texts: Sequence[str]) -> str | None:
                 parse(text.replace("Z", "+00:00"))
             return kind
     return None
+
+
+def type_of_order(texts: Sequence[str]) -> str:
+    """The type by which texts order changes: times, whole numbers, or hex digits; else empty."""
+    if all(map(_WHOLE.fullmatch, texts)):
+        return "bigint"
+    return type_of_times(texts) or ("string" if all(map(_SECTIONS.fullmatch, texts)) else "")
 
 
 def _read_parquet(file: Path) -> SampleFile:

@@ -252,8 +252,12 @@ def render_capture(source: str, tables: Sequence[DatabaseTable], name: str, all_
 
 
 def signal_table(tables: Sequence[DatabaseTable]) -> str:
-    """The table by which the connector is asked for new snapshots."""
-    return f"{tables[0].schema}.dbz_signal"
+    """The table by which the connector is asked for new snapshots, in `public` where there is one.
+
+    Else it lies in the schema of the first table.
+    """
+    schemas = [table.schema for table in tables]
+    return f"{'public' if 'public' in schemas else schemas[0]}.dbz_signal"
 
 
 def _schema_history(connector: ConnectorDraft) -> dict[str, str]:

@@ -7,9 +7,10 @@ unknown transaction. It is real once the table has applied a change from beyond 
 which the row was found missing; until then it is in flight. So open differences are compared again
 after a pause. No record names the transaction of a subtransaction or of a rewritten table: a
 difference that the comparison before had in flight too is real, if nothing was written at the
-source since, or if the table or the readers of all slots have passed that state. Other databases do
-not name transactions: what still differs then is real. Of a source at rest, all of whose changes
-are applied, every difference is real.
+source since, or if the table or the readers of all slots have passed that state; while landing
+files of the table are not read, only if the table has. Other databases do not name transactions:
+what still differs then is real. Of a source at rest, all of whose changes are applied, every
+difference is real.
 
 The keys are compared in parts. Equal parts are recorded, and an interrupted comparison goes on
 after them. A table without a real difference is equal up to the position that the source had when
@@ -85,12 +86,14 @@ class Applied(NamedTuple):
 class SourceDatabase(NamedTuple):
     """The database to compare with; the table's name there, where the topics do not name it.
 
-    `at_rest` says that nothing is written there, and that everything is applied.
+    `at_rest` says that nothing is written there, and that everything is applied; `unread` how many
+    landing files of the table no run has read.
     """
 
     url: str
     named: str | None = None
     at_rest: bool = False
+    unread: int = 0
 
 
 @dataclass(frozen=True)
@@ -175,7 +178,8 @@ class SourceComparison:
         what = self.digest_plan()
         rows = tuple(sha256(f"{what} {row}".encode()).hexdigest() for row in open_)
         look = InFlight(self.reader.read_position(connection), newest, rows)
-        return look.after(earlier, max(captured, reached))
+        behind = self.given.unread > 0
+        return look.after(earlier, reached if behind else max(captured, reached), behind)
 
     def find_equal_position(self, unfinished: Unfinished, settled: "Settled") -> str:
         """The position up to which a table without a real difference is equal, as text."""

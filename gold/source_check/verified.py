@@ -62,14 +62,15 @@ class InFlight(msgspec.Struct, frozen=True):
     rows: tuple[str, ...]
     lasting: tuple[str, ...] = ()
 
-    def after(self, earlier: "InFlight | None", passed: int) -> "InFlight":
+    def after(self, earlier: "InFlight | None", passed: int, behind: bool = False) -> "InFlight":
         """The look with the rows that the one before had too, and that nothing explains.
 
         Either nothing was written at the source since, or what is captured has `passed` its place.
+        Where the table is `behind`, as files wait to be read, an idle source explains nothing.
         """
         if earlier is None:
             return self
-        over = self.next == earlier.next or passed >= earlier.place
+        over = passed >= earlier.place or (self.next == earlier.next and not behind)
         before = {*earlier.lasting, *(earlier.rows if over else ())}
         lasting = tuple(row for row in self.rows if row in before)
         return msgspec.structs.replace(self, lasting=lasting)

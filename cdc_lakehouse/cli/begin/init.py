@@ -18,6 +18,7 @@ from cdc_lakehouse.cli.begin.bundle import (
 )
 from cdc_lakehouse.cli.front import command
 from cdc_lakehouse.cli.options import Chosen, same_lake
+from cdc_lakehouse.cli.silence import list_guessed
 from cdc_lakehouse.project.local_project import is_project, make_project
 from cdc_lakehouse.terminal.console import show_progress, wrap_line
 from lakehouse.config.loading import load_target
@@ -174,8 +175,8 @@ def _from_files(chosen: Chosen, table: str | None, given: Sequence[Path]) -> Non
         drafts = [write_draft(table, files, chosen.conf, place_of)]
     else:
         drafts = write_drafts(files, chosen.conf, place_of)
-    _print_drafts(drafts)
     more = same_lake(chosen)
+    _print_drafts(drafts, more)
     if all(draft.is_there for draft in drafts):
         print("nothing was written: remove a file to have it drafted again, or choose a name:")
         print(f"    lakehouse init TABLE --from {given[0]}{more}")
@@ -253,10 +254,11 @@ def _from_database(chosen: Chosen, table: str | None, source: str, options: Draf
     prefix = options.prefix or to_identifier(url.database or "source")
     connector = drafts.ConnectorDraft(url, prefix, options.brokers, options.capture)
     wanted = _select_table(table, drafts.name_tables(listed))
-    _print_drafts([*drafts.write_source_drafts(chosen.conf / "tables", wanted, connector)])
+    more, folder = same_lake(chosen), chosen.conf / "tables"
+    _print_drafts([*drafts.write_source_drafts(folder, wanted, connector)], more)
     for note in drafts.describe_partitioned(wanted):
         print(note)
-    of_source, more = list(wanted.values()), same_lake(chosen)
+    of_source = list(wanted.values())
     if options.capture:
         _write_capture(chosen, drafts.render_capture(source, of_source, prefix, table is None))
         print(f"next: lakehouse capture{more}, and beside it lakehouse run --continuous{more};")
@@ -333,7 +335,10 @@ def _find_landing(chosen: Chosen) -> Path:
     return Path(load_target(chosen.conf, chosen.target, chosen.root, chosen.setting).landing)
 
 
-def _print_drafts(drafts: "Sequence[Draft]") -> None:
+def _print_drafts(drafts: "Sequence[Draft]", more: str) -> None:
+    """Says which files were written, and what of them `run` waits for."""
+    new = [draft for draft in drafts if not draft.is_there]
+    guessed = [draft.file.stem for draft in new if list_guessed(draft.text.splitlines())]
     for draft in drafts:
         if draft.is_there:
             print(f"{_shorten_path(draft.file)} is there already and was left alone")
@@ -341,6 +346,10 @@ def _print_drafts(drafts: "Sequence[Draft]") -> None:
         lines = render_count(draft.check_count, "line")
         checks = f"; look at {lines} with 'check'" if draft.check_count else ""
         print(f"wrote {_shorten_path(draft.file)}{checks}")
+    if guessed:
+        name = guessed[0] if len(guessed) == 1 else "TABLE"
+        until = f"until its lines are confirmed: `lakehouse validate --accept {name}{more}`"
+        print("\n".join(wrap_line(f"`run` refuses {', '.join(guessed)} {until}")))
 
 
 def _shorten_path(file: Path) -> str:

@@ -9,13 +9,16 @@ from cdc_lakehouse.cli.ask.queries import ShownStatus
 from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_conf, open_lake
 from cdc_lakehouse.cli.key_text import parse_key
 from cdc_lakehouse.cli.options import Chosen
-from cdc_lakehouse.terminal.console import show_grid, show_progress, wrap_line
+from cdc_lakehouse.terminal.console import get_width, show_grid, show_progress, wrap_line
+from cdc_lakehouse.terminal.grid import lay_out
 from lakehouse.config.target import Target
 from lakehouse.storage.landing import from_landing
 
 if TYPE_CHECKING:
     from silver.audit.explain import Explained
 
+WIDTH_OF_PIPE = 80
+"""Where there is no terminal, records that are wider go on in further lines."""
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="The key's table.")]
 KeyText = Annotated[str, typer.Option("--key", help="The key as JSON: '{\"id\": 7}'.")]
 
@@ -40,7 +43,7 @@ def explain(chosen: Chosen, table: Name, key: KeyText, shown: ShownStatus = "tab
         for line in lines:
             print(_render_json(line))
     else:
-        _print_grid(lines, target)
+        print_records(lines, target)
 
 
 def _render_json(line: "Explained") -> str:
@@ -49,13 +52,18 @@ def _render_json(line: "Explained") -> str:
     return f'{json.dumps(others, ensure_ascii=False)[:-1]}, "values": {line.values or "null"}}}'
 
 
-def _print_grid(lines: "list[Explained]", target: Target) -> None:
+def print_records(lines: "list[Explained]", target: Target) -> None:
+    """Prints the records as a table, and the row; in a pipe nothing is cut."""
     *records, row = lines
     if not records and row.values is None:
         print("no record of this key has arrived, and there is no row")
         return
     columns = ["source_time", "operation", "outcome", "because", "values", "position"]
     rows = [[from_landing(getattr(line, name), target) for name in columns] for line in records]
-    show_grid(columns, rows)
+    if get_width() is None and max(map(len, lay_out(columns, rows, None))) > WIDTH_OF_PIPE:
+        for record in rows:
+            print("\n".join(wrap_line("  ".join(filter(None, record)))))
+    else:
+        show_grid(columns, rows)
     end = f"{row.outcome}: {row.values or from_landing(row.because, target)}"
     print("\n".join(wrap_line(end)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bronze.files.overwritten import count_unread
 from cdc_lakehouse.cli.ask.queries import ShownStatus
 from cdc_lakehouse.cli.front import check_lake, choose_one, command, load_conf, open_lake
 from cdc_lakehouse.cli.options import Chosen
@@ -226,6 +227,7 @@ def check_source(
         text = f"equal through {prior.through}, compared at {equal[:16]}Z before an interruption"
         print(json.dumps({"table": table.table, **times}) if as_json else text)
         return
+    given = given._replace(unread=count_unread(lake.target, table))
     with show_progress(f"comparing {table.table} with its source") as tell:
         result = compare_with_source(lake, table, given, tell=tell)
     for sort, rows in (("real", result.real), ("in flight", result.in_flight)):
@@ -235,7 +237,10 @@ def check_source(
                 print(json.dumps(line | {"source": row.source}, ensure_ascii=False))
             else:
                 print("\n".join(wrap_line(_render_difference(sort, row))))
-    print(_summary_to_json(result) if as_json else "\n".join(_render_summary(result)))
+    if as_json:
+        print(_summary_to_json(result, given.unread))
+    else:
+        print("\n".join(_render_summary(result, given.unread)))
     if result.real:
         raise SourceDiffers(table.table, len(result.real))
 
@@ -249,18 +254,20 @@ def _render_difference(sort: str, row: "Difference") -> str:
     return f"{line}  ({'; '.join(sides)})"
 
 
-def _summary_to_json(verdict: "Verdict") -> str:
+def _summary_to_json(verdict: "Verdict", unread: int) -> str:
     counts = {"real": len(verdict.real), "in_flight": len(verdict.in_flight)}
     rows = {"gold_rows": verdict.gold_rows, "source_rows": verdict.source_rows}
     line = {"source": verdict.source, **rows, **counts, "not_compared": verdict.left_out}
     line |= {"verified_through": verdict.through, "resumed_parts": verdict.resumed}
+    line |= {"unread_files": unread}
     return json.dumps(line, ensure_ascii=False)
 
 
-def _render_summary(verdict: "Verdict") -> "Iterator[str]":
-    yield (
-        f"{verdict.gold_rows:,} rows in gold, {verdict.source_rows:,} in {verdict.source}: "
-        f"{len(verdict.real):,} real differences, {len(verdict.in_flight):,} in flight"
+def _render_summary(verdict: "Verdict", unread: int) -> "Iterator[str]":
+    yield from wrap_line(
+        f"{render_count(verdict.gold_rows, 'row')} in gold, {verdict.source_rows:,} in "
+        f"{verdict.source}: {render_count(len(verdict.real), 'real difference')}, "
+        f"{len(verdict.in_flight):,} in flight"
     )
     if verdict.through is not None:
         yield f"equal through {verdict.through}"
@@ -268,8 +275,11 @@ def _render_summary(verdict: "Verdict") -> "Iterator[str]":
         parts = render_count(verdict.resumed, "part")
         yield f"{parts} of the keys were equal before an interruption"
     if verdict.left_out:
-        yield f"not compared: {', '.join(verdict.left_out)}"
-    if verdict.in_flight:
+        yield from wrap_line(f"not compared: {', '.join(verdict.left_out)}")
+    if unread and (verdict.in_flight or verdict.real):
+        files = render_count(unread, "landing file")
+        yield from wrap_line(f"{files} not read yet; do: `lakehouse run`, then compare again")
+    elif verdict.in_flight:
         yield from wrap_line(
             "in flight: newer at the source than what is applied; run again after `lakehouse run` "
             "(what then differs as before is real), or with --at-rest when everything is applied"

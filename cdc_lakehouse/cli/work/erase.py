@@ -3,7 +3,8 @@
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -17,11 +18,12 @@ from cdc_lakehouse.cli.key_text import parse_key
 from cdc_lakehouse.cli.options import Chosen
 from cdc_lakehouse.cli.work.locking import hold_all_layers
 from cdc_lakehouse.cli.work.rounds import Round, do_layer, fail_at_the_end, whole_groups
-from cdc_lakehouse.terminal.console import make_line_printer, show_progress
+from cdc_lakehouse.terminal.console import make_line_printer, show_progress, warn
 from lakehouse.config.table import Table
 from lakehouse.errors import EraseIncomplete
 from lakehouse.places.place import Place, to_place
 from lakehouse.run import ledger
+from lakehouse.spark.failures import TABLE_FAILURES
 from lakehouse.storage.lake import Lake
 from lakehouse.words import render_count
 
@@ -84,10 +86,23 @@ def erase(
         return
     with hold_all_layers(target, whole_groups([one], tables), wanted.run_id):
         lake = open_lake(target, [one], sends_functions=True)
-        complete = erase_key(lake, wanted, tables)
+        with tell_to_repeat(wanted):
+            complete = erase_key(lake, wanted, tables)
         keep_status(lake, tables, whole_groups([one], tables))
     if not complete:
         raise SystemExit(EraseIncomplete.exit_code)
+
+
+@contextmanager
+def tell_to_repeat(wanted: Erasure) -> Iterator[None]:
+    """Within, a warning before a failure says that only the same command ends the erasure."""
+    try:
+        yield
+    except TABLE_FAILURES as failure:
+        if not isinstance(failure, EraseIncomplete | typer.Abort):  # the first says so itself
+            action = "repeat the command, nothing else ends it"
+            warn(f"{wanted.table.table}: the erasure is not complete; do: {action}")
+        raise
 
 
 def _ask_consent(files: Sequence[str]) -> bool:

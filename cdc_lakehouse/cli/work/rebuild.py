@@ -41,7 +41,7 @@ def rebuild(chosen: Chosen, table: Name) -> None:
 def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
     """Builds each table anew whose YAML gives columns new names and changes nothing else.
 
-    Returns the failures; a table that fails stays as it was.
+    Returns the failures, which say how it goes on; a table that fails stays as it was.
     """
     from silver.run import be_silent
     from silver.state.fingerprint import list_renames
@@ -63,7 +63,8 @@ def rebuild_renamed(given: Round, tables: Sequence[Table]) -> list[TableFailed]:
             failures.append(failed)
         except TABLE_FAILURES as failure:
             failures.append(TableFailed(f"silver {table.table}", describe_failure(failure)))
-    return failures
+    again = "    do: lakehouse run again, or lakehouse rebuild"
+    return [TableFailed(each.table, f"{each.message}\n{again} TABLE") for each in failures]
 
 
 def rebuild_table(lake: Lake, table: Table, tell: Tell, configured: list[Table]) -> None:

@@ -230,8 +230,8 @@ def reject_misfits(change: Change, misfits: Misfits, layout: TableLayout) -> Non
     It is `mismatched` where a look through all of the batch may read the values otherwise.
     """
     columns = [(layout.columns[at], misfits[at]) for at in sorted(misfits)]
-    hides = layout.table.is_sensitive
-    texts = [misfit_message(c.name, v, c.type, hides(c.name)) for c, v in columns]
+    hides, table = layout.table.is_sensitive, layout.table.table
+    texts = [misfit_message(c.name, v, c.type, hides(c.name), table) for c, v in columns]
     for is_so, note in ((_is_guess, _GUESS), (_can_be_hex, _MAYBE_HEX)):
         if any(is_so(layout, at, value) for at, value in misfits.items()):
             texts.append(note)

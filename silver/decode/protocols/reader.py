@@ -258,8 +258,9 @@ class FlatRowReader:
             return Fault(BAD_VALUE, f"column {name}: found {shown}, expected {expected}")
         learned = not column.declared and not column.provisional
         reason = INCOMPATIBLE_SCHEMA if learned else BAD_VALUE
-        shown = name.removeprefix(OF_RECORD)
-        return Fault(reason, misfit_message(shown, group.members[name][nth], column.type, hidden))
+        shown, value = name.removeprefix(OF_RECORD), group.members[name][nth]
+        message = misfit_message(shown, value, column.type, hidden, self._table.table)
+        return Fault(reason, message)
 
     def _refused_text(self, group: RowGroup, nth: int, at: int) -> str | None:
         """A value that fits its column but not Arrow, as half a surrogate pair; None for others."""

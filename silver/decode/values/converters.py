@@ -49,7 +49,8 @@ from silver.decode.values.numbers import Converter
 
 LONGEST_SHOWN = 80
 _OUTSIDE = (
-    " of the years 1 to 9999; declare `infinity: null` or `infinity: clamp` for what lies outside"
+    " of the years 1 to 9999; declare its type with `infinity: null` or `infinity: clamp`"
+    " in conf/tables/{}.yml"
 )
 _NO_NUMBER = ", which has no NaN and no infinity; declare double, float or string for such a column"
 _MILLISECOND = 1_000
@@ -121,8 +122,10 @@ def can_be_hex(text: str) -> bool:
     return is_long and _HEX.fullmatch(text) is not None
 
 
-def misfit_message(name: str, value: object, data_type: T.DataType, hidden: bool = False) -> str:
-    """What was found in a column and what was expected, for a person.
+def misfit_message(
+    name: str, value: object, data_type: T.DataType, hidden: bool = False, table: str = "T"
+) -> str:
+    """What was found in a column of a table and what was expected, for a person.
 
     The value of a sensitive column (`hidden`) is not shown.
     """
@@ -133,7 +136,8 @@ def misfit_message(name: str, value: object, data_type: T.DataType, hidden: bool
     is_special = isinstance(value, str) and numbers.is_special(value.strip(BLANKS))
     if is_special and isinstance(data_type, T.DecimalType | T.IntegralType):
         return message + _NO_NUMBER
-    return message + _OUTSIDE if is_moment and times.lies_beyond(value, is_date) else message
+    is_outside = is_moment and times.lies_beyond(value, is_date)
+    return message + _OUTSIDE.format(table) if is_outside else message
 
 
 def _without_packed_numbers(encoding: Encoding) -> Encoding:

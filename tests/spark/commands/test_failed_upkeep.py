@@ -38,7 +38,8 @@ def rebuild(lake: Lake, tables: list[Table]) -> None:
 
 
 def rename(lake: Lake, tables: list[Table]) -> None:
-    rebuild_renamed(Round(lake, everything=tables), tables)
+    for failure in rebuild_renamed(Round(lake, everything=tables), tables):
+        assert "\n    do: lakehouse run again, or lakehouse rebuild" in str(failure)
 
 
 def erase(lake: Lake, tables: list[Table]) -> None:

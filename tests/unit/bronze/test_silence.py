@@ -13,7 +13,7 @@ import pytest
 from bronze.feed_state import Note, read_state
 from bronze.feeds import list_feeds
 from bronze.files.listing import list_here
-from bronze.files.overwritten import overwritten_files
+from bronze.files.overwritten import count_unread, overwritten_files
 from bronze.loss.missing_input import missing_folders, missing_input
 from cdc_lakehouse.cli.silence import Warner, warnings_of, without_yaml
 from gold.status.column_hints import column_hints, encoded_as, planned_rebuilds
@@ -368,7 +368,7 @@ def test_a_file_that_was_overwritten_after_it_was_read_is_named_with_what_to_do(
     read_state(target, feed).add_note(
         Note(1, files={f.path: (f.length, f.changed) for f in listed})
     )
-    assert overwritten_files(target, [one]) == {}
+    assert overwritten_files(target, [one]) == {} and count_unread(target, one) == 0
     files[0].write_text("another")
     (text,) = warnings_of(target, [one])["orders"]
     assert f"not read again: shop/a 1.json; do: `lakehouse run --again '{files[0]}'`" in text
@@ -381,6 +381,7 @@ def test_a_file_that_was_overwritten_after_it_was_read_is_named_with_what_to_do(
     again = " ".join(f"--again '{file}'" for file in files[:3])
     assert text.endswith(f"do: `lakehouse run {again}`")
     files[0].rename(shop / f"again-{files[0].name}")
+    assert count_unread(target, one) == 1
     assert "again: shop/b 1.json" in overwritten_files(target, [one])["orders"][0]
 
 

@@ -16,7 +16,7 @@ from cdc_lakehouse.cli.work import run
 from cdc_lakehouse.cli.work.erase import Erasure
 from cdc_lakehouse.cli.work.rounds import list_failures
 from lakehouse.config.table import Table
-from lakehouse.errors import LawsBroken
+from lakehouse.errors import EraseIncomplete, LawsBroken
 from lakehouse.run.ledger import make_entry
 from lakehouse.storage.lake import Lake
 
@@ -111,6 +111,20 @@ def test_several_tables_are_all_verified_though_one_breaks_a_law(
     assert capsys.readouterr().out == "orders:\npeople:\n"
     with pytest.raises(LawsBroken):
         verify._check_each([one], False, check)
+
+
+def test_an_erasure_that_fails_says_that_only_the_same_command_ends_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    wanted = Erasure(table("orders"), {"id": "7"}, False, print)
+    with pytest.raises(OSError, match="full"), erasure.tell_to_repeat(wanted):
+        raise OSError("full")
+    told = " ".join(capsys.readouterr().err.split())
+    action = "do: repeat the command, nothing else ends it"
+    assert told.startswith("warning: orders: the erasure is not complete") and action in told
+    with pytest.raises(EraseIncomplete, match="do: repeat"), erasure.tell_to_repeat(wanted):
+        raise EraseIncomplete("orders", ["a.parquet"])
+    assert capsys.readouterr().err == ""
 
 
 def test_a_failure_names_its_table_once() -> None:

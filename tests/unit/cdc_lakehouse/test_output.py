@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from cdc_lakehouse.cli.ask.queries import show_status, to_narrow_row
+from cdc_lakehouse.cli.check.explain import print_records
 from cdc_lakehouse.cli.check.verify import render_laws
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
@@ -38,6 +39,7 @@ from lakehouse.errors import ConfigurationError
 from lakehouse.run.gaps import Gap, with_loss
 from lakehouse.run.ledger import Entry
 from lakehouse.words import count_off
+from silver.audit.explain import Explained
 from silver.audit.verify import Law
 
 COMMANDS = [name for names in TASKS.values() for name in names if name not in ("init", "plan")]
@@ -486,3 +488,17 @@ def test_a_broken_law_fits_the_terminal_and_names_what_breaks_it() -> None:
     shown = "\n".join(render_laws(table, laws)).splitlines()
     assert max(map(len, shown)) <= 80 and shown[0].startswith("FAILED  a rebuild")
     assert [line.strip() for line in shown[1:]] == ["2 broken:", '{"id":3}', '{"id":4}']
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_explained_records_fit_eighty_columns_of_a_pipe_and_are_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wide: bool
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    values = json.dumps({"name": "x" * 150 if wide else "x"})
+    record = Explained("s/1.jsonl:0", "0A", "upsert", None, "applied", None, values)
+    print_records([record, record._replace(operation="row", outcome="current")], Target(root="/"))
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= 80
+    assert ("─" in told) is not wide
+    assert "".join(told.split()).count("".join(values.split())) == 2

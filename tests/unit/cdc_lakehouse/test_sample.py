@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cdc_lakehouse.drafts.delete_signs import DeleteSign, find_delete_sign
+from cdc_lakehouse.drafts.delete_signs import find_delete_signs
 from cdc_lakehouse.drafts.sample import Sample, read_sample
 from lakehouse.errors import ConfigurationError
 
@@ -120,7 +120,11 @@ def test_flat_rows_show_order_and_deletes(tmp_path: Path) -> None:
         ["id"],
         "version",
     )
-    assert found.deletes == DeleteSign("operation", "operation = 'DELETE'", True, True)
+    assert found.deletes is not None and found.deletes.is_operation
+    assert (found.deletes.condition, found.deletes.note) == (
+        "operation = 'DELETE'",
+        "1 of 2 rows is a delete",
+    )
     assert found.columns["total"] == "decimal(18,2)"
 
 
@@ -182,7 +186,16 @@ def test_json_values_have_a_column_type(
         ([{"is_deleted": True, "id": 1}], "is_deleted", True),
         ([{"isDeleted": False, "id": 1}], "isDeleted", False),
         ([{"deleted": 1, "id": 1}, {"deleted": 0, "id": 2}], "deleted = 1", True),
-        ([{"deleted": "J", "id": 1}], None, False),
+        ([{"deleted": "J", "id": 1}], "deleted = 'J'", True),
+        ([{"gelöscht": "nein", "id": 1}], "`gelöscht` = 'ja'", False),
+        ([{"LOEKZ": "X", "id": 1}, {"LOEKZ": "", "id": 2}], "LOEKZ = 'X'", True),
+        ([{"is_deleted": "FALSE", "id": 1}], "is_deleted = 'TRUE'", False),
+        ([{"deleted": "no", "id": 1}], "deleted = 'yes'", False),
+        ([{"deleted": 1.0, "id": 1}, {"deleted": 0.0, "id": 2}], "deleted = 1", True),
+        ([{"event": "D", "RowKind": "-D", "id": 1}], "RowKind = '-D'", True),
+        ([{"op": "Inserted", "id": 1}], "op = 'Deleted'", False),
+        ([{"op": "insert", "id": 1}, {"op": "-U", "id": 1}], None, False),
+        ([{"supprimé le": "2026-11-01", "id": 1}], "`supprimé le` IS NOT NULL", True),
         ([{"delete flag": "Y", "id": 1}], "`delete flag` = 'Y'", True),
         ([{"deleted_at": None, "id": 1}], "deleted_at IS NOT NULL", False),
         ([{"deletedAt": "2026-11-02", "id": 1}], "deletedAt IS NOT NULL", True),
@@ -193,15 +206,71 @@ def test_json_values_have_a_column_type(
 def test_signs_of_deletes_become_a_condition(
     rows: list[dict[str, object]], condition: str | None, is_seen: bool
 ) -> None:
-    sign = find_delete_sign(rows)
-    assert (sign and sign.condition, sign is not None and sign.is_seen) == (condition, is_seen)
+    sign, _ = find_delete_signs(rows)
+    assert (sign and sign.condition, bool(sign and sign.deletes)) == (condition, is_seen)
+
+
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [
+        (["2026-11-01", None], "1 of 2 rows is a delete"),
+        ([None, None], "no row of the sample is a delete"),
+        (["", "NULL", "2026-11-01"], "3 of 3 rows are deletes; also those with '', 'NULL'"),
+        (["0000-00-00 00:00:00", None], "1 of 2 rows is a delete; also those with '0000-00-00 00:00:00'"),
+        (["2099-12-31T00:00:00Z"], "1 of 1 row is a delete; also those with '2099-12-31T00:00:00Z'"),
+        (["31.12.9999", "99991231"], "2 of 2 rows are deletes; also those with '31.12.9999', '99991231'"),
+        ([0, 1_793_700_001], "2 of 2 rows are deletes; also those with '0'"),
+        ([False], "1 of 1 row is a delete; also those with 'false'"),
+    ],
+)
+def test_a_time_of_deletes_with_values_that_may_mean_none_says_what_they_do(
+    values: list[object], note: str
+) -> None:
+    sign, asked = find_delete_signs([{"id": 1, "deleted_at": value} for value in values])
+    assert (sign and sign.condition, asked) == ("deleted_at IS NOT NULL", {})
+    assert sign is not None and sign.note == note
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "values"),
+    [
+        ({"op": "7"}, "op", "'7'"),
+        ({"action": "click"}, "action", "'click'"),
+        ({"Status": "gelöscht"}, "Status", "'gelöscht'"),
+        ({"status": "open"}, "status", "'open'"),
+        ({"aktiv": False}, "aktiv", "'false'"),
+        ({"note": " Supprimé "}, "note", "' Supprimé '"),
+        ({"phase": "Inactive"}, "phase", "'Inactive'"),
+        ({"deleted": "maybe"}, "deleted", "'maybe'"),
+        ({"op": "u", "is_deleted": True}, "is_deleted", "'true'"),
+        ({"op": "u", "state": "Removed"}, "state", "'Removed'"),
+        ({"op": "u", "state": "open"}, None, ""),
+        ({"grade": "D", "name": "del"}, "name", "'del'"),
+        ({"grade": "D", "x": None}, None, ""),
+        ({"is_deleted": False, "deleted_at": "2026-11-01"}, "deleted_at", "'2026-11-01'"),
+    ],
+)
+def test_what_may_be_a_sign_of_deletes_and_is_not_taken_for_one_is_asked_about(
+    row: dict[str, object], column: str | None, values: str
+) -> None:
+    _, asked = find_delete_signs([row])
+    assert asked == ({} if column is None else {column: f"has {values}"})
+
+
+def test_rows_without_an_operation_are_said_to_stay_and_long_lists_are_cut() -> None:
+    rows: list[dict[str, object]] = [{"op": "d"}, {"op": None}, {"id": 1}]
+    sign, _ = find_delete_signs(rows)
+    assert sign is not None
+    assert sign.note == "1 of 3 rows is a delete; 2 rows without a value stay"
+    _, asked = find_delete_signs([{"state": f"{number}" * 30} for number in range(9)])
+    assert asked["state"].startswith(f"has '{'0' * 20}', '") and asked["state"].endswith("', …")
 
 
 def test_json_rows_with_op_are_rows_with_an_order_and_deletes(tmp_path: Path) -> None:
     rows = [{"id": 1, "op": "c", "seq": 10}, {"id": 1, "op": "d", "seq": 11}]
     found = sample_of(tmp_path, *rows)
     assert (found.format, found.keys, found.sequence_by) == ("rows", ["id"], "seq")
-    assert found.deletes == DeleteSign("op", "op = 'd'", True, True)
+    assert found.deletes is not None and found.deletes.condition == "op = 'd'"
 
 
 @pytest.mark.parametrize("name", ["orders.jsonl", "2026-11-01T10.jsonl"])
@@ -232,4 +301,59 @@ def test_numbers_with_a_decimal_comma_are_drafted_as_numbers(tmp_path: Path) -> 
     found = read_sample([file], "t")
     assert (found.columns["price"], found.columns["stock"]) == ("decimal(18,2)", "bigint")
     assert found.csv == {"decimal_comma": "true", "thousands": '"."'}
-    assert found.notes == {}
+    assert found.notes == {"csv": "0,05 is read as 0.05"}
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "kind", "note"),
+    [
+        ("id,v\n1,a\n,b\n", ["id"], "bigint", "null in 1 row, which becomes a dead letter"),
+        ("id,v\n1.0,a\n,b\n2.0,\n", ["id"], "bigint", "null in 1 row, which becomes a dead letter"),
+        ("v,id\na,1\nb,\nc,\n", ["id"], "bigint", "null in 2 rows, which become dead letters"),
+        ("sku,v\nx,a\n,b\n", ["sku"], "string", "null in 1 row, which becomes a dead letter"),
+        ("a,b\n1,x\n1,y\n", ["a", "b"], "bigint", "a alone is not unique"),
+        ("a,b,c\n1,x,p\n1,x,q\n", ["a"], "bigint", "different rows have the same a"),
+        ("a,b\n1,x\n1,x\n", ["a"], "bigint", "by its values, not by its name"),
+        ("mail,b\nx,1\ny,1\n", ["mail"], "string", "by its values, not by its name"),
+        ("id,b\n1,1\n2,1\n", ["id"], "bigint", None),
+        (
+            "id,v,updated_at\n1,a,2026-01-01\n1,b,2026-01-01\n1,b,2026-01-01\n",
+            *(["id", "v"], "bigint", "id alone is not unique"),
+        ),
+    ],
+)
+def test_a_guessed_key_says_what_it_was_guessed_by(
+    tmp_path: Path, text: str, keys: list[str], kind: str, note: str | None
+) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text(text)
+    found = read_sample([file], "t")
+    assert (found.keys, found.columns[keys[0]], found.notes.get("keys")) == (keys, kind, note)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("updated_at", ["01.11.2026 10:00", "02.11.2026 09:00"], None),
+        ("updated_at", ["01/11/2026", "02/10/2026"], None),
+        ("version", ["1.9", "1.10"], None),
+        ("version", [1.9, 1.1], None),
+        ("ts", [1_793_700_001.25], None),
+        ("version", ["9", "10"], "bigint"),
+        ("lsn", ["0/16B3748", "0/16B3750"], "string"),
+        ("updated_at", ["2026-11-01", "2026-11-02T10:00:00Z"], "timestamp"),
+    ],
+)
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_an_order_is_guessed_only_of_values_that_order(
+    tmp_path: Path, name: str, values: list[object], kind: str | None, form: str
+) -> None:
+    file = tmp_path / f"t.{form}"
+    rows = [{"id": number, name: value} for number, value in enumerate(values)]
+    of_csv = [f"id,{name}", *(f"{number},{value}" for number, value in enumerate(values))]
+    file.write_text("\n".join(of_csv if form == "csv" else map(json.dumps, rows)))
+    found = read_sample([file], "t")
+    assert (found.format, found.sequence_by) == ("rows", name if kind else None)
+    assert found.columns[name] == (kind or "string")
+    note = f"{name} has {', '.join(map(str, values))}, no whole numbers or ISO times"
+    assert found.notes.get("sequence_by") == (None if kind else note)

@@ -18,6 +18,7 @@ from cdc_lakehouse.drafts.source_draft import (
     describe_partitioned,
     list_preparations,
     name_tables,
+    render_capture,
     render_connector,
     source_draft,
     to_spark_type,
@@ -167,6 +168,20 @@ def test_a_signal_table_is_named_in_the_quotes_of_its_database(url: Any, name: s
 
 def test_tables_of_one_name_in_two_schemas_get_two_names() -> None:
     assert list(name_tables([CLICKS, CLICKS._replace(schema="old")])) == ["clicks", "old_clicks"]
+
+
+@pytest.mark.parametrize(
+    ("schemas", "signals"),
+    [(("audit", "public"), "public"), (("sales", "audit"), "sales"), (("shop",), "shop")],
+)
+def test_the_signal_table_of_several_schemas_lies_in_public_where_there_is_one(
+    schemas: tuple[str, ...], signals: str
+) -> None:
+    tables = [CLICKS._replace(schema=schema) for schema in schemas]
+    config = json.loads(render_connector(tables, ConnectorDraft(POSTGRES, "shop")))["config"]
+    assert config["signal.data.collection"] == f"{signals}.dbz_signal"
+    captured = yaml.safe_load(render_capture("postgresql://h/shop", tables, "shop", all_of=True))
+    assert captured["signals"] == f"{signals}.dbz_signal"
 
 
 def test_a_partitioned_table_is_one_table_for_the_connector_too() -> None:

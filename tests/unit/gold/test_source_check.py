@@ -26,7 +26,11 @@ GONE = Difference("l", {"id": "2"}, {"id": "2"}, None)
 
 
 def checked(
-    monkeypatch: pytest.MonkeyPatch, real: list[Difference], in_flight: list[Difference], json: bool
+    monkeypatch: pytest.MonkeyPatch,
+    real: list[Difference],
+    in_flight: list[Difference],
+    json: bool,
+    root: str = "/lake",
 ) -> None:
     def verdict(*_: object, **__: object) -> Verdict:
         return Verdict("shop.t", 3, 2, ("id", "note"), ("seen",), real, in_flight)
@@ -34,7 +38,7 @@ def checked(
     monkeypatch.setattr("gold.source_check.verdict.compare_with_source", verdict)
     one = table("debezium", ["id"])
     given = SourceDatabase("u", None, False)
-    verify.check_source(Lake(NO_SPARK, Target(root="/lake")), one, given, json)
+    verify.check_source(Lake(NO_SPARK, Target(root=root)), one, given, json)
 
 
 def test_what_is_in_flight_is_shown_and_no_failure(
@@ -47,10 +51,33 @@ def test_what_is_in_flight_is_shown_and_no_failure(
     assert told[2] == "not compared: seen"
 
 
+def test_files_that_wait_to_be_read_are_said_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "landing" / "here").mkdir(parents=True)
+    (tmp_path / "landing" / "here" / "1.jsonl").touch()
+    checked(monkeypatch, [], [GONE], json=False, root=str(tmp_path))
+    told = capsys.readouterr().out.splitlines()
+    assert told[-1] == "1 landing file not read yet; do: `lakehouse run`, then compare again"
+    checked(monkeypatch, [], [GONE], json=True, root=str(tmp_path))
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["unread_files"] == 1
+
+
+def test_no_line_of_a_summary_is_wider_than_a_terminal() -> None:
+    names = tuple(f"a_long_name_of_a_column_{number}" for number in range(9))
+    verdict = Verdict("a_schema.a_table", 1_234_567, 1_234_567, (), names, [CHANGED], [])
+    lines = list(verify._render_summary(verdict, 0))
+    assert max(map(len, lines)) <= 80
+    assert "1 real difference, 0 in flight" in " ".join(lines)
+    failed = str(SourceDiffers("a_table_with_a_long_name", 1_234_567))
+    assert failed.startswith("a_table_with_a_long_name: 1,234,567 rows differ from the source\n")
+    assert max(map(len, failed.splitlines())) <= 80
+
+
 def test_a_real_difference_is_named_with_both_values_and_fails_the_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SourceDiffers, match="1 rows differ from the source"):
+    with pytest.raises(SourceDiffers, match="t: 1 row differs from the source\n"):
         checked(monkeypatch, [CHANGED], [], json=True)
     row, summary = map(json.loads, capsys.readouterr().out.splitlines())
     assert (row["difference"], row["key"], row["gold"], row["source"]) == (

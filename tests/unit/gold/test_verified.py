@@ -54,6 +54,8 @@ def test_what_a_second_look_finds_in_flight_again_lasts_once_nothing_can_explain
     assert moved.after(first, 499).lasting == ()
     assert moved.after(first, 500).lasting == ("b",)  # what is captured has passed the first look
     assert moved.after(again.after(first, 0), 0).lasting == ("b",)  # and stays so
+    assert again.after(first, 0, behind=True).lasting == ()  # files wait: an idle source says nothing
+    assert moved.after(first, 500, behind=True).lasting == ("b",)
 
 
 def test_a_comparison_with_bronze_never_replaces_one_with_the_source(target: Target) -> None:
