@@ -45,6 +45,7 @@ _ANSWERS = (
     ("ja", "nein"), ("j", "n"), ("oui", "non"), ("si", "no"), ("x", "-"),
 )  # fmt: skip
 """Words of a flag that is set, and of one that is not."""
+_LONG_WORDS = {word for word in (*_DELETES, *_GONE) if len(word) > 2}
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 _TRUE, _FALSE = {yes: no for yes, no in _ANSWERS}, {no: yes for yes, no in reversed(_ANSWERS)}
 _YEAR = re.compile(r"(?<!\d)(\d{4})(?:\D|$|\d{4}(?!\d))")
@@ -81,7 +82,7 @@ def find_delete_signs(
     seen = {name: [row[name] for row in rows if row.get(name) is not None] for name in columns}
     kinds = {name: _KINDS.get("".join(filter(str.isalpha, _fold_word(name)))) for name in columns}
     signs = {
-        name: _READERS[kind](name, seen[name])
+        name: _READERS[of_kind](name, seen[name])
         for of_kind in _READERS
         for name, kind in kinds.items()
         if kind == of_kind
@@ -100,16 +101,17 @@ def find_delete_signs(
 
 
 def _speaks_of_deletes(value: object) -> bool:
-    word = _fold_word(value) if isinstance(value, str) else ""
-    return len(word) > 2 and (word in _DELETES or word in _GONE)
+    is_short = isinstance(value, str) and 2 < len(value) <= _LONGEST_SHOWN
+    return is_short and _fold_word(str(value)) in _LONG_WORDS
 
 
 def _describe_sign(sign: DeleteSign, values: Sequence[object], rows: int) -> str:
     """How many rows are deletes by a sign, and by which values that may mean something else."""
     texts = Counter(map(_to_text, values))
     count = sum(texts[text] for text in sign.deletes)
-    are_deletes = f"{count:,} of {render_count(rows, 'row')} {'is a' if count == 1 else 'are'} delete"
-    notes = [are_deletes + "s" * (count > 1) if count else "no row of the sample is a delete"]
+    are = "is a delete" if count == 1 else "are deletes"
+    some = f"{count:,} of {render_count(rows, 'row')} {are}"
+    notes = [some if count else "no row of the sample is a delete"]
     if sign.condition.endswith("NULL") and (odd := [*filter(_is_odd, sign.deletes)]):
         notes.append(f"also those with {_show_values(odd)}")
     if sign.is_operation and len(values) < rows:

@@ -87,11 +87,10 @@ def write_drafts(
         place = place_of(sample.files[0])
         if sample.topic is not None and sample.file_format == "json":
             together.setdefault((sample.format, place), {})[name] = sample
-        elif sample.format in FLAT and flat.count(place.folder) > 1:
+            continue
+        if sample.format in FLAT and flat.count(place.folder) > 1:
             place = LandingPlace(f"{place.folder}/{name}", is_sure=False)
-            written.append(_write_sample(conf / "tables" / f"{name}.yml", sample, place))
-        else:
-            written.append(_write_sample(conf / "tables" / f"{name}.yml", sample, place))
+        written.append(_write_sample(conf / "tables" / f"{name}.yml", sample, place))
     for (_, place), some in together.items():
         written += _write_together(conf, some, place)
     return written

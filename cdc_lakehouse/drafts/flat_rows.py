@@ -8,7 +8,7 @@ from itertools import chain, combinations
 from pathlib import Path
 from typing import NamedTuple
 
-from cdc_lakehouse.drafts.delete_signs import find_delete_signs
+from cdc_lakehouse.drafts.delete_signs import DeleteSign, find_delete_signs
 from cdc_lakehouse.drafts.sample_files import (
     Object,
     Sample,
@@ -17,7 +17,6 @@ from cdc_lakehouse.drafts.sample_files import (
     find_number_options,
     find_thousands,
     sample_error,
-    show_number,
     type_of_order,
 )
 from lakehouse.words import render_count
@@ -78,29 +77,31 @@ def sample_rows(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
     They are a snapshot where their folder is that of a day, or where no column orders them or says
     which are deletes, and each file has each key once.
     """
-    rows = [row for part in parts for row in part.records]
+    rows, form = [row for part in parts for row in part.records], parts[0].format
     types, csv = parts[0].types, {name: text for part in parts for name, text in part.csv.items()}
     notes = {"csv": "the file is no UTF-8: compare letters"} if csv else {}
-    if parts[0].format == "csv":
-        numbers = find_number_options(rows)
+    if form == "csv":
+        numbers, note = find_number_options(rows)
         types, csv = csv_types(rows, numbers), csv | numbers
-        notes |= {"csv": show_number(rows)} if numbers else {}
-    merged = SampleFile(parts[0].format, rows, types, csv)
+        notes |= {"csv": note} if numbers else {}
     kinds = {**infer_types(rows), **types}
     columns = {name: kind for name, kind in kinds.items() if not name.startswith("_")}
     if not columns:
         raise sample_error(files[0], "rows without a column", "records with rows")
     if any("_CHANGE_TYPE" in row for row in rows):
-        return _sample_bigquery(merged, columns)
-    if merged.format == "csv" and not csv.get("thousands"):
+        return _sample_bigquery(rows, columns)._replace(file_format=form)
+    if form == "csv" and not csv.get("thousands"):
         notes |= _note_thousands(rows, columns)
-    keys, (sign, asked) = find_keys(parts[0].records, columns), find_delete_signs(rows)
-    if is_snapshot(parts, keys, columns, files):
+    keys, order = find_keys(parts[0].records, columns), _find_order(rows, columns)
+    sign, asked = find_delete_signs(rows)
+    are_of_day = any(is_day_folder(file.absolute().parent) for file in files)
+    are_whole = not (order or sign) and all(is_unique(part.records, keys) for part in parts)
+    if are_of_day or are_whole:
         asked |= {sign.column: f"says that {sign.note}"} if sign and sign.deletes else {}
         notes |= note_keys(parts[0].records, keys, [])
-        sample = Sample("snapshot", merged.format, None, keys, columns, {})
+        sample = Sample("snapshot", form, None, keys, columns, {})
     else:
-        sample = _sample_changes(merged, columns)
+        sample = _sample_changes(rows, columns, order, sign)._replace(file_format=form)
     _make_keys_whole(columns, sample.keys, rows)
     notes |= {**sample.notes, **{f"deletes.{name}": note for name, note in asked.items()}}
     return sample._replace(notes=notes, csv=csv)
@@ -116,43 +117,33 @@ def _note_thousands(rows: Sequence[Object], columns: Mapping[str, str]) -> dict[
     return notes
 
 
-def _sample_bigquery(opened: SampleFile, columns: dict[str, str]) -> Sample:
-    deleted = [row for row in opened.records if row.get("_CHANGE_TYPE") == "DELETE"]
+def _sample_bigquery(rows: Sequence[Object], columns: dict[str, str]) -> Sample:
+    deleted = [row for row in rows if row.get("_CHANGE_TYPE") == "DELETE"]
     keys = list_full(columns, deleted) if deleted else []
-    keys = keys if 0 < len(keys) < len(columns) else find_keys(opened.records, columns)
-    return Sample("bigquery", opened.format, None, keys, columns, {})
+    keys = keys if 0 < len(keys) < len(columns) else find_keys(rows, columns)
+    return Sample("bigquery", "json", None, keys, columns, {})
 
 
-def is_snapshot(
-    parts: Sequence[SampleFile], keys: list[str], columns: Mapping[str, str], files: Sequence[Path]
-) -> bool:
-    """Whether the rows of each file are a table as of a day, of which `keys` are the keys."""
-    if any(is_day_folder(file.absolute().parent) for file in files):
-        return True
-    rows = [row for part in parts for row in part.records]
-    if find_delete_signs(rows)[0] is not None or _find_order(rows, columns) is not None:
-        return False
-    return all(is_unique(part.records, keys) for part in parts)
-
-
-def _sample_changes(opened: SampleFile, columns: dict[str, str]) -> Sample:
-    rows, (sign, _) = opened.records, find_delete_signs(opened.records)
-    order, notes = _find_order(rows, columns), dict[str, str]()
+def _sample_changes(
+    rows: Sequence[Object],
+    columns: dict[str, str],
+    order: SeenOrder | None,
+    sign: DeleteSign | None,
+) -> Sample:
     of_change = (order and order.column, sign and sign.column)
     values = {n: kind for n, kind in columns.items() if n not in of_change} or columns
     different = [*{repr(row): row for row in rows}.values()]
-    ordered = [order.column] if order and order.type else []
-    keys = find_keys(different, values, ordered)
+    by = order.column if order and order.type else None
+    keys, notes = find_keys(different, values, [by] if by else []), dict[str, str]()
     if order is not None:
         columns[order.column] = order.type or "string"
         notes = {"sequence_by": order.note} if order.note else {}
-    notes |= note_keys(different, keys, ordered)
+    notes |= note_keys(different, keys, [by] if by else [])
     if sign is not None and sign.column == DMS_OPERATION and _are_of_dms(rows):
         columns.pop(DMS_OPERATION, None)
-        cast = f"cast({ordered[0]} AS {columns[ordered[0]]})" if ordered else None
-        return Sample("dms", opened.format, None, keys, columns, {}, cast, notes=notes)
-    by = ordered[0] if ordered else None
-    return Sample("rows", opened.format, None, keys, columns, {}, by, sign, notes=notes)
+        cast = by and f"cast({by} AS {columns[by]})"
+        return Sample("dms", "json", None, keys, columns, {}, cast, notes=notes)
+    return Sample("rows", "json", None, keys, columns, {}, by, sign, notes=notes)
 
 
 def _find_order(rows: Sequence[Object], columns: Mapping[str, str]) -> SeenOrder | None:

@@ -195,24 +195,20 @@ def csv_types(rows: Sequence[Object], numbers: Mapping[str, str] = _POINTS) -> d
     return {name: text_type(read(texts)) for name, texts in _list_texts(rows).items()}
 
 
-def find_number_options(rows: Sequence[Object]) -> dict[str, str]:
-    """The options of `source.csv` for numbers with a decimal comma; none where some have a point.
+def find_number_options(rows: Sequence[Object]) -> tuple[dict[str, str], str]:
+    """The options of `source.csv` for numbers with a decimal comma, and how the first one is read.
 
-    Dots are taken for those between thousands where they can be nothing else.
+    None where some have a point. Dots are taken for those between thousands where they can be
+    nothing else.
     """
     columns = [texts for texts in _list_texts(rows).values() if all(map(_COMMA.fullmatch, texts))]
     points = [t for t in _list_texts(rows).values() if t not in columns and _is_fraction(t)]
-    if points or not any("," in text for texts in columns for text in texts):
-        return {}
+    first = next((text for texts in columns for text in texts if "," in text), None)
+    if points or first is None:
+        return {}, ""
     dotted = any("." in text for texts in columns for text in texts)
-    return {"decimal_comma": "true"} | ({"thousands": '"."'} if dotted else {})
-
-
-def show_number(rows: Sequence[Object]) -> str:
-    """The first number with a decimal comma, and how it is read."""
-    columns = [texts for texts in _list_texts(rows).values() if all(map(_COMMA.fullmatch, texts))]
-    text = next(text for texts in columns for text in texts if "," in text)
-    return f"{text} is read as {_read_comma([text])[0]}"
+    options = {"decimal_comma": "true"} | ({"thousands": '"."'} if dotted else {})
+    return options, f"{first} is read as {_read_comma([first])[0]}"
 
 
 def _is_fraction(texts: Sequence[str]) -> bool:
