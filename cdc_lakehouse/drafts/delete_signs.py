@@ -33,10 +33,11 @@ _DELETES = (
     "d -d del delete deleted deletes remove removed erase erased purge purged destroy destroyed"
     " drop dropped tombstone geloscht geloescht loschen loeschen losche entfernt supprime"
     " supprimee supprimer efface borrar borrado eliminar eliminado eliminato cancellato excluido"
-    " apagado verwijderd usuniety slettet raderad"
+    " apagado verwijderd usuniety slettet raderad baja"
 ).split()
 _OTHERS = (
-    "i +i insert inserted c create created r read u +u update updated upsert merge merged"
+    "i +i insert inserted c create created r read u +u update updated upsert merge merged add"
+    " added chg change changed modify modified new alta"
 ).split()
 _GONE = "inactive inaktiv inactif inactivo inattivo disabled deactivated archived obsolete".split()
 _NOTHING = " null none nil nan nat n/a na - -- \\n 0 0.0 false f no n unknown".split(" ")
@@ -48,6 +49,7 @@ _ANSWERS = (
 _LONG_WORDS = {word for word in (*_DELETES, *_GONE) if len(word) > 2}
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 _TRUE, _FALSE = {yes: no for yes, no in _ANSWERS}, {no: yes for yes, no in reversed(_ANSWERS)}
+_NO_WORD = re.compile(r"[\W_]+")
 _YEAR = re.compile(r"(?<!\d)(\d{4})(?:\D|$|\d{4}(?!\d))")
 _FIRST_YEAR, _MOST_SHOWN, _LONGEST_SHOWN = 1980, 5, 20
 
@@ -102,7 +104,7 @@ def find_delete_signs(
 
 def _speaks_of_deletes(value: object) -> bool:
     is_short = isinstance(value, str) and 2 < len(value) <= _LONGEST_SHOWN
-    return is_short and _fold_word(str(value)) in _LONG_WORDS
+    return is_short and not _LONG_WORDS.isdisjoint(_NO_WORD.split(_fold_word(str(value))))
 
 
 def _describe_sign(sign: DeleteSign, values: Sequence[object], rows: int) -> str:

@@ -36,6 +36,7 @@ _KEY = re.compile(r"(^|_)(id|key|code|sku|no|nr|number|uuid|guid|ean|isbn)$")
 _NO_KEYS = ("double", "decimal", "boolean", "date", "timestamp", "array")
 _MOST_PARTS = 6
 _MOST_SHOWN = 3
+_ZONE = re.compile(r":\d\d\S*(Z|[+-]\d\d(:?\d\d)?)$")
 DMS_OPERATION = "Op"
 _DATED = re.compile(r"(?<!\d)(\d{4})[-_]?(\d{2})[-_]?(\d{2})(?!\d)")
 
@@ -168,8 +169,10 @@ def _read_order(name: str, kind: str, rows: Sequence[Object]) -> SeenOrder:
     if not kind:
         shown = ", ".join([*dict.fromkeys(texts)][:_MOST_SHOWN])
         return SeenOrder(name, "", f"{name} has {shown}, no whole numbers or ISO times")
-    is_full = len(texts) == len(rows)
-    return SeenOrder(name, kind, "" if is_full else "null in some rows, which become dead letters")
+    notes = ["null in some rows, which become dead letters"] * (len(texts) < len(rows))
+    if kind == "timestamp" and len({bool(_ZONE.search(text)) for text in texts}) > 1:
+        notes.append("times without a zone count as UTC")
+    return SeenOrder(name, kind, "; ".join(notes))
 
 
 def _are_of_dms(rows: Sequence[Object]) -> bool:

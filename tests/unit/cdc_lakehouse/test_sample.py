@@ -240,6 +240,7 @@ def test_a_time_of_deletes_with_values_that_may_mean_none_says_what_they_do(
         ({"status": "open"}, "status", "'open'"),
         ({"aktiv": False}, "aktiv", "'false'"),
         ({"note": " Supprimé "}, "note", "' Supprimé '"),
+        ({"event": "USER.deleted"}, "event", "'USER.deleted'"),
         ({"phase": "Inactive"}, "phase", "'Inactive'"),
         ({"deleted": "maybe"}, "deleted", "'maybe'"),
         ({"op": "u", "is_deleted": True}, "is_deleted", "'true'"),
@@ -356,4 +357,5 @@ def test_an_order_is_guessed_only_of_values_that_order(
     assert (found.format, found.sequence_by) == ("rows", name if kind else None)
     assert found.columns[name] == (kind or "string")
     note = f"{name} has {', '.join(map(str, values))}, no whole numbers or ISO times"
-    assert found.notes.get("sequence_by") == (None if kind else note)
+    zone = "times without a zone count as UTC" if kind == "timestamp" else None
+    assert found.notes.get("sequence_by") == (zone if kind else note)
