@@ -9,6 +9,7 @@ from cdc_lakehouse.drafts.delete_signs import find_delete_signs
 from cdc_lakehouse.drafts.sample import Sample, read_sample
 from lakehouse.errors import ConfigurationError
 
+ONE_NULL = "null in 1 row, which becomes a dead letter"
 CASES = Path(__file__).parents[2] / "fixtures" / "cases"
 
 
@@ -211,24 +212,24 @@ def test_signs_of_deletes_become_a_condition(
 
 
 @pytest.mark.parametrize(
-    ("values", "note"),
+    ("values", "note", "odd"),
     [
-        (["2026-11-01", None], "1 of 2 rows is a delete"),
-        ([None, None], "no row of the sample is a delete"),
-        (["", "NULL", "2026-11-01"], "3 of 3 rows are deletes; also those with '', 'NULL'"),
-        (["0000-00-00 00:00:00", None], "1 of 2 rows is a delete; also those with '0000-00-00 00:00:00'"),
-        (["2099-12-31T00:00:00Z"], "1 of 1 row is a delete; also those with '2099-12-31T00:00:00Z'"),
-        (["31.12.9999", "99991231"], "2 of 2 rows are deletes; also those with '31.12.9999', '99991231'"),
-        ([0, 1_793_700_001], "2 of 2 rows are deletes; also those with '0'"),
-        ([False], "1 of 1 row is a delete; also those with 'false'"),
+        (["2026-11-01", None], "1 of 2 rows is a delete", ""),
+        ([None, None], "no row of the sample is a delete", ""),
+        (["", "NULL", "2026-11-01"], "3 of 3 rows are deletes", "'', 'NULL'"),
+        (["0000-00-00 00:00:00", None], "1 of 2 rows is a delete", "'0000-00-00 00:00:00'"),
+        (["2099-12-31T00:00:00Z"], "1 of 1 row is a delete", "'2099-12-31T00:00:00Z'"),
+        (["31.12.9999", "99991231"], "2 of 2 rows are deletes", "'31.12.9999', '99991231'"),
+        ([0, 1_793_700_001], "2 of 2 rows are deletes", "'0'"),
+        ([False], "1 of 1 row is a delete", "'false'"),
     ],
 )
 def test_a_time_of_deletes_with_values_that_may_mean_none_says_what_they_do(
-    values: list[object], note: str
+    values: list[object], note: str, odd: str
 ) -> None:
     sign, asked = find_delete_signs([{"id": 1, "deleted_at": value} for value in values])
     assert (sign and sign.condition, asked) == ("deleted_at IS NOT NULL", {})
-    assert sign is not None and sign.note == note
+    assert sign is not None and sign.note == (f"{note}; also those with {odd}" if odd else note)
 
 
 @pytest.mark.parametrize(
@@ -308,10 +309,10 @@ def test_numbers_with_a_decimal_comma_are_drafted_as_numbers(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "keys", "kind", "note"),
     [
-        ("id,v\n1,a\n,b\n", ["id"], "bigint", "null in 1 row, which becomes a dead letter"),
-        ("id,v\n1.0,a\n,b\n2.0,\n", ["id"], "bigint", "null in 1 row, which becomes a dead letter"),
+        ("id,v\n1,a\n,b\n", ["id"], "bigint", ONE_NULL),
+        ("id,v\n1.0,a\n,b\n2.0,\n", ["id"], "bigint", ONE_NULL),
         ("v,id\na,1\nb,\nc,\n", ["id"], "bigint", "null in 2 rows, which become dead letters"),
-        ("sku,v\nx,a\n,b\n", ["sku"], "string", "null in 1 row, which becomes a dead letter"),
+        ("sku,v\nx,a\n,b\n", ["sku"], "string", ONE_NULL),
         ("a,b\n1,x\n1,y\n", ["a", "b"], "bigint", "a alone is not unique"),
         ("a,b,c\n1,x,p\n1,x,q\n", ["a"], "bigint", "different rows have the same a"),
         ("a,b\n1,x\n1,x\n", ["a"], "bigint", "by its values, not by its name"),

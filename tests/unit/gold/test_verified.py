@@ -54,7 +54,7 @@ def test_what_a_second_look_finds_in_flight_again_lasts_once_nothing_can_explain
     assert moved.after(first, 499).lasting == ()
     assert moved.after(first, 500).lasting == ("b",)  # what is captured has passed the first look
     assert moved.after(again.after(first, 0), 0).lasting == ("b",)  # and stays so
-    assert again.after(first, 0, behind=True).lasting == ()  # files wait: an idle source says nothing
+    assert again.after(first, 0, behind=True).lasting == ()  # files wait to be read
     assert moved.after(first, 500, behind=True).lasting == ("b",)
 
 
