@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from lakehouse.words import render_count
 
-_EXPLAIN = "do: `lakehouse explain {} --key …` shows a key's records"
+_EXPLAIN = "do: `lakehouse explain {} --key …` shows why"
 
 
 class LakehouseError(Exception):

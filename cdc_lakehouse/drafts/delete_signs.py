@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
+from datetime import datetime, timezone
 from itertools import islice
 from typing import NamedTuple
 
@@ -29,18 +29,17 @@ _NAMES = {
     " inactif activo inactivo attivo inattivo ativo zustand etat estado stato kennzeichen",
 }
 """Kinds of columns by name, of letters alone: `_deleted` and `isDeleted` are found by one word."""
-_DELETES = (
-    "d -d del delete deleted deletes remove removed erase erased purge purged destroy destroyed"
-    " drop dropped tombstone geloscht geloescht loschen loeschen losche entfernt supprime"
-    " supprimee supprimer efface borrar borrado eliminar eliminado eliminato cancellato excluido"
-    " apagado verwijderd usuniety slettet raderad baja"
-).split()
-_OTHERS = (
-    "i +i insert inserted c create created r read u +u update updated upsert merge merged add"
-    " added chg change changed modify modified new alta"
-).split()
-_GONE = "inactive inaktiv inactif inactivo inattivo disabled deactivated archived obsolete".split()
-_NOTHING = " null none nil nan nat n/a na - -- \\n 0 0.0 false f no n unknown".split(" ")
+_VALUES = {
+    "delete": "d -d del delete deleted deletes remove removed erase erased purge purged destroy"
+    " destroyed drop dropped tombstone geloscht geloescht loschen loeschen losche entfernt"
+    " supprime supprimee supprimer efface borrar borrado eliminar eliminado eliminato cancellato"
+    " excluido apagado verwijderd usuniety slettet raderad baja",
+    "other": "i +i insert inserted c create created r read u +u update updated upsert merge merged"
+    " add added chg change changed modify modified new alta",
+    "gone": "inactive inaktiv inactif inactivo inattivo disabled deactivated archived obsolete",
+    "nothing": "null none nil nan nat n/a na - -- \\n 0 0.0 false f no n unknown",
+}
+_DELETES, _OTHERS, _GONE, _NOTHING = (frozenset(words.split()) for words in _VALUES.values())
 _ANSWERS = (
     ("true", "false"), ("1", "0"), ("1.0", "0.0"), ("y", "n"), ("yes", "no"), ("t", "f"),
     ("ja", "nein"), ("j", "n"), ("oui", "non"), ("si", "no"), ("x", "-"),
@@ -94,9 +93,9 @@ def find_delete_signs(
     for name, values in seen.items():
         sign = signs.get(name)
         is_named = kinds[name] is not None and not (first and first.is_operation)
-        if (first is None or name != first.column) and values:
-            if is_named or (sign and sign.deletes) or any(map(_speaks_of_deletes, values)):
-                asked[name] = f"has {_show_values(map(_to_text, values))}"
+        speaks = (sign and sign.deletes) or any(map(_speaks_of_deletes, values))
+        if values and (is_named or speaks) and (first is None or name != first.column):
+            asked[name] = f"has {_show_values(map(_to_text, values))}"
     if first is None:
         return None, asked
     return first._replace(note=_describe_sign(first, seen[first.column], len(rows))), asked
@@ -124,8 +123,8 @@ def _describe_sign(sign: DeleteSign, values: Sequence[object], rows: int) -> str
 def _is_odd(text: str) -> bool:
     """Whether a time may stand for none: a word such as NULL, or a year that is no year of now."""
     year = _YEAR.search(text)
-    is_far = year is not None and not _FIRST_YEAR <= int(year[1]) <= date.today().year
-    return is_far or _fold_word(text) in _NOTHING
+    is_far = year is not None and not _FIRST_YEAR <= int(year[1]) <= datetime.now(timezone.utc).year
+    return is_far or _fold_word(text) in {"", *_NOTHING}
 
 
 def _read_operation(name: str, values: Sequence[object]) -> DeleteSign:

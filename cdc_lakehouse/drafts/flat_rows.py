@@ -203,9 +203,7 @@ def find_keys(
     return likely[:1]
 
 
-def note_keys(
-    rows: Sequence[Object], keys: Sequence[str], order: Sequence[str]
-) -> dict[str, str]:
+def note_keys(rows: Sequence[Object], keys: Sequence[str], order: Sequence[str]) -> dict[str, str]:
     """What to check of guessed keys: nulls, rows of one key, and what they were guessed by."""
     nulls = sum(any(row.get(name) is None for name in keys) for row in rows)
     if nulls:

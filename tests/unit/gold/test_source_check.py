@@ -68,7 +68,7 @@ def test_no_line_of_a_summary_is_wider_than_a_terminal() -> None:
     verdict = Verdict("a_schema.a_table", 1_234_567, 1_234_567, (), names, [CHANGED], [])
     lines = list(verify._render_summary(verdict, 0))
     assert max(map(len, lines)) <= 80
-    assert "1 real difference, 0 in flight" in " ".join(lines)
+    assert "1 real difference, 0 in flight" in " ".join(" ".join(lines).split())
     failed = str(SourceDiffers("a_table_with_a_long_name", 1_234_567))
     assert failed.startswith("a_table_with_a_long_name: 1,234,567 rows differ from the source\n")
     assert max(map(len, failed.splitlines())) <= 80
