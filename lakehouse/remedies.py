@@ -142,7 +142,7 @@ def check_writable(target: Target) -> None:
     if shutil.disk_usage(lake).free < LEAST_FREE:
         raise LakeNotWritable(
             str(lake),
-            f"less than {LEAST_FREE >> 20} MiB free",
+            "less than 128 MiB free",
             "free some space and run again; nothing is lost",
         )
 
