@@ -48,7 +48,8 @@ _ANSWERS = (
 _LONG_WORDS = {word for word in (*_DELETES, *_GONE) if len(word) > 2}
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 _TRUE, _FALSE = {yes: no for yes, no in _ANSWERS}, {no: yes for yes, no in reversed(_ANSWERS)}
-_NO_WORD = re.compile(r"[\W_]+")
+_NO_WORD, _CAMEL = re.compile(r"[\W_]+"), re.compile(r"(?<=[a-z])(?=[A-Z])")
+_STATES = ("flag", "state")
 _YEAR = re.compile(r"(?<!\d)(\d{4})(?:\D|$|\d{4}(?!\d))")
 _FIRST_YEAR, _MOST_SHOWN, _LONGEST_SHOWN = 1980, 5, 20
 
@@ -81,7 +82,7 @@ def find_delete_signs(
     """
     columns = dict.fromkeys(name for row in rows for name in row)
     seen = {name: [row[name] for row in rows if row.get(name) is not None] for name in columns}
-    kinds = {name: _KINDS.get("".join(filter(str.isalpha, _fold_word(name)))) for name in columns}
+    kinds = {name: _find_kind(name) for name in columns}
     signs = {
         name: _READERS[of_kind](name, seen[name])
         for of_kind in _READERS
@@ -99,6 +100,14 @@ def find_delete_signs(
     if first is None:
         return None, asked
     return first._replace(note=_describe_sign(first, seen[first.column], len(rows))), asked
+
+
+def _find_kind(name: str) -> str | None:
+    """The kind of a column by its name, or a state by a word of it, which is only asked about."""
+    words = _NO_WORD.split(_fold_word(_CAMEL.sub("_", name)))
+    if kind := _KINDS.get("".join(filter(str.isalpha, "".join(words)))):
+        return kind
+    return "state" if any(len(w) > 5 and _KINDS.get(w) in _STATES for w in words) else None
 
 
 def _speaks_of_deletes(value: object) -> bool:

@@ -169,10 +169,14 @@ def _read_order(name: str, kind: str, rows: Sequence[Object]) -> SeenOrder:
     if not kind:
         shown = ", ".join([*dict.fromkeys(texts)][:_MOST_SHOWN])
         return SeenOrder(name, "", f"{name} has {shown}, no whole numbers or ISO times")
-    notes = ["null in some rows, which become dead letters"] * (len(texts) < len(rows))
-    if kind == "timestamp" and len({bool(_ZONE.search(text)) for text in texts}) > 1:
-        notes.append("times without a zone count as UTC")
-    return SeenOrder(name, kind, "; ".join(notes))
+    zones = {bool(_ZONE.search(text)) for text in texts}
+    notes = {
+        "null in some rows, which become dead letters": len(texts) < len(rows),
+        "times without a zone count as UTC": kind == "timestamp" and len(zones) > 1,
+        "changes of one day are a tie": kind == "date",
+        "the same in all rows, as in an extract": len(texts) > 1 and len({*texts}) == 1,
+    }
+    return SeenOrder(name, kind, "; ".join(note for note, is_so in notes.items() if is_so))
 
 
 def _are_of_dms(rows: Sequence[Object]) -> bool:
@@ -187,16 +191,18 @@ def find_keys(
 
     Columns that are null in some row, or have a type that keys do not have, count only if there are
     no others, or by their name: `id`, or in the first place one such as `sku`. `id` is tried first,
-    then names such as `sku` and `order_number`, then the first column, then pairs of these.
+    then names such as `sku` and `order_number`, then the first column, then pairs of these; beside
+    `id` and `order` no column is one of a pair that is not named so.
     """
     full = list_full(columns, rows)
     possible = [n for n in full if not columns[n].startswith(_NO_KEYS)] or full or list(columns)
     best = min(columns, key=_rank_name, default="")
+    is_id = _rank_name(best) == 0
     if best not in possible and _rank_name(best) < (2 if best == next(iter(columns), "") else 1):
         return [best]
     ranked = sorted(possible, key=_rank_name)
     likely = [n for n in ranked if _rank_name(n) < 2 or n == possible[0]][:_MOST_PARTS]
-    in_pairs = dict.fromkeys([*likely, *possible[:2]])
+    in_pairs = dict.fromkeys([*likely, *([] if order and is_id else possible[:2])])
     for keys in chain(combinations(likely, 1), combinations(in_pairs, 2)):
         if is_unique(rows, [*keys, *order]):
             return list(keys)

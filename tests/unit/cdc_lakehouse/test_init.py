@@ -623,7 +623,7 @@ def test_a_guess_that_decides_rows_keeps_a_table_from_being_run_until_it_is_acce
     run_command_line(app, ["validate", "--accept", "x"])
     accepted = capsys.readouterr().out
     assert "x: accepted  keys: [code]\n" in accepted
-    assert "x: accepted  sequence_by: updated_at  # orders a key's changes\n" in accepted
+    assert "x: accepted  sequence_by: updated_at  # changes of one day are a tie\n" in accepted
     assert "# check" not in Path("conf/tables/x.yml").read_text()
     assert load_tables(Path("conf"))[0].keys == ["code"]
     assert split_unconfirmed(Path("conf"), load_tables(Path("conf")))[1] == []

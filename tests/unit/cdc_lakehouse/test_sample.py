@@ -242,6 +242,9 @@ def test_a_time_of_deletes_with_values_that_may_mean_none_says_what_they_do(
         ({"aktiv": False}, "aktiv", "'false'"),
         ({"note": " Supprimé "}, "note", "' Supprimé '"),
         ({"event": "USER.deleted"}, "event", "'USER.deleted'"),
+        ({"orderStatus": 3}, "orderStatus", "'3'"),
+        ({"deleted_by": "me"}, "deleted_by", "'me'"),
+        ({"billing_state": "CA", "valid_from": "2026-11-01"}, None, ""),
         ({"phase": "Inactive"}, "phase", "'Inactive'"),
         ({"deleted": "maybe"}, "deleted", "'maybe'"),
         ({"op": "u", "is_deleted": True}, "is_deleted", "'true'"),
@@ -316,11 +319,15 @@ def test_numbers_with_a_decimal_comma_are_drafted_as_numbers(tmp_path: Path) -> 
         ("a,b\n1,x\n1,y\n", ["a", "b"], "bigint", "a alone is not unique"),
         ("a,b,c\n1,x,p\n1,x,q\n", ["a"], "bigint", "different rows have the same a"),
         ("a,b\n1,x\n1,x\n", ["a"], "bigint", "by its values, not by its name"),
+        (
+            "id,tenant_id,updated_at\n1,1,2026-01-01\n1,2,2026-01-01\n2,2,2026-01-01\n",
+            *(["id", "tenant_id"], "bigint", "id alone is not unique"),
+        ),
         ("mail,b\nx,1\ny,1\n", ["mail"], "string", "by its values, not by its name"),
         ("id,b\n1,1\n2,1\n", ["id"], "bigint", None),
         (
             "id,v,updated_at\n1,a,2026-01-01\n1,b,2026-01-01\n1,b,2026-01-01\n",
-            *(["id", "v"], "bigint", "id alone is not unique"),
+            *(["id"], "bigint", "different rows have the same id and updated_at"),
         ),
     ],
 )
@@ -360,3 +367,21 @@ def test_an_order_is_guessed_only_of_values_that_order(
     note = f"{name} has {', '.join(map(str, values))}, no whole numbers or ISO times"
     zone = "times without a zone count as UTC" if kind == "timestamp" else None
     assert found.notes.get("sequence_by") == (zone if kind else note)
+
+
+@pytest.mark.parametrize(
+    ("times", "note"),
+    [
+        (["2026-11-01", "2026-11-02"], "changes of one day are a tie"),
+        (["2026-11-01 10:00:00", "2026-11-01 10:00:00"], "the same in all rows, as in an extract"),
+        (["7", "8"], None),
+        (["2026-11-01 10:00:00", "2026-11-01 11:00:00"], None),
+    ],
+)
+def test_an_order_says_where_it_may_be_none(
+    tmp_path: Path, times: list[str], note: str | None
+) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["id,updated_at", *(f"{n},{time}" for n, time in enumerate(times))]))
+    found = read_sample([file], "t")
+    assert (found.sequence_by, found.notes.get("sequence_by")) == ("updated_at", note)
