@@ -174,7 +174,8 @@ def _read_order(name: str, kind: str, rows: Sequence[Object]) -> SeenOrder:
         "null in some rows, which become dead letters": len(texts) < len(rows),
         "times without a zone count as UTC": kind == "timestamp" and len(zones) > 1,
         "changes of one day are a tie": kind == "date",
-        "the same in all rows, as in an extract": len(texts) > 1 and len({*texts}) == 1,
+        "the same in all rows, as where a file is a whole table": len(texts) > 1
+        and len({*texts}) == 1,
     }
     return SeenOrder(name, kind, "; ".join(note for note, is_so in notes.items() if is_so))
 

@@ -373,7 +373,10 @@ def test_an_order_is_guessed_only_of_values_that_order(
     ("times", "note"),
     [
         (["2026-11-01", "2026-11-02"], "changes of one day are a tie"),
-        (["2026-11-01 10:00:00", "2026-11-01 10:00:00"], "the same in all rows, as in an extract"),
+        (
+            ["2026-11-01 10:00:00", "2026-11-01 10:00:00"],
+            "the same in all rows, as where a file is a whole table",
+        ),
         (["7", "8"], None),
         (["2026-11-01 10:00:00", "2026-11-01 11:00:00"], None),
     ],
