@@ -38,7 +38,7 @@ from tests.helpers.flat_records import slice_of
 from tests.helpers.records import SHOP, captured
 from tests.properties.budget import count_examples
 
-STREAMS = count_examples(75)
+STREAMS = count_examples(30)
 
 
 class Sent(NamedTuple):

@@ -158,7 +158,7 @@ def hot_key(changes: int, partial: bool) -> Iterator[pa.RecordBatch]:
         yield rows.combine_chunks().to_batches()[0]
 
 
-@pytest.mark.parametrize("changes", [200_000, pytest.param(2_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("changes", [50_000, pytest.param(2_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("partial", [False, True])
 @pytest.mark.parametrize("history", [False, True])
 def test_a_hot_key_costs_time_and_no_memory(changes: int, partial: bool, history: bool) -> None:
