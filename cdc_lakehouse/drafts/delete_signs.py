@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from lakehouse.storage.names import quote
@@ -51,7 +51,7 @@ _TRUE, _FALSE = {yes: no for yes, no in _ANSWERS}, {no: yes for yes, no in rever
 _NO_WORD, _CAMEL = re.compile(r"[\W_]+"), re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STATES = ("flag", "state")
 _YEAR = re.compile(r"(?<!\d)(\d{4})(?:\D|$|\d{4}(?!\d))")
-_FIRST_YEAR, _MOST_SHOWN, _LONGEST_SHOWN = 1980, 5, 20
+_FIRST_YEAR, _MOST_STATES, _MOST_SHOWN, _LONGEST_SHOWN = 1980, 200, 5, 20
 
 
 class DeleteSign(NamedTuple):
@@ -94,7 +94,7 @@ def find_delete_signs(
     for name, values in seen.items():
         sign = signs.get(name)
         is_named = kinds[name] is not None and not (first and first.is_operation)
-        speaks = (sign and sign.deletes) or any(map(_speaks_of_deletes, values))
+        speaks = (sign and sign.deletes) or _speak_of_deletes(values)
         if values and (is_named or speaks) and (first is None or name != first.column):
             asked[name] = f"has {_show_values(map(_to_text, values))}"
     if first is None:
@@ -110,9 +110,11 @@ def _find_kind(name: str) -> str | None:
     return "state" if any(len(w) > 5 and _KINDS.get(w) in _STATES for w in words) else None
 
 
-def _speaks_of_deletes(value: object) -> bool:
-    is_short = isinstance(value, str) and 2 < len(value) <= _LONGEST_SHOWN
-    return is_short and not _LONG_WORDS.isdisjoint(_NO_WORD.split(_fold_word(str(value))))
+def _speak_of_deletes(values: Sequence[object]) -> bool:
+    """Whether texts of few kinds, as states are, have words of deletes."""
+    short = {v for v in values if isinstance(v, str) and len(v) <= _LONGEST_SHOWN}
+    words = (_NO_WORD.split(_fold_word(text)) for text in short if len(short) <= _MOST_STATES)
+    return not _LONG_WORDS.isdisjoint(chain(*words))
 
 
 def _describe_sign(sign: DeleteSign, values: Sequence[object], rows: int) -> str:

@@ -268,6 +268,8 @@ def test_rows_without_an_operation_are_said_to_stay_and_long_lists_are_cut() -> 
     assert sign is not None
     assert sign.note == "1 of 3 rows is a delete; 2 rows without a value stay"
     _, asked = find_delete_signs([{"state": f"{number}" * 30} for number in range(9)])
+    _, of_names = find_delete_signs([{"name": f"{n} removed"} for n in range(300)])
+    assert of_names == {}  # no state has so many values
     assert asked["state"].startswith(f"has '{'0' * 20}', '") and asked["state"].endswith("', …")
 
 
