@@ -16,8 +16,7 @@ from lakehouse.errors import ConfigurationError
 
 DOUBT = "  # check: folder of the files, below the landing root"
 MODE_NOTE = "rows that the files of a day lack are deleted; else delta, or format rows"
-ORDER_NOTE, TYPES_NOTE = ": orders a key's changes", "  # check: types by their values"
-CSV_NOTES = {"decimal": "  # check: no value has more digits"}
+ORDER_NOTE, TYPES_NOTE = ": orders a key's changes", "  # check: types and digits by the values"
 FLAT = ("rows", "bigquery", "snapshot", *PRESETS)
 SCHEMA_LINE = "# yaml-language-server: $schema=../table.schema.json"
 MOST_ALONE = 3
@@ -224,7 +223,7 @@ def _list_columns(sample: Sample) -> list[str]:
     """Declared columns, and as comments those that are only guessed."""
     possible = possible_columns([*sample.keys, *sample.columns, *sample.guessed])
     declared = [
-        f"  {to_scalar(name)}: {kind}{_note_column(sample, name, kind)}"
+        f"  {to_scalar(name)}: {kind}{_note_column(sample, name)}"
         for name, kind in sample.columns.items()
         if name in possible
     ]
@@ -239,11 +238,10 @@ def _list_columns(sample: Sample) -> list[str]:
     return [*([head, *declared] if declared else []), *([hint, *guessed] if guessed else [])]
 
 
-def _note_column(sample: Sample, name: str, kind: str) -> str:
+def _note_column(sample: Sample, name: str) -> str:
     """The comment behind a declared column."""
-    if note := sample.notes.get(f"columns.{name}"):
-        return f"  # check: {note}"
-    return CSV_NOTES.get(kind.partition("(")[0], "") if sample.file_format == "csv" else ""
+    note = sample.notes.get(f"columns.{name}")
+    return f"  # check: {note}" if note else ""
 
 
 def possible_columns(names: Iterable[str]) -> set[str]:

@@ -663,9 +663,9 @@ def test_a_snapshot_says_that_rows_with_signs_of_deletes_stay() -> None:
 
 
 def test_a_type_that_was_only_guessed_is_said_so() -> None:
-    assert "\ncolumns:  # check: types by their values\n" in drafted("id,zip", "1,10115")
+    assert "\ncolumns:  # check: types and digits by the values\n" in drafted("id,zip", "1,10115")
     Path("conf/tables/x.yml").unlink()
-    assert "types by their values" in drafted('{"id": 1, "n": 2}', name="landing/x/x.json")
+    assert "types and digits by the values" in drafted('{"id": 1, "n": 2}', name="landing/x/x.json")
     record = whole("s.p.y", {"id": 1}, change(id=1, qty=2))
     assert init("--from", str(dropped("a.jsonl", record))) == 0
     hint = "  # check: seen, but not declared; declare decimals, dates and times\n  # qty: bigint"
