@@ -271,6 +271,6 @@ def _render_doubt(sample: Sample) -> str:
         return "  # check: records do not name their key columns, give them in order"
     if sample.format == "debezium" and not sample.keys:
         return "  # check: the records name no key; a table without one keeps equal rows"
-    if sample.format == "debezium" and sample.topic:
-        return ""
-    return f"  # check: {note}" if (note := sample.notes.get("keys")) else "  # check"
+    if note := sample.notes.get("keys"):
+        return f"  # check: {note}"
+    return "" if sample.format == "debezium" and sample.topic else "  # check"

@@ -38,6 +38,7 @@ _MOST_PARTS = 6
 _MOST_SHOWN = 3
 _ZONE = re.compile(r":\d\d\S*(Z|[+-]\d\d(:?\d\d)?)$")
 DMS_OPERATION = "Op"
+GUESSED_KEYS = {"keys": "by names and values, as the records have no key of their own"}
 _DATED = re.compile(r"(?<!\d)(\d{4})[-_]?(\d{2})[-_]?(\d{2})(?!\d)")
 
 

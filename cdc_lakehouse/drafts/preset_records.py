@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cdc_lakehouse.drafts.flat_rows import find_keys, infer_types
+from cdc_lakehouse.drafts.flat_rows import GUESSED_KEYS, find_keys, infer_types
 from cdc_lakehouse.drafts.sample_files import Object, Sample, SampleFile
 from lakehouse.config.records.envelope import RecordParts
 from lakehouse.config.records.presets import SIGNS
@@ -38,6 +38,10 @@ def sample_preset(changes: Sequence[Object], file: SampleFile, topic: str | None
     ]
     written = {n: kind for n, kind in file.types.items() if any(n in row for row in rows)}
     columns = infer_types(rows) | written
-    keys = [*name_keys(first, parts)] or find_keys([*filter(None, rows)][:1], columns)
+    named = [*name_keys(first, parts)]
+    keys, notes = (
+        named or find_keys([*filter(None, rows)][:1], columns),
+        {} if named else GUESSED_KEYS,
+    )
     declared, guessed = ({}, columns) if file.format == "json" else (columns, {})
-    return Sample(preset, file.format, topic, keys, declared, guessed, csv=file.csv)
+    return Sample(preset, file.format, topic, keys, declared, guessed, notes=notes, csv=file.csv)

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from pyspark.sql import types as T
 
 from cdc_lakehouse.drafts.flat_rows import (
+    GUESSED_KEYS,
     find_keys,
     infer_types,
     is_day_folder,
@@ -184,9 +185,8 @@ def _split_files(files: Sequence[Path]) -> list[_Part]:
 def _spell_alike(rows: Sequence[Object], first: Object) -> Sequence[Object]:
     """CSV rows with names as the table's first row spells them."""
     spelled = {name.lower(): name for name in first}
-    if not first:
-        return rows
-    return [{spelled.get(n.lower(), n): value for n, value in row.items()} for row in rows]
+    renamed = ({spelled.get(n.lower(), n): value for n, value in row.items()} for row in rows)
+    return [*renamed] if first else rows
 
 
 def _split_by_topic(records: Iterable[Object]) -> dict[str | None, list[Object]]:
@@ -253,17 +253,19 @@ def _sample_debezium(records: Sequence[Object], topic: str | None) -> Sample:
     events = [record for record in records if "op" in _read_change(record)]
     changes = [_read_change(event) for event in events]
     rows = [_read_row(change, "after") for change in changes]
-    keys = read_record_key(events)
+    keys, notes = read_record_key(events), dict[str, str]()
     if not keys and not any(map(is_whole, events)):
-        keys = _guess_keys(changes, [*filter(None, rows)])
-    return _sample_events(rows, topic, keys, _read_declared(events))
+        keys, notes = _guess_keys(changes, [*filter(None, rows)]), GUESSED_KEYS
+    return _sample_events(rows, topic, keys, _read_declared(events))._replace(notes=notes)
 
 
 def _sample_flattened(records: Sequence[Object], topic: str | None) -> Sample:
     """Rows that ExtractNewRecordState has left of Debezium's events."""
     rows = [_read_change(record) for record in records]
     plain = [{n: v for n, v in row.items() if not n.startswith("__")} for row in rows]
-    return _sample_events(plain, topic, read_record_key(records) or _guess_keys((), plain), {})
+    if keys := read_record_key(records):
+        return _sample_events(plain, topic, keys, {})
+    return _sample_events(plain, topic, _guess_keys((), plain), {})._replace(notes=GUESSED_KEYS)
 
 
 def _sample_events(

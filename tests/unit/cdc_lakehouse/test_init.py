@@ -215,6 +215,17 @@ def test_flattened_rows_keep_their_own_columns_only() -> None:
     assert "__" not in Path("conf/tables/people.yml").read_text()
 
 
+@pytest.mark.parametrize("topic", [None, "s.p.people"])
+@pytest.mark.parametrize("value", [change(id=1, name="x"), {"id": 1, "name": "x", "__op": "c"}])
+def test_a_key_that_no_record_names_is_a_check(topic: str | None, value: dict[str, object]) -> None:
+    record = value if topic is None else whole(topic, None, value)
+    assert init("people", "--from", str(dropped("a.jsonl", record))) == 0
+    text = Path("conf/tables/people.yml").read_text()
+    guessed = "keys: [id]  # check: by names and values, as the records have no key of their own"
+    has_none = topic is not None and "op" in value
+    assert ("keys: []  # check: the records name no key" if has_none else guessed) in text
+
+
 def test_a_row_of_mongodb_is_json_in_a_text() -> None:
     value = {"before": None, "after": '{"_id": {"$oid": "a1"}, "name": "x"}', "op": "c"}
     file = dropped("a.jsonl", whole("m.db.people", {"id": '{"$oid": "a1"}'}, value))

@@ -59,6 +59,7 @@ def test_csv_of_a_vendors_format_has_the_types_of_its_texts(tmp_path: Path) -> N
     file.write_text("id,qty,_fivetran_synced,_fivetran_deleted\n1,2,2023-11-14T22:13:21Z,false\n")
     found = read_sample([file], "t")
     assert (found.format, found.file_format) == ("fivetran", "csv")
+    assert found.notes == {"keys": "by names and values, as the records have no key of their own"}
     assert found.columns == {"id": "bigint", "qty": "bigint"}
 
 
