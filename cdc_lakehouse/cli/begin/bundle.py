@@ -24,7 +24,7 @@ from cdc_lakehouse.project.upgrade import (
     write_record,
 )
 from cdc_lakehouse.project.wheels import FOLDER, PACKAGE, download_needed, put_wheel
-from cdc_lakehouse.terminal.console import show_progress
+from cdc_lakehouse.terminal.console import show_progress, wrap_line
 from lakehouse.config.table import IDENTIFIER
 from lakehouse.errors import ConfigurationError, UpgradeConflict
 from lakehouse.words import render_count
@@ -104,7 +104,7 @@ def make_bundle(folder: Path, catalog: str | None, mode: Mode | None, program: P
         ConfigurationError: the folder's name, the catalog, a wheel or a volume cannot be used.
     """
     if (folder / RECORD).exists():
-        print(f"there is a project already: {folder}; lakehouse upgrade --dry-run compares it")
+        _tell(f"there is a project already: {folder}; `lakehouse upgrade --dry-run` compares it")
         return
     name = re.sub(r"\W+", "_", folder.absolute().name).strip("_")
     catalog = catalog or name
@@ -123,13 +123,17 @@ def make_bundle(folder: Path, catalog: str | None, mode: Mode | None, program: P
     for path in {*wanted} - {*there}:
         apply_change(folder, FileChange(path, "added", None, texts[path]))
     write_record(folder, ProjectRecord(answers, texts))
-    print(f"made {render_count(len(wanted) - len(there), 'file')} in {folder}")
+    _tell(f"made {render_count(len(wanted) - len(there), 'file')} in {folder}")
     for path in there:
-        print(f"{folder / path} is there already and was left alone")
+        _tell(f"{folder / path} is there already and was left alone")
     if answers.wheel:
         print(f"the jobs install {FOLDER}/{answers.wheel}, which is put there")
     print(f"catalogs: {catalog}_dev and {catalog}_prod, for this project alone")
     print("next: read README.md; lakehouse validate; pytest tests")
+
+
+def _tell(line: str) -> None:
+    print("\n".join(wrap_line(line)))
 
 
 @command("upgrade")
@@ -175,7 +179,7 @@ def upgrade(
         print(f"{render_count(len(changes), 'file')}, {before} to {now}" + (", not done" * dry_run))
     for change in changes:
         if change.effect == "kept":
-            print(f"{change.path} differs from this version's and was left as it is")
+            _tell(f"{change.path} differs from this version's and was left as it is")
     conflicts = [change.path for change in changes if change.effect == "conflict"]
     if conflicts:
         raise UpgradeConflict(conflicts)

@@ -9,38 +9,37 @@ from typing import Any
 from deltalake import DeltaTable
 from pyarrow.parquet import read_table
 
-from tests.spark.machine.model import in_order
+from tests.spark.machine.group import MEMBERS, SHOP, Committed, Group
+from tests.spark.machine.model import Model, in_order
 from tests.spark.machine.source import moment
-from tests.spark.machine.world import Answer, World
+from tests.spark.machine.world import Answer, Played, World
 
 WIDTH = 80
 INNARDS = re.compile(r"Traceback|Py4J|py4j|org\.apache|java\.lang|io\.delta|pyspark\.|Exception\b")
 OWN_WAYS = re.compile(r"\S{60,}")
-AS_OF = "SELECT '{at}' AS what, to_json(struct(*)) AS row FROM gold.t_as_of(TIMESTAMP '{time}')"
-SHOWN = {
-    "current": "SELECT 'current' AS what, to_json(struct(*)) AS row FROM gold.t",
-    "history": "SELECT 'history' AS what, to_json(struct(*)) AS row FROM gold.t_history",
-    "bronze": "SELECT 'bronze' AS what, CAST(count(*) AS STRING) AS row FROM bronze.t",
-}
+ROWS = "SELECT '{table}' AS name, '{what}' AS what, to_json(struct(*)) AS row FROM {source}"
+COUNT = "SELECT '{table}' AS name, 'bronze' AS what, CAST(count(*) AS STRING) AS row FROM {source}"
 OF_HISTORY = ("sequence_from", "sequence_to", "is_current")
+HIDDEN = "more: --format json shows all"
+Shown = dict[tuple[str, str], list[Any]]
 
 
 class Fault(AssertionError):
-    """A law that does not hold: which, and how that was seen."""
+    """A law that does not hold: which, how that was seen, and of which table."""
 
-    def __init__(self, law: str, told: object) -> None:
-        super().__init__(f"{law}\n{told}")
-        self.law = law
+    def __init__(self, law: str, told: object, of: str) -> None:
+        super().__init__(f"{law}{f' ({of})' if of else ''}\n{told}")
+        self.law, self.of = law, of
 
 
-def hold(law: str, holds: bool, told: object) -> None:
-    """Says which law is broken.
+def hold(law: str, holds: bool, told: object, of: str = "") -> None:
+    """Says which law is broken, and for which table if it is one's.
 
     Raises:
         Fault: it does not hold.
     """
     if not holds:
-        raise Fault(law, told)
+        raise Fault(law, told, of)
 
 
 def check_words(answer: Answer) -> None:
@@ -56,138 +55,183 @@ def check_words(answer: Answer) -> None:
 
 
 def check_lake(world: World, at_times: bool = False) -> None:
-    """Gold and bronze are those of the model, also `at_times` of the source."""
-    model = world.model
-    if model.built is None or not model.conf.present or model.refuses:
+    """Gold and bronze are those of the models, also `at_times` of the sources."""
+    tables = [table for table in world.tables if table.model.is_shown]
+    group = world.group if world.group and world.group.shown else None
+    parts = [part for table in tables for part in _list_parts(table, at_times)]
+    parts += _list_group_parts(group, at_times) if group else []
+    if not parts:
         return
-    times = list_times(world) if at_times and model.built.history else []
-    shown = read_gold(world, times)
-    bronze = [int(count) for count in shown["bronze"]]
-    hold("bronze has every record", bronze == [len(model.bronze)], (bronze, len(model.bronze)))
-    hold("gold is the oracle's", shown["current"] == model.current(), _beside(world, shown))
-    if model.built.history:
-        same = shown["history"] == model.history()
-        hold("history is the oracle's", same, _beside(world, shown))
-        for at in times:
-            told = at, shown[str(at)], model.as_of(at)
-            hold("gold as of a time is the oracle's", shown[str(at)] == model.as_of(at), told)
+    shown = read_gold(world, parts)
+    for table in tables:
+        _check_table(table, shown, at_times)
+    if group:
+        of_time = {"current": group.shown[-1]}
+        of_time |= {each.time: each for each in _list_group_times(group, at_times)}
+        for what, committed in of_time.items():
+            seen = {name: shown.get((name, what), []) for name in committed.rows}
+            wanted = {name: in_order(rows) for name, rows in committed.rows.items()}
+            hold("a group shows whole transactions", seen == wanted, (what, seen, wanted), SHOP)
 
 
-def _beside(world: World, shown: dict[str, Any]) -> str:
-    model = world.model
-    wanted = {"current": model.current(), "history": model.history()}
+def _list_parts(table: Played, at_times: bool) -> Iterator[str]:
+    """The queries of what is there of a table."""
+    gold = f"gold.{table.name}"
+    yield COUNT.format(table=table.name, source=f"bronze.{table.name}")
+    yield ROWS.format(table=table.name, what="current", source=gold)
+    if table.model.built is not None and table.model.built.history:
+        yield ROWS.format(table=table.name, what="history", source=f"{gold}_history")
+        for at in list_times(table) if at_times else ():
+            source = f"{gold}_as_of(TIMESTAMP '{moment(at):%F %T}')"
+            yield ROWS.format(table=table.name, what=at, source=source)
+
+
+def _list_group_parts(group: Group, at_times: bool) -> list[str]:
+    sources = {"current": "gold.{}"}
+    for each in _list_group_times(group, at_times):
+        sources[each.time] = f"gold.{{}}_as_of(TIMESTAMP '{each.time}')"
+    return [
+        ROWS.format(table=name, what=what, source=source.format(name))
+        for what, source in sources.items()
+        for name in MEMBERS
+    ]
+
+
+def _list_group_times(group: Group, at_times: bool) -> list[Committed]:
+    """The first, the middle and the last transaction, of a group with a history."""
+    shown = group.shown if at_times and group.history else []
+    return [shown[at] for at in sorted({0, len(shown) // 2, len(shown) - 1})] if shown else []
+
+
+def _check_table(table: Played, shown: Shown, at_times: bool) -> None:
+    model, name = table.model, table.name
+    counts = [int(count) for count in shown.get((name, "bronze"), [])]
+    told = counts, len(model.bronze)
+    hold("bronze has every record", counts == [len(model.bronze)], told, name)
+    current, history = shown.get((name, "current"), []), shown.get((name, "history"), [])
+    told_rows = _beside(model, current, history)
+    hold("gold is the oracle's", current == model.current(), told_rows, name)
+    if model.built is None or not model.built.history:
+        return
+    hold("history is the oracle's", history == model.history(), told_rows, name)
+    for at in list_times(table) if at_times else ():
+        rows, wanted = shown.get((name, str(at)), []), model.as_of(at)
+        hold("gold as of a time is the oracle's", rows == wanted, (at, rows, wanted), name)
+
+
+def _beside(model: Model, current: list[Any], history: list[Any]) -> str:
     lines = []
-    for what, rows in wanted.items():
-        got = shown.get(what, [])
-        lines += [f"{what} lacks {row}" for row in rows if row not in got]
-        lines += [f"{what} has   {row}" for row in got if row not in rows]
+    for what, got, wanted in (
+        ("current", current, model.current()),
+        ("history", history, model.history()),
+    ):
+        lines += [f"{what} lacks {row}" for row in wanted if row not in got]
+        lines += [f"{what} has   {row}" for row in got if row not in wanted]
     return "\n".join(lines)
 
 
-def read_gold(world: World, times: list[int]) -> dict[str, list[Any]]:
+def read_gold(world: World, parts: list[str]) -> Shown:
     """What gold and bronze have, by one query."""
-    history = world.model.built is not None and world.model.built.history
-    parts = [sql for what, sql in SHOWN.items() if what != "history" or history]
-    parts += [AS_OF.format(at=at, time=f"{moment(at):%F %T}") for at in times]
     answer = world.type("sql", " UNION ALL ".join(parts), "--format", "json")
     check_words(answer)
     hold("gold can be read", answer.code == 0, answer)
-    found = {what: list[Any]() for what in ("current", "history", "bronze", *map(str, times))}
+    found: Shown = {}
     for line in answer.out.splitlines():
         one = json.loads(line)
-        found[one["what"]].append(json.loads(one["row"]))
-    for row in found["history"]:
-        for name in OF_HISTORY:
+        row = json.loads(one["row"])
+        for name in OF_HISTORY if one["what"] == "history" else ():
             row.pop(name, None)
-    return {what: rows if what == "bronze" else in_order(rows) for what, rows in found.items()}
+        found.setdefault((one["name"], one["what"]), []).append(row)
+    return {of: rows if of[1] == "bronze" else in_order(rows) for of, rows in found.items()}
 
 
-def list_times(world: World) -> list[int]:
+def list_times(table: Played) -> list[int]:
     """Three times of the source."""
-    return sorted({1, world.source.at // 2, world.source.at})
-
-
-def read_published(world: World) -> list[dict[str, Any]]:
-    """What other engines read of gold, without Spark."""
-    return read_plainly(world.root / "lake" / "gold" / "t")
+    return sorted({1, table.source.at // 2, table.source.at})
 
 
 def read_plainly(folder: Path, kind: str = "delta") -> list[dict[str, Any]]:
-    """The rows of a folder of Delta or Parquet files, nulls left out."""
+    """The rows of a folder of Delta or Parquet files, nulls left out, without Spark."""
     table = read_table(folder) if kind == "parquet" else DeltaTable(folder).to_pyarrow_table()
     rows = table.to_pylist()
     return in_order({c: v for c, v in row.items() if v is not None} for row in rows)
 
 
 def check_status(world: World) -> None:
-    """The status says ok exactly if nothing is wrong, and its numbers are the model's."""
-    model = world.model
-    if model.built is None or not model.conf.present:
+    """The status says ok exactly if nothing is wrong, and its numbers are the models'."""
+    tables = [table for table in world.tables if table.model.built and table.model.conf.present]
+    if not tables and not (world.group and world.group.read):
         return
     answer = world.type("status", "--format", "json")
     hold("status answers", answer.code == 0, answer)
-    record = json.loads(answer.out.splitlines()[0])
+    records = {record["table"]: record for record in map(json.loads, answer.out.splitlines())}
     shown = world.type("status")
     check_words(shown)
-    if model.refuses:
-        hold("status names a refusal", "lakehouse rebuild t" in " ".join(shown.out.split()), shown)
-        return
+    for name, record in records.items():
+        hold("outcomes add up", record["accounted"], record["counts"], name)
+    for table in tables:
+        if table.model.is_shown:
+            _check_record(world, table, records[table.name])
+            _check_state(world, table, shown)
+
+
+def _check_record(world: World, table: Played, record: dict[str, Any]) -> None:
+    model, name = table.model, table.name
     dead = [one for one in model.dead if not one.acknowledged]
     known = len(model.dead) - len(dead)
     counted = record["dead_letters_total"], record["dead_letters_acknowledged"]
-    hold("dead letters are counted", counted == (len(dead), known), (counted, len(dead), known))
-    hold("outcomes add up", record["accounted"], record["counts"])
+    told = counted, len(dead), known
+    hold("dead letters are counted", counted == (len(dead), known), told, name)
     if not record["pending_changes"]:
-        hold("status counts rows", record["rows"] == len(model.outcome().current), shown)
-        told = read_published(world) if model.view.published else []
-        same = not model.view.published or told == model.current()
-        hold("the published table is the oracle's", same, (told, model.current()))
-    check_state(world, shown)
+        rows = model.current()
+        of_outcome = len(model.outcome().current)
+        hold("status counts rows", record["rows"] == of_outcome, (record, of_outcome), name)
+        folder = world.root / "lake" / "gold" / name
+        public = read_plainly(folder) if model.view.published else rows
+        hold("the published table is the oracle's", public == rows, (public, rows), name)
 
 
-def check_state(world: World, shown: Answer) -> None:
-    """The state is ok exactly if nothing is wrong; with stale keys and hints it may be another."""
-    model, wrong = world.model, list(find_troubles(world))
-    is_ok = any(line.split()[:2] == ["t", "ok"] for line in shown.out.splitlines())
-    told = f"{shown}\nwrong: {wrong}"
-    landed = any((world.root / "landing" / "t").iterdir())
+def _check_state(world: World, table: Played, shown: Answer) -> None:
+    """The state is ok exactly if nothing is wrong; with stale keys and hints it may be another.
+
+    The status looks at files and YAML when a command is done, not when they are edited.
+    """
+    model, dead = table.model, any(not one.acknowledged for one in table.model.dead)
+    is_ok = any(line.split()[:2] == [table.name, "ok"] for line in shown.out.splitlines())
     carried = {c for one in model.bronze if one.sent.event for c, _ in one.sent.event.values}
-    hinted = model.conf.declared or not landed or not {"name", "qty"} <= carried
-    may_differ = bool(wrong or model.dead) or hinted
-    hold("status says ok if nothing is wrong", is_ok or may_differ, told)
-    hold("status names what is wrong", not (wrong and is_ok), told)
-    for word in wrong:
-        hold("status names what is wrong", word in " ".join(shown.out.split()), told)
+    hinted = model.conf.declared or model.view.declared or not {"name", "qty"} <= carried
+    edited = model.waiting or model.changed or not world.list_landed(table)
+    may_differ = bool(model.dead or hinted or edited)
+    hold("status says ok if nothing is wrong", is_ok or may_differ, shown, table.name)
+    if dead:
+        words = f"lakehouse dead-letters list --table {table.name}"
+        named = not is_ok and says(world, table.name, shown, words)
+        hold("status names what is wrong", named, shown, table.name)
 
 
-def find_troubles(world: World) -> Iterator[str]:
-    """The words that the status must have."""
-    model = world.model
-    if any(not one.acknowledged for one in model.dead):
-        yield "lakehouse dead-letters list --table t"
-    if model.changed:
-        yield "overwritten after it was read"
+def says(world: World, table: str, shown: Answer, words: str) -> bool:
+    """Whether the status has these words, if need be when the table alone is asked for."""
+    if HIDDEN in shown.out and words not in " ".join(shown.out.split()):
+        shown = world.type("status", "--table", table)
+    return words in " ".join(shown.out.split())
 
 
 def check_laws(world: World) -> None:
     """`verify` finds nothing."""
-    model = world.model
-    if model.built is None or not model.conf.present or model.refuses:
-        return
-    answer = world.type("verify", "t", "--all")
-    check_words(answer)
-    hold("verify agrees", answer.code == 0, answer)
+    names = [table.name for table in world.tables if table.model.is_shown]
+    names += [*MEMBERS] if world.group and world.group.shown else []
+    if names:
+        chosen = [word for name in names for word in ("--table", name)]
+        answer = world.type("verify", "--all", *chosen)
+        check_words(answer)
+        hold("verify agrees", answer.code == 0, answer)
 
 
 def check_refusal(world: World) -> None:
     """`verify` judges no table whose YAML is not that of its rows, and says what to do."""
-    built, conf = world.model.built, world.model.conf
-    if (
-        built is not None
-        and conf.present
-        and (world.model.refuses or conf.renamed != built.renamed)
-    ):
-        answer = world.type("verify", "t")
-        told = " ".join(answer.err.split())
-        hold("verify refuses another YAML", "lakehouse rebuild t" in told, answer)
-        hold("verify refuses another YAML", answer.code == 1, answer)
+    tables = [table for table in world.tables if table.model.built and table.model.conf.present]
+    for table in (table for table in tables if not table.model.is_at_rest):
+        answer = world.type("verify", table.name)
+        told = f"lakehouse rebuild {table.name}" in answer.told
+        hold("verify refuses another YAML", told, answer, table.name)
+        hold("verify refuses another YAML", answer.code == 1, answer, table.name)

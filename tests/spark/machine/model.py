@@ -7,7 +7,7 @@ from typing import Any
 from tests.helpers.oracle import Event, Outcome, outcome
 from tests.spark.machine.source import Sent, stamp
 
-COLUMNS = ["name", "qty", "extra"]
+COLUMNS, NOBODY = ["name", "qty", "extra"], -1
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class Model:
         changed: files that were overwritten after they were read.
         gone: names of files that were read and are there no more.
         bronze: every record that was read.
+        ended: what full snapshots did whose last row was erased.
     """
 
     conf: Conf = Conf()
@@ -70,6 +71,7 @@ class Model:
     changed: dict[str, list[Sent]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     bronze: list[Taken] = field(default_factory=list)
+    ended: set[Event] = field(default_factory=set)
 
     @property
     def refuses(self) -> bool:
@@ -79,6 +81,16 @@ class Model:
         lost = self.built.renamed and not self.conf.renamed
         lost |= self.conf.flag and not self.built.flag
         return self.conf.meaning != self.built.meaning or lost
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether gold has rows that the YAML describes."""
+        return self.built is not None and self.conf.present and not self.refuses
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether silver has read all of bronze, with the YAML as it is."""
+        return self.is_shown and self.built is not None and self.conf.renamed == self.built.renamed
 
     @property
     def dead(self) -> list[Taken]:
@@ -126,8 +138,11 @@ class Model:
         self.view = self.conf
 
     def erase(self, key: int) -> None:
-        """Nothing of a key is left."""
+        """Nothing of a key is left, but that a snapshot with it was whole."""
         self.run()
+        gone = [one.sent.event for one in self.bronze if one.sent.key == key]
+        ends = [event for event in gone if event and event.last]
+        self.ended |= {replace(event, operation="delete", key=NOBODY, values=()) for event in ends}
         self.bronze = [one for one in self.bronze if one.sent.key != key]
 
     def _judge(self, records: Iterable[Taken]) -> None:
@@ -140,7 +155,7 @@ class Model:
         events: set[Event] = {
             one.sent.event for one in self.bronze if one.sent.event and one.verdict == "applied"
         }
-        return outcome(events, COLUMNS, COLUMNS)
+        return outcome(events | self.ended, COLUMNS, COLUMNS)
 
     def current(self) -> list[dict[str, Any]]:
         """The rows of gold, nulls left out."""

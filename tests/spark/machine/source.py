@@ -42,10 +42,16 @@ def stamp(at: int) -> str:
 
 @dataclass
 class Source:
-    """Changes with rising numbers, some of which are held back and sent later."""
+    """Changes with rising numbers, some of which are held back and sent later.
+
+    `live` are its rows; `snapshots` says how many were sent.
+    """
 
     format: str
+    table: str
     at: int = 0
+    snapshots: int = 0
+    live: dict[int, dict[str, Any]] = field(default_factory=dict)
     held: list[Sent] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     extra: bool = False
@@ -83,14 +89,37 @@ class Source:
         key = None if operation == "truncate" else choice.randrange(KEYS)
         values: dict[str, Any] = {}
         if operation == "upsert":
-            values = {"name": f"name of {self.at}", "qty": choice.randint(-1, 9)}
+            values = {"name": f"{self.table} name {self.at}", "qty": choice.randint(-1, 9)}
             if self.extra:
-                values["extra"] = choice.choice([None, "more", "much more"])
+                values["extra"] = choice.choice([None, f"{self.table} more"])
             if self.format == "json" and choice.random() < 0.3:
                 del values[choice.choice(list(values))]
         marked = self.format != "debezium" and operation == "upsert" and choice.random() < 0.1
-        event = Event(operation, self.at, key, tuple(values.items()), time=self.at)
+        carried, at = tuple(values.items()), self.at
+        event = Event(operation, at, key, carried, position=at, time=at)
+        if key is None:
+            self.live.clear()
+        elif operation == "upsert":
+            self.live[key] = values
+        else:
+            self.live.pop(key, None)
         return Sent(self._text(event, marked), event, marked, key)
+
+    def snapshot(self) -> list[Sent]:
+        """A row for each key that lives, as a connector sends them; the last one is sound."""
+        self.at += 1
+        self.snapshots += 1
+        keys = sorted(self.live, key=lambda key: self.live[key]["qty"])
+        lines = []
+        for key in keys:
+            values = self.live[key] | ({"extra": self.live[key].get("extra")} if self.extra else {})
+            event = Event(
+                "upsert", self.at, key, tuple(values.items()), position=self.at, time=self.at,
+                snapshot=f"snapshot {self.at}", last=key == keys[-1],
+            )  # fmt: skip
+            lines.append(Sent(self._text(event, False), event, False, key))
+        self.sent += lines
+        return lines
 
     def _text(self, event: Event, marked: bool) -> str:
         row = {} if event.key is None else {"id": event.key}
@@ -105,15 +134,17 @@ class Source:
 
     def _envelope(self, event: Event, row: dict[str, Any]) -> dict[str, Any]:
         at, time = event.sequence * 100, int(moment(event.time).timestamp() * 1000)
+        read, before = event.snapshot is not None, f'"{at - 50}"'
         source = {
             "version": "3.1.0.Final", "connector": "postgresql", "name": "shop", "ts_ms": time,
-            "snapshot": "false", "db": "shop", "sequence": f'["{at - 50}","{at}"]',
-            "schema": "public", "table": "t", "txId": event.sequence, "lsn": at,
+            "snapshot": "last" if event.last else str(read).lower(), "db": "shop",
+            "sequence": f'[{"null" if read else before},"{at}"]', "schema": "public",
+            "table": self.table, "txId": event.sequence, "lsn": at,
         }  # fmt: skip
         is_upsert, is_delete = event.operation == "upsert", event.operation == "delete"
         return {
             "before": row if is_delete else None, "after": row if is_upsert else None,
-            "source": source, "op": LETTERS[event.operation], "ts_ms": time,
+            "source": source, "op": "r" if read else LETTERS[event.operation], "ts_ms": time,
         }  # fmt: skip
 
     def _rubbish(self, choice: random.Random) -> Sent:
@@ -121,13 +152,13 @@ class Source:
         self.at += 1
         if self.format == "csv":
             when = f"{moment(self.at):%F %T}"
-            values = ["u", choice.choice(["x", ""]), when, 1, f"lost {self.at}", 1, ""]
+            values = ["u", choice.choice(["x", ""]), when, 1, f"{self.table} lost {self.at}", 1, ""]
             return Sent(_csv_line(values), key=1)
         if self.format == "debezium" or choice.random() < 0.5:
             return Sent(f'{{"op": "u", "v": {self.at}, "id": 1, "name": "los')
         row = {"op": "u", "v": self.at, "at": f"{moment(self.at):%F %T}", "id": 1, "qty": 1}
         del row[choice.choice(["id", "v"])]
-        return Sent(json.dumps(row | {"name": f"lost {self.at}"}), key=row.get("id"))
+        return Sent(json.dumps(row | {"name": f"{self.table} lost {self.at}"}), key=row.get("id"))
 
 
 def _csv_line(values: Sequence[Any]) -> str:

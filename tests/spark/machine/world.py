@@ -1,4 +1,4 @@
-"""A lake in a folder, the commands that are typed there, and the source that drops files."""
+"""A lake in a folder, the commands that are typed there, and the sources that drop files."""
 
 import contextlib
 import io
@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import yaml
 
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
+from tests.spark.machine.group import MEMBERS, SHOP, Group
 from tests.spark.machine.kills import Killed
 from tests.spark.machine.model import Model
 from tests.spark.machine.source import Source
@@ -37,71 +38,46 @@ class Answer:
     def __str__(self) -> str:
         return f"$ lakehouse {shlex.join(self.words)}\n{self.out}{self.err}[exit {self.code}]"
 
+    @property
+    def told(self) -> str:
+        """What it said on stderr, as one line."""
+        return " ".join(self.err.split())
+
 
 @dataclass
-class World:
-    """One lake with one table.
+class Played:
+    """One table of a lake, with files and a YAML of its own.
 
     Attributes:
-        root: the folder of the project.
-        model: what it must show.
+        name: the table's name.
         source: where its files come from.
-        script: what was done, as lines of a shell.
-        answer: what the last command said.
+        model: what it must show.
         files: how many files were named.
-        elsewhere: whether commands are typed in another folder.
-        zone: the time zone of the machine.
         days: by how many days the clock of the source's machine is wrong.
-        spent: the seconds of each command.
     """
 
-    root: Path
+    name: str
     source: Source
-    model: Model = field(default_factory=Model)
-    script: list[str] = field(default_factory=list)
-    answer: Answer = Answer((), 0, "", "")
+    model: Model
     files: int = 0
-    elsewhere: bool = False
-    zone: str = "UTC"
     days: int = 0
-    spent: dict[str, float] = field(default_factory=dict)
 
-    def begin(self) -> None:
-        """Writes the project's files."""
-        for folder in ("conf/targets", "conf/tables", "landing/t"):
-            (self.root / folder).mkdir(parents=True)
-        self.write("conf/targets/local.yml", yaml.safe_dump(TARGET))
-        self.write_yaml()
+    def next_name(self) -> str:
+        """The name of a new file in the landing folder."""
+        self.files += 1
+        return f"{self.files:03}.{'csv' if self.source.format == 'csv' else 'jsonl'}"
 
-    def write(self, name: str, text: str) -> None:
-        """Writes a file below the root, and notes it as a shell would have it."""
-        (self.root / name).write_text(text, encoding="utf-8")
-        end = "" if not text or text.endswith("\n") else "\n"
-        self.note(f"cat > {shlex.quote(name)} <<'END'\n{text}{end}END" if text else f": > {name}")
-
-    def note(self, line: str) -> None:
-        """Adds a line to the script."""
-        self.script.append(line)
-
-    def write_yaml(self) -> None:
-        """Writes the table's YAML as the model's configuration has it, or removes it."""
-        file = self.root / "conf" / "tables" / "t.yml"
-        if not self.model.conf.present:
-            file.unlink(missing_ok=True)
-            self.note("rm -f conf/tables/t.yml")
-            return
-        self.write("conf/tables/t.yml", yaml.safe_dump(self._table(), sort_keys=False))
-
-    def _table(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
+        """The table's YAML."""
         conf, of = self.model.conf, self.source.format
-        table: dict[str, Any] = {"table": "t", "keys": ["id"]}
+        table: dict[str, Any] = {"table": self.name, "keys": ["id"]}
         columns = dict[str, Any](TYPES)
         if of == "debezium":
-            table["source"] = {"format": "debezium", "path": "t"}
+            table["source"] = {"format": "debezium", "path": self.name}
             columns = {name: columns[name] for name in ("id", "name", "qty")}
         else:
             kind = {"file_format": "csv"} if of == "csv" else {}
-            table["source"] = {"format": "rows", "path": "t", **kind, "time_column": "at"}
+            table["source"] = {"format": "rows", "path": self.name, **kind, "time_column": "at"}
             ends = {"apply_as_deletes": "op = 'd'", "apply_as_truncates": "op = 't'"}
             table |= {"sequence_by": "v", **ends, "except_column_list": ["op", "v", "at"]}
             columns["at"] = "timestamp"
@@ -116,22 +92,98 @@ class World:
         table |= {"on_delete": "flag"} if conf.flag else {}
         return table | ({"expectations": [RULE]} if conf.rule else {})
 
-    def list_landed(self) -> set[str]:
-        """The names in the landing folder."""
-        return {file.name for file in (self.root / "landing" / "t").iterdir()}
 
-    def next_name(self) -> str:
-        """The name of a new file in the landing folder."""
-        self.files += 1
-        return f"{self.files:03}.{'csv' if self.source.format == 'csv' else 'jsonl'}"
+@dataclass
+class World:
+    """One lake.
 
-    def drop(self, name: str, text: str) -> None:
+    Attributes:
+        root: the folder of the project.
+        tables: its tables, apart from those of the group.
+        group: two tables that show the same transactions, in some lakes.
+        script: what was done, as lines of a shell.
+        answer: what the last command said.
+        elsewhere: whether commands are typed in another folder.
+        zone: the time zone of the machine.
+        spent: the seconds of each command.
+    """
+
+    root: Path
+    tables: list[Played]
+    group: Group | None = None
+    script: list[str] = field(default_factory=list)
+    answer: Answer = Answer((), 0, "", "")
+    elsewhere: bool = False
+    zone: str = "UTC"
+    spent: dict[str, float] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Writes the project's files."""
+        for folder in ("conf/targets", "conf/tables", "landing"):
+            (self.root / folder).mkdir(parents=True)
+        self.write("conf/targets/local.yml", yaml.safe_dump(TARGET))
+        for table in self.tables:
+            (self.root / "landing" / table.name).mkdir()
+            self.write_yaml(table)
+        if self.group is not None:
+            (self.root / "landing" / SHOP).mkdir()
+            for name in MEMBERS:
+                text = yaml.safe_dump(self.group.describe(name), sort_keys=False)
+                self.write(f"conf/tables/{name}.yml", text)
+
+    def write(self, name: str, text: str) -> None:
+        """Writes a file below the root, and notes it as a shell would have it."""
+        (self.root / name).write_text(text, encoding="utf-8")
+        end = "" if not text or text.endswith("\n") else "\n"
+        self.note(f"cat > {shlex.quote(name)} <<'END'\n{text}{end}END" if text else f": > {name}")
+
+    def note(self, line: str) -> None:
+        """Adds a line to the script."""
+        self.script.append(line)
+
+    def write_yaml(self, table: Played) -> None:
+        """Writes the table's YAML as the model's configuration has it, or removes it."""
+        name = f"conf/tables/{table.name}.yml"
+        if not table.model.conf.present:
+            (self.root / name).unlink(missing_ok=True)
+            self.note(f"rm -f {name}")
+            return
+        self.write(name, yaml.safe_dump(table.describe(), sort_keys=False))
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether some table has a YAML."""
+        return self.group is not None or any(table.model.conf.present for table in self.tables)
+
+    @property
+    def refused(self) -> list[str]:
+        """The tables that a run must refuse."""
+        return [table.name for table in self.tables if table.model.refuses]
+
+    @property
+    def at_rest(self) -> list[Played]:
+        """The tables of which silver has read all of bronze, with the YAML as it is."""
+        return [table for table in self.tables if table.model.is_at_rest]
+
+    def note_run(self) -> None:
+        """A run has ended."""
+        for table in self.tables:
+            table.model.run()
+        if self.group is not None:
+            self.group.ingest()
+
+    def list_landed(self, table: Played) -> set[str]:
+        """The names in a table's landing folder."""
+        return {file.name for file in (self.root / "landing" / table.name).iterdir()}
+
+    def drop(self, table: Played, name: str, text: str) -> None:
         """Drops a file, or overwrites one."""
-        self.write(f"landing/t/{name}", text)
-        if self.days:
-            at = time.time() + self.days * 86_400
-            os.utime(self.root / "landing" / "t" / name, (at, at))
-            self.note(f"touch -d '{self.days} days' landing/t/{name}")
+        file = f"landing/{table.name}/{name}"
+        self.write(file, text)
+        if table.days:
+            at = time.time() + table.days * 86_400
+            os.utime(self.root / file, (at, at))
+            self.note(f"touch -d '{table.days} days' {file}")
 
     def type(self, *words: str) -> Answer:
         """Types a command, in the project's folder or elsewhere."""
@@ -155,10 +207,10 @@ class World:
                 sys.excepthook(type(error), error, error.__traceback__)
                 code = 1
         self.spent[words[0]] = self.spent.get(words[0], 0.0) + time.monotonic() - began
-        answer = Answer(words, code, out.getvalue(), err.getvalue())
+        self.answer = Answer(words, code, out.getvalue(), err.getvalue())
         if words[0] not in ("sql", "status"):
             self.note(f"lakehouse {shlex.join(words)}  # exit {code}")
-        return answer
+        return self.answer
 
 
 @contextlib.contextmanager
@@ -186,6 +238,3 @@ def _own_hooks(zone: str) -> Iterator[None]:
 def _set_zone(zone: str) -> None:
     os.environ["TZ"] = zone
     time.tzset()
-
-
-Act = Callable[[World, Any], None]
