@@ -33,9 +33,7 @@ def of_group(often: int) -> Callable[[SharedAct], SharedAct]:
     return _register(OF_GROUP, often)
 
 
-def _register(
-    acts: dict[str, tuple[int, SomeAct]], often: int
-) -> Callable[[SomeAct], SomeAct]:
+def _register(acts: dict[str, tuple[int, SomeAct]], often: int) -> Callable[[SomeAct], SomeAct]:
     def register(function: SomeAct) -> SomeAct:
         acts[function.__name__] = often, function
         return function

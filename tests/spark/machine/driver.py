@@ -26,7 +26,7 @@ ACTS = (files, runs, surroundings, upkeep)
 """The modules whose import registers acts."""
 LENGTH, TABLES, GROUPED = 12, 6, 3
 """Acts of a sequence; tables of a lake; each third lake has a consistency group beside them."""
-OFTEN_RUN = 0.4
+OFTEN_RUN = 0.25
 _OF_ALL = "all tables"
 
 

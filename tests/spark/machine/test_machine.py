@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from tests.conftest import REMOTE
 from tests.spark.machine.driver import TABLES, draw, play, shorten
 
-QUICK_TABLES = 4
+QUICK_LAKE, QUICK_TABLES = 8, 2
 MANY, LONG_SECONDS = int(os.environ.get("LAKEHOUSE_SEQUENCES", "2000")), 3_600.0
 FIRST = int(os.environ.get("LAKEHOUSE_SEED", "0"))
 SHRINKING = 600.0
@@ -45,7 +45,7 @@ def play_lake(folder: Path, seed: int, tables: int) -> None:
 def test_whatever_people_do_gold_is_right_or_the_product_says_why(
     spark: SparkSession, folder: Path
 ) -> None:
-    play_lake(folder, 1, QUICK_TABLES)
+    play_lake(folder, QUICK_LAKE, QUICK_TABLES)
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def do_well(world: World, law: str, *words: str) -> Answer:
     return answer
 
 
-@own(3)
+@own(1)
 def rebuild(world: World, table: Played, choice: random.Random) -> None:
     """The table is built anew from bronze."""
     if table.model.built is not None and table.model.conf.present:
@@ -33,7 +33,7 @@ def rebuild(world: World, table: Played, choice: random.Random) -> None:
         table.model.rebuild()
 
 
-@of_group(2)
+@of_group(1)
 def rebuild_member(world: World, choice: random.Random) -> None:
     """A table of the group is built anew: the group shows what it showed."""
     if world.group is not None and world.group.shown:
@@ -139,7 +139,7 @@ def _name(tables: list[Played]) -> list[str]:
     return [word for table in tables for word in ("--table", table.name)]
 
 
-@shared(2)
+@shared(1)
 def maintain(world: World, choice: random.Random) -> None:
     """The nightly upkeep, at times with the landing folder."""
     run(world, choice)
@@ -148,7 +148,7 @@ def maintain(world: World, choice: random.Random) -> None:
         do_well(world, "upkeep ends well", "maintain", *clean)
 
 
-@own(2)
+@own(1)
 def kill_upkeep(world: World, table: Played, choice: random.Random) -> None:
     """Upkeep is killed before one of its writes, and is ended when it is repeated."""
     if not table.model.is_at_rest or table.model.changed:
