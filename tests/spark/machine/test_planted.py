@@ -17,11 +17,12 @@ from lakehouse import errors
 from lakehouse.run import ledger
 from silver.groups import transactions
 from silver.state import epochs, fingerprint
-from tests.spark.machine.driver import TABLES, draw, play
+from tests.spark.machine.driver import draw, play
 from tests.spark.machine.test_machine import folder
 
 __all__ = ["folder"]
 
+TABLES = 3
 MOST = 200 // TABLES
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -160,6 +161,6 @@ def test_a_planted_fault_is_found(
 ) -> None:
     plant, law = PLANTED[name]
     plant(monkeypatch)
-    found = next(filter(None, (play(seed, draw(seed), folder) for seed in range(MOST))))
+    found = next(filter(None, (play(seed, draw(seed, TABLES), folder) for seed in range(MOST))))
     print(f"{name}: found in {(found.seed + 1) * TABLES} sequences, at time {found.steps[-1].at}")
     assert found.law == law, found
