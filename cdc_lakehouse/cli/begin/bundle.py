@@ -128,7 +128,7 @@ def make_bundle(folder: Path, catalog: str | None, mode: Mode | None, program: P
         _tell(f"{folder / path} is there already and was left alone")
     if answers.wheel:
         print(f"the jobs install {FOLDER}/{answers.wheel}, which is put there")
-    print(f"catalogs: {catalog}_dev and {catalog}_prod, for this project alone")
+    _tell(f"catalogs: {catalog}_dev and {catalog}_prod, for this project alone")
     print("next: read README.md; lakehouse validate; pytest tests")
 
 

@@ -89,6 +89,14 @@ def test_files_that_are_there_and_a_whole_project_are_left_alone(
     assert "there is a project already" in capsys.readouterr().out
 
 
+def test_lines_about_a_folder_with_a_long_name_fit_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for _ in range(2):
+        assert lakehouse("init", "a" * 60, "--bundle") == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_only_the_job_of_the_chosen_mode_is_there(mode: str) -> None:
     assert lakehouse("init", "--bundle", "shop", "--mode", mode) == 0
