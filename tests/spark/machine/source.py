@@ -106,8 +106,11 @@ class Source:
         return Sent(self._text(event, marked), event, marked, key)
 
     def snapshot(self) -> list[Sent]:
-        """A row for each key that lives, as a connector sends them; the last one is sound."""
-        self.at += 1
+        """A row for each key that lives, as a connector sends them; the last one is sound.
+
+        It is taken minutes after the newest change: what is committed just before is no redelivery.
+        """
+        self.at += 5
         self.snapshots += 1
         keys = sorted(self.live, key=lambda key: self.live[key]["qty"])
         lines = []
