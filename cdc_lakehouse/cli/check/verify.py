@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from gold.source_check.digests import Difference
     from gold.source_check.verdict import SourceDatabase, Verdict
     from silver.audit.verify import Law
-    from silver.state.table_state import TableState
 
 MOST_NAMED = 100
 _WHY_UNCHECKED = "a snapshot's changes come from comparing it with the rows before it"
@@ -142,27 +141,26 @@ def _check_laws(
         TableFailed: a law of the only table is broken.
     """
     from gold.views import agreement
+    from silver.audit.verify import read_known
     from silver.audit.verify import verify as judge_table
     from silver.state.fingerprint import check_configuration
-    from silver.state.table_state import TableState, read_states
 
     with show_progress("reading what is known"):
-        states = read_states(lake)
+        known = read_known(lake, tables)
 
-    def judge(one: Table) -> "tuple[TableState, list[Law]]":
-        state = states.get(one.table, TableState())
-        check_configuration(one, state.built)
+    def judge(one: Table) -> "list[Law]":
+        check_configuration(one, known[one.table].state.built)
         shows = agreement.build_gold_laws(lake, one)
-        return state, judge_table(lake, one, shows, sample, state)
+        return judge_table(lake, one, shows, sample, known[one.table])
 
     pool = ThreadPoolExecutor(lake.at_once)
     judged = {one.table: pool.submit(judge, one) for one in tables}
 
     def show(one: Table) -> None:
         with show_progress(f"verifying {one.table}"):
-            state, laws = judged[one.table].result()
+            laws = judged[one.table].result()
         print("\n".join(render_laws(one, laws, as_json)))
-        _keep_verdict(lake.target, one, state, laws)
+        _keep_verdict(lake.target, one, known[one.table].state.batch, laws)
 
     try:
         return _check_each(tables, as_json, show)
@@ -170,8 +168,8 @@ def _check_laws(
         pool.shutdown(cancel_futures=True)
 
 
-def _keep_verdict(target: Target, table: Table, state: "TableState", laws: "list[Law]") -> None:
-    """Records the proof that every law holds for what was applied.
+def _keep_verdict(target: Target, table: Table, batch: int, laws: "list[Law]") -> None:
+    """Records the proof that every law holds for what was applied, up to a batch.
 
     Raises:
         LawsBroken: one of them is broken.
@@ -179,9 +177,9 @@ def _keep_verdict(target: Target, table: Table, state: "TableState", laws: "list
     broken = [law.law for law in laws if not law.holds]
     if broken:
         raise LawsBroken(table.table, broken)
-    if state.batch:
+    if batch:
         of_some = [f", {law.checked:,} of its keys" for law in laws if law.is_sampled]
-        keep_proof(target, table.table, f"batch {state.batch}{''.join(of_some)}")
+        keep_proof(target, table.table, f"batch {batch}{''.join(of_some)}")
 
 
 def render_laws(table: Table, laws: "Sequence[Law]", as_json: bool = False) -> "Iterator[str]":
