@@ -128,7 +128,7 @@ def test_a_quiet_lake_is_maintained_again_and_again(aged: AgedLake, days: int) -
     for _ in range(2):
         aged.grow_old(days)
         aged.check(tend_tables(aged.lake, aged.tables, False, quiet))
-        aged.check(pin_groups(aged.lake, aged.tables, aged.tables))
+        aged.check(pin_groups(aged.lake, aged.tables))
         aged.check_gold()
 
 
