@@ -4,7 +4,6 @@ A law is checked unit by unit: a key, a version, a bronze batch, a ledger entry.
 stored rows are answered by one query; those that are broken are asked once more for examples.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
@@ -41,18 +40,18 @@ class Law(NamedTuple):
         return self.broken == 0
 
 
-class Known(NamedTuple):
+class FromLedger(NamedTuple):
     """What the ledger has of a table: its newest state, and its runs with their counts."""
 
-    state: TableState
-    runs: Sequence[tuple[str, Mapping[str, int]]]
+    state: TableState = TableState()
+    runs: Sequence[tuple[str, Mapping[str, int]]] = ()
 
 
-def read_known(lake: Lake, tables: Sequence[Table]) -> dict[str, Known]:
-    """What the ledger has of the tables."""
+def read_ledger(lake: Lake) -> dict[str, FromLedger]:
+    """What the ledger has of every table; a table without a run is missing."""
     states, runs = read_states(lake), read_counts(lake)
-    names = (table.table for table in tables)
-    return {name: Known(states.get(name, TableState()), runs.get(name, ())) for name in names}
+    names = states.keys() | runs.keys()
+    return {name: FromLedger(states.get(name, TableState()), runs.get(name, ())) for name in names}
 
 
 def verify(
@@ -60,7 +59,7 @@ def verify(
     table: Table,
     more: Mapping[str, Units],
     sample: int | None = None,
-    known: Known | None = None,
+    of_ledger: FromLedger | None = None,
 ) -> list[Law]:
     """The verdict on every law, in a fixed order.
 
@@ -69,9 +68,9 @@ def verify(
         table: the table's configuration.
         more: further laws by name, with their units as in `row_checks`.
         sample: about how many keys are rebuilt from bronze; None for all.
-        known: what the ledger has of the table, where the caller has read it.
+        of_ledger: what the ledger has of the table, where the caller has read it.
     """
-    seen, runs = known or read_known(lake, [table])[table.table]
+    seen, runs = of_ledger or read_ledger(lake).get(table.table, FromLedger())
     stored = row_checks.build_row_laws(lake, table, seen)
     arrived: dict[str, Units] = {**row_checks.build_log_law(lake, table, seen)}
     arrived[row_checks.ADDS_UP] = row_checks.check_counts(runs)
@@ -82,37 +81,25 @@ def verify(
 
 def judge_laws(laws: Mapping[str, Units]) -> list[Law]:
     """Counts the units of every law; a law without a unit holds."""
-    asked = _name_laws({law: units for law, units in laws.items() if not isinstance(units, list)})
+    frames = {id(f): _name_law(law, f) for law, f in laws.items() if not isinstance(f, list)}
     counts: dict[str, tuple[int, int]] = {}
-    if asked:
-        every = {id(units): units for units in asked.values()}.values()
-        counted = reduce(DataFrame.unionByName, every).groupBy("law")
+    if frames:
+        counted = reduce(DataFrame.unionByName, frames.values()).groupBy("law")
         totals = counted.agg(F.count(F.lit(1)).alias("checked"), F.count_if("bad").alias("broken"))
         counts = {row["law"]: (row["checked"], row["broken"]) for row in totals.collect()}
-    return [
-        _judge_known(law, units)
-        if isinstance(units, list)
-        else _judge_law(law, asked[law], *counts.get(law, (0, 0)))
-        for law, units in laws.items()
-    ]
+    return [_judge_law(law, units, *counts.get(law, (0, 0))) for law, units in laws.items()]
 
 
-def _name_laws(laws: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+def _name_law(law: str, units: DataFrame) -> DataFrame:
     """The units with the name of their law; a frame of several laws has it."""
-    times = Counter(map(id, laws.values()))
-    return {
-        law: units if times[id(units)] > 1 else units.withColumn("law", F.lit(law))
-        for law, units in laws.items()
-    }
+    return units if "law" in units.columns else units.withColumn("law", F.lit(law))
 
 
-def _judge_known(law: str, units: list[tuple[str, bool]]) -> Law:
-    wrong = [unit for unit, bad in units if bad]
-    return Law(law, len(units), len(wrong), sorted(wrong[:EXAMPLES]))
-
-
-def _judge_law(law: str, units: DataFrame, checked: int, broken: int) -> Law:
+def _judge_law(law: str, units: Units, checked: int, broken: int) -> Law:
+    if isinstance(units, list):
+        wrong = [unit for unit, bad in units if bad]
+        return Law(law, len(units), len(wrong), sorted(wrong[:EXAMPLES]))
     if not broken:
         return Law(law, checked, 0, [])
-    rows = units.where(F.col("bad") & (F.col("law") == law)).limit(EXAMPLES).collect()
-    return Law(law, checked, broken, sorted(row["unit"] for row in rows))
+    rows = _name_law(law, units).where(F.col("bad") & (F.col("law") == law))
+    return Law(law, checked, broken, sorted(row["unit"] for row in rows.limit(EXAMPLES).collect()))

@@ -141,17 +141,17 @@ def _check_laws(
         TableFailed: a law of the only table is broken.
     """
     from gold.views import agreement
-    from silver.audit.verify import read_known
+    from silver.audit.verify import FromLedger, read_ledger
     from silver.audit.verify import verify as judge_table
     from silver.state.fingerprint import check_configuration
 
     with show_progress("reading what is known"):
-        known = read_known(lake, tables)
+        of_ledger = {one.table: FromLedger() for one in tables} | read_ledger(lake)
 
     def judge(one: Table) -> "list[Law]":
-        check_configuration(one, known[one.table].state.built)
+        check_configuration(one, of_ledger[one.table].state.built)
         shows = agreement.build_gold_laws(lake, one)
-        return judge_table(lake, one, shows, sample, known[one.table])
+        return judge_table(lake, one, shows, sample, of_ledger[one.table])
 
     pool = ThreadPoolExecutor(lake.at_once)
     judged = {one.table: pool.submit(judge, one) for one in tables}
@@ -160,7 +160,7 @@ def _check_laws(
         with show_progress(f"verifying {one.table}"):
             laws = judged[one.table].result()
         print("\n".join(render_laws(one, laws, as_json)))
-        _keep_verdict(lake.target, one, known[one.table].state.batch, laws)
+        _keep_verdict(lake.target, one, of_ledger[one.table].state.batch, laws)
 
     try:
         return _check_each(tables, as_json, show)
