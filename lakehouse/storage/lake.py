@@ -18,11 +18,12 @@ class Lake:
     """A Spark session and the target that it works on.
 
     `at_once` queries are best run in parallel: planning a query over many tables keeps one
-    processor busy.
+    processor busy. With `few` rows one task reads a table: no rows are moved to join or group them.
     """
 
     spark: "SparkSession"
     target: Target
+    few: bool = False
     at_once: ClassVar[int] = 2
 
     def name(self, layer: Layer, table: str) -> str:
@@ -102,7 +103,8 @@ class LakeTable:
 
     def read(self) -> "DataFrame":
         """All rows."""
-        return self.lake.spark.table(self.name)
+        rows = self.lake.spark.table(self.name)
+        return rows.coalesce(1) if self.lake.few else rows
 
     def forget(self) -> None:
         """Drops the schema, which is then read again."""

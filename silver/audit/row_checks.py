@@ -35,10 +35,10 @@ ONCE = "a change without a key is kept once"
 def build_row_laws(lake: Lake, table: Table, seen: TableState) -> dict[str, DataFrame]:
     """The laws that hold for a table of this kind; none before silver holds it."""
     history = table.stored_as_scd_type == 2
-    kept = f"{table.table}_history" if history else table.table
-    if not lake.exists("silver", kept):
+    kept = SilverTable(lake, table).kept
+    if not kept.exists:
         return {}
-    rows = lake.spark.table(lake.name("silver", kept))
+    rows = kept.read()
     if not table.keys:
         return {ONCE: _check_single(rows, [F.col("_row")], F.col("_row"))}
     if not history:

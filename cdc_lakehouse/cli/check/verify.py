@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,7 @@ from gold.source_check.verified import keep_proof, read_verified, sweep_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, LawsBroken, SourceDiffers, TableFailed
+from lakehouse.spark.local_settings import is_small
 from lakehouse.storage.lake import Lake
 from lakehouse.words import render_count
 
@@ -134,8 +136,9 @@ def _check_laws(
 ) -> list[TableFailed]:
     """Shows how each law of each table does; a sample of None rebuilds every key.
 
-    Some tables are judged at once, as planning a table's query takes longer than its work. One
-    whose YAML does not fit what it was built with is refused: the laws follow from its YAML.
+    Some tables are judged at once, as planning a table's query takes longer than its work; in a
+    small lake one task does it. A table whose YAML does not fit what it was built with is refused:
+    the laws follow from its YAML.
 
     Raises:
         TableFailed: a law of the only table is broken.
@@ -145,6 +148,7 @@ def _check_laws(
     from silver.audit.verify import verify as judge_table
     from silver.state.fingerprint import check_configuration
 
+    lake = replace(lake, few=lake.target.kind == "local" and is_small(lake.target))
     with show_progress("reading what is known"):
         of_ledger = {one.table: FromLedger() for one in tables} | read_ledger(lake)
 
