@@ -203,6 +203,8 @@ class Engine:
             "offset.flush.interval.ms": 0,
             "header.converter.schemas.enable": False,
             **{f"{kind}converter.schemas.enable": True for kind in ("", "key.", "value.")},
+            # Debezium's default writes a column's default where the row has a null.
+            **{f"{kind}converter.replace.null.with.default": False for kind in ("", "value.")},
             _HISTORY: self._state.history,
             **self._database.properties(tables),
             **settings.debezium,

@@ -217,6 +217,7 @@ def render_connector(tables: Sequence[DatabaseTable], connector: ConnectorDraft)
         "signal.data.collection": signals,
         "value.converter": "org.apache.kafka.connect.json.JsonConverter",
         "value.converter.schemas.enable": "true",
+        "value.converter.replace.null.with.default": "false",
         "key.converter": "org.apache.kafka.connect.json.JsonConverter",
         "key.converter.schemas.enable": "true",
         "snapshot.mode": "initial",

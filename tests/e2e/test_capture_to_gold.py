@@ -22,9 +22,10 @@ from tests.e2e.postgres import Postgres
 from tests.e2e.test_capture import needs_mariadb, needs_postgres
 
 ITEMS = (
-    "CREATE TABLE item (id int PRIMARY KEY, name varchar(20), n smallint)",
-    "INSERT INTO item VALUES (1, 'one', 1), (2, 'two', 2)",
+    "CREATE TABLE item (id int PRIMARY KEY, name varchar(20), n smallint DEFAULT 7)",
+    "INSERT INTO item VALUES (1, 'one', 1), (2, 'two', NULL)",
 )
+"""A null stays one where its column has a default."""
 GOLD = "SELECT id, name, n FROM gold.item ORDER BY id"
 
 
@@ -77,15 +78,19 @@ def test_one_command_captures_and_runs_and_ends_both(shop: Postgres, tmp_path: P
     shop.execute(
         "DELETE FROM item WHERE id = 1",
         "ALTER TABLE item ALTER COLUMN id TYPE bigint, ALTER COLUMN n TYPE bigint",
-        "INSERT INTO item VALUES (5000000000, 'wide', 6000000000)",
+        "INSERT INTO item VALUES (5000000000, 'wide', 6000000000), (3, 'three', NULL)",
     )
-    wait_for(lambda: "3 records" in both.said(), 180, "the changes meanwhile")
+    wait_for(lambda: "4 records" in both.said(), 180, "the changes meanwhile")
     child, began = child_of(both), time.monotonic()
     assert both.stop(120, signal.SIGINT) == 0, both.said()[-3000:]
     assert time.monotonic() - began < 60
     assert not is_there(child)
     assert shop.rows("SELECT active FROM pg_replication_slots") == [(False,)]
-    assert gold(conf, tmp_path) == [(2, "two", 2), (5000000000, "wide", 6000000000)]
+    assert gold(conf, tmp_path) == [
+        (2, "two", None),
+        (3, "three", None),
+        (5000000000, "wide", 6000000000),
+    ]
 
 
 @needs_postgres
@@ -147,7 +152,11 @@ def test_mariadb_comes_to_gold(tmp_path: Path, request: pytest.FixtureRequest) -
     server.execute(*ITEMS)
     conf = drafted(server.url, tmp_path)
     ends(conf, tmp_path, "capture", "--once")
-    server.execute("UPDATE item SET name = 'zwei' WHERE id = 2", "DELETE FROM item WHERE id = 1")
+    server.execute(
+        "UPDATE item SET name = 'zwei' WHERE id = 2",
+        "DELETE FROM item WHERE id = 1",
+        "INSERT INTO item VALUES (3, 'drei', NULL)",
+    )
     ends(conf, tmp_path, "capture", "--once")
     ends(conf, tmp_path, "run")
-    assert gold(conf, tmp_path) == [(2, "zwei", 2)]
+    assert gold(conf, tmp_path) == [(2, "zwei", None), (3, "drei", None)]

@@ -132,6 +132,7 @@ def test_the_connector_captures_the_tables_and_holds_no_password(url: Any) -> No
     assert config["table.include.list"] == "public.Orders,public.clicks,public.dbz_signal"
     assert config["signal.data.collection"] == "public.dbz_signal"
     assert (config["topic.prefix"], config["database.hostname"]) == ("shop", "db.example")
+    assert config["value.converter.replace.null.with.default"] == "false"
     assert "secret" not in text
 
 
