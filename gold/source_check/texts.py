@@ -5,7 +5,7 @@ rows whose texts differ are compared again by `is_equal`, value by value.
 
 | source type | text |
 |---|---|
-| integers, numeric | decimal digits without trailing zeros |
+| integers, numeric, money | decimal digits without trailing zeros |
 | real, double | 15 significant digits; compared again exactly (real: as a real) |
 | boolean | true, false |
 | char(n) | without trailing blanks |
@@ -37,7 +37,8 @@ _KINDS: tuple[tuple[str, Kind], ...] = (
     ("timestamp", "timestamp"), ("datetime", "timestamp"), ("date", "date"),
     ("time with time zone", "timetz"), ("timetz", "timetz"), ("time", "time"),
     ("interval", "interval"), ("smallint", "number"), ("bigint", "number"), ("int", "number"),
-    ("numeric", "number"), ("decimal", "number"), ("double", "float"), ("float", "float"),
+    ("numeric", "number"), ("decimal", "number"), ("money", "number"), ("double", "float"),
+    ("float", "float"),
     ("real", "real"), ("bool", "bool"), ("char(", "padded"), ("character(", "padded"),
     ("bytea", "bytes"), ("blob", "bytes"), ("varbinary", "bytes"), ("binary", "bytes"),
     ("tinyblob", "bytes"), ("mediumblob", "bytes"), ("longblob", "bytes"), ("json", "json"),

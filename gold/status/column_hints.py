@@ -103,7 +103,8 @@ def _find_hints(target: Target, table: Table) -> Iterator[str]:
         encoded = encoded_as(name, log.columns[name], business[name])
         if encoded is not None:
             looks, declared = encoded
-            yield f"column {name} looks like {looks}; do: declare it, `{name}: {declared}`"
+            action = f"declare it, `{name}: {declared}`, or its own type if it is none"
+            yield f"column {name} looks like {looks}; do: {action}"
 
 
 def _find_renamed(table: Table, columns: list[str]) -> Iterator[str]:

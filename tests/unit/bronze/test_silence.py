@@ -322,7 +322,7 @@ def test_an_undeclared_column_that_looks_encoded_is_named_and_a_declared_one_is_
     (hint,) = column_hints(target, [table()])["orders"]
     assert hint == (
         "column placed_at looks like microseconds since 1970; do: declare it, "
-        "`placed_at: timestamp`"
+        "`placed_at: timestamp`, or its own type if it is none"
     )
     declared = [table({"placed_at": "timestamp"})]
     assert column_hints(target, declared) == {}

@@ -20,7 +20,7 @@ from gold.source_check.texts import is_comparable, is_equal, kind_of, text_of
         ("interval", "interval"), ("INTEGER", "number"), ("VARCHAR(20)", "text"),
         ("TINYINT(1)", "number"), ("BIGINT(20) UNSIGNED", "number"), ("MEDIUMINT(9)", "number"),
         ("LONGBLOB", "bytes"), ("BIT(1)", "bool"), ("BIT", "bool"), ("BIT(10)", "bits"),
-        ("YEAR(4)", "text"),
+        ("YEAR(4)", "text"), ("money", "number"),
         ("int4range", "text"), ("datemultirange", "text"), ("int2vector", "text"),
         ("time_of_day", "text"), ("int8", "number"), ("boolean", "bool"), ("json", "json"),
         ("bit varying(8)", "text"), ("DATETIME(6)", "timestamp"), ("TIME(6)", "time"),
