@@ -203,6 +203,7 @@ def _render_draft(table: str, sample: Sample, place: LandingPlace) -> str:
         f"  mode: full  # check: {MODE_NOTE}": sample.format == "snapshot",
         f"  file_format: {sample.file_format}": sample.file_format != "json",
         f"  csv: {{{csv}}}  # check{notes.get('csv', '')}": sample.csv,
+        f"  # {notes.get('header', '')[2:]}": "header" in notes,
         f"keys: [{', '.join(map(to_scalar, sample.keys))}]{_render_doubt(sample)}": True,
         f"sequence_by: {to_scalar(sample.sequence_by or '')}"
         f"  # check{order or ORDER_NOTE}": sample.sequence_by,

@@ -1,6 +1,7 @@
 """What plain rows show of their table: changes that a column orders, or a daily snapshot."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
@@ -13,6 +14,7 @@ from cdc_lakehouse.drafts.sample_files import (
     Object,
     Sample,
     SampleFile,
+    are_days_first,
     csv_types,
     find_number_options,
     find_thousands,
@@ -86,6 +88,7 @@ def sample_rows(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
         numbers, note = find_number_options(rows)
         types, csv = csv_types(rows, numbers), csv | numbers
         notes |= {"csv": note} if numbers else {}
+        notes |= {"header": doubts[0]} if (doubts := [p.doubt for p in parts if p.doubt]) else {}
     kinds = {**infer_types(rows), **types}
     columns = {name: kind for name, kind in kinds.items() if not name.startswith("_")}
     if not columns:
@@ -163,13 +166,16 @@ def _find_order(rows: Sequence[Object], columns: Mapping[str, str]) -> SeenOrder
 
 def _read_order(name: str, kind: str, rows: Sequence[Object]) -> SeenOrder:
     texts = [str(row[name]) for row in rows if row.get(name) is not None]
-    if kind == "string":
+    lack = "no whole numbers or ISO times"
+    if are_days_first(texts):
+        kind, lack = "", "days that are no order as they begin with no year"
+    elif kind == "string":
         kind = type_of_order(texts)
     elif kind == "double" or (kind.startswith("decimal") and not kind.endswith(",0)")):
         kind = ""
     if not kind:
         shown = ", ".join([*dict.fromkeys(texts)][:_MOST_SHOWN])
-        return SeenOrder(name, "", f"{name} has {shown}, no whole numbers or ISO times")
+        return SeenOrder(name, "", f"{name} has {shown}, {lack}")
     zones = {bool(_ZONE.search(text)) for text in texts}
     notes = {
         "null in some rows, which become dead letters": len(texts) < len(rows),
@@ -221,7 +227,21 @@ def note_keys(rows: Sequence[Object], keys: Sequence[str], order: Sequence[str])
         return {"keys": f"different rows have the same {' and '.join([*keys, *order])}"}
     if len(keys) > 1:
         return {"keys": f"{keys[0]} alone is not unique"}
-    return {"keys": "by its values, not by its name"} if _rank_name(keys[0]) > 1 else {}
+    [key], seen = keys, Counter(str(row.get(keys[0])) for row in rows)
+    shared = sum(count for count in seen.values() if count > 1)
+    notes = ["by its values, not by its name"] if _rank_name(key) > 1 else []
+    notes += [f"{shared} of {len(rows)} rows have the {key} of another"] if shared else []
+    notes += [f"{name} has a null" for name in _list_passed_over(rows, key, order)]
+    return {"keys": "; ".join(notes)} if notes else {}
+
+
+def _list_passed_over(rows: Sequence[Object], key: str, order: Sequence[str]) -> list[str]:
+    """The columns that by name would be the key as well, and identify each row that has them."""
+    names = dict.fromkeys(name for row in rows for name in row if name != key)
+    named = [name for name in names if _rank_name(name) < _rank_name(key)]
+    filled = {name: [row for row in rows if row.get(name) is not None] for name in named}
+    return [n for n, some in filled.items()
+            if 0 < len(some) < len(rows) and is_unique(some, [n, *order])]  # fmt: skip
 
 
 def _make_keys_whole(columns: dict[str, str], keys: Sequence[str], rows: Sequence[Object]) -> None:

@@ -23,9 +23,11 @@ from cdc_lakehouse.drafts.flat_rows import (
 )
 from cdc_lakehouse.drafts.preset_records import sample_preset
 from cdc_lakehouse.drafts.sample_files import (
+    ROWS,
     Object,
     Sample,
     SampleFile,
+    empty_error,
     open_sample,
     read_value,
     sample_error,
@@ -39,7 +41,6 @@ from silver.decode.values.inference import infer_type
 
 FLATTENED = ("__op", "__deleted", "__lsn", "__source_ts_ms", "__ts_ms")
 SIGNALS = re.compile(r"(^|_)(dbz|debezium)_(signal|heartbeat)")
-_ROWS = "rows, Debezium's events, or whole records of either, as kcat -J writes them"
 _WHOLE_DIGITS: Mapping[T.DataType, int] = {T.ShortType(): 5, T.IntegerType(): 10, T.LongType(): 19}
 
 FolderOf: TypeAlias = Callable[[Path], str | None]
@@ -61,7 +62,7 @@ def read_sample(files: Sequence[Path], table: str, folder_of: FolderOf = lambda 
         action = "name a table after one of them, or none for the tables of all"
         raise sample_error(files[0], f"{what} {names}", expected, action)
     if not chosen:
-        raise sample_error(files[0], "no record of a table", _ROWS)
+        raise empty_error(files[0])
     return _sample_part(chosen[0][1])
 
 
@@ -84,7 +85,7 @@ def read_samples(files: Sequence[Path], folder_of: FolderOf = lambda _: None) ->
         if not SIGNALS.search(name):
             samples[name] = _sample_part(part)
     if not samples:
-        raise sample_error(files[0], "no record of a table", _ROWS)
+        raise empty_error(files[0])
     return samples
 
 
@@ -224,7 +225,7 @@ def _is_dynamodb(record: Object) -> bool:
 def _sample_json(part: _Part) -> Sample:
     """What the JSON records of one table show."""
     if any(map(_is_dynamodb, part.records)):
-        problem, expected = "records of DynamoDB (its stream, or an export)", _ROWS
+        problem, expected = "records of DynamoDB (its stream, or an export)", ROWS
         action = "write an item as one row of plain values, with an order: docs/guides/rows.md"
         raise sample_error(part.files[0], problem, expected, action)
     changes = [change for record in part.records if (change := _read_change(record))]

@@ -23,9 +23,12 @@ from lakehouse.errors import ConfigurationError
 from silver.decode.values.json_values import NumberText
 from silver.decode.wrapped import other_form
 
-MOST_RECORDS = 5_000
+MOST_RECORDS, _FIRST_LINES = 5_000, 100
+ROWS = "rows, Debezium's events, or whole records of either, as kcat -J writes them"
+ENDINGS = (".csv", ".json", ".jsonl", ".ndjson", ".parquet")
 KINDS, OTHER_FILE = "JSON lines, CSV or Parquet", "name another file"
 MOST_DIGITS = 4
+_DIGIT = re.compile(r"\d")
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 _FRACTION = re.compile(r"-?(0|[1-9]\d{0,12})(\.\d+)?")
 _THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(\.\d{3})+")
@@ -33,6 +36,16 @@ _COMMA = re.compile(r"-?([1-9]\d{0,2}(\.\d{3})+|0|[1-9]\d{0,12})(,\d+)?")
 _BEGINS_AS_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SECTIONS = re.compile(r"[0-9A-Fa-f]{1,16}(/[0-9A-Fa-f]{5,16}){0,3}")
 """Hex digits, as orders are; 01/02/2026 is a day."""
+
+_DAY, _MONTH = r"(0[1-9]|[12]\d|3[01])", r"(0[1-9]|1[0-2])"
+_DAY_FIRST = re.compile(rf"({_DAY}{_MONTH}|{_MONTH}{_DAY})(19|20)\d\d(\d{{4}}(\d\d)?)?")
+_NO_HEADER = (
+    "csv: {header: false}  # check: the first line looks like a row: the file may have no header;"
+    " name the columns in their order"
+)
+_TITLE = (
+    "csv:  # check: the first line has one field, and others more: remove what is above the header"
+)
 
 MOST_BYTES = 1 << 20
 _WINDOWS = re.compile(rb"[\x80-\x9f]")
@@ -45,13 +58,15 @@ _Read = TypeVar("_Read")
 class SampleFile(NamedTuple):
     """The records of a file, and the types of its columns: named (Parquet) or seen (CSV).
 
-    `csv` are the options of `source.csv` that the file needs.
+    `csv` are the options of `source.csv` that the file needs; `doubt` is a commented line of YAML
+    that says why its first line may not be its header.
     """
 
     format: FileFormat
     records: Sequence[Object]
     types: Mapping[str, str] = MappingProxyType({})
     csv: Mapping[str, str] = MappingProxyType({})
+    doubt: str = ""
 
 
 class Sample(NamedTuple):
@@ -82,18 +97,25 @@ def open_sample(file: Path) -> SampleFile:
     Raises:
         ConfigurationError: the file cannot be read, or its text has another known form.
     """
-    if ".parquet" in file.suffixes:
+    ending = find_ending(file)
+    if ending == ".parquet":
         sample = _read_parquet(file)
-    elif ".csv" in file.suffixes:
+    elif ending == ".csv":
         encoding = _find_encoding(file)
         rows = _read_records(file, _csv_rows, encoding)
         written = {} if encoding.lower().startswith("utf") else {"encoding": encoding}
-        sample = SampleFile("csv", rows, csv_types(rows), written)
+        doubt = "".join(_read_records(file, _doubt_header, encoding))
+        sample = SampleFile("csv", rows, csv_types(rows), written, doubt)
     else:
         sample = SampleFile("json", _read_records(file, _parse_objects))
     if not sample.records and (form := _first_text(file)):
         raise sample_error(file, form, KINDS)
     return sample
+
+
+def find_ending(file: Path) -> str | None:
+    """The part of a name, in small letters, that says what a file holds; None without one."""
+    return next((each for each in map(str.lower, file.suffixes) if each in ENDINGS), None)
 
 
 def read_value(record: Object) -> object:
@@ -123,6 +145,15 @@ def sample_error(
 ) -> ConfigurationError:
     """The error to raise about a sample."""
     return ConfigurationError("command line", f"--from {file}", problem, expected, action)
+
+
+def empty_error(file: Path) -> ConfigurationError:
+    """The error to raise about a file without a record, which its ending may explain."""
+    if find_ending(file) is not None:
+        return sample_error(file, "no record of a table", ROWS)
+    ending = f"the ending {file.suffix}" if file.suffix else "no ending"
+    expected = f"JSON, or one of {', '.join(ENDINGS)}"
+    return sample_error(file, f"{ending}, and no JSON", expected, "rename it, such as to .csv")
 
 
 def _find_encoding(file: Path) -> str:
@@ -178,12 +209,32 @@ def _first_text(file: Path) -> str | None:
 
 
 def _csv_rows(text: TextIO) -> Iterator[Object]:
-    header = text.readline().rstrip("\r\n")
+    header = next((line for line in text if line.strip()), "").rstrip("\r\n")
     separator = max(SEPARATORS, key=header.count)
     cells = split_cells(header, separator, '"')
     names, blanks = [clean_name(cell, '"') for cell in cells], has_blanks(cells)
     for row in csv.DictReader(text, names, delimiter=separator, skipinitialspace=blanks):
         yield {name: field or None for name, field in row.items() if name}
+
+
+def _doubt_header(text: TextIO) -> Iterator[str]:
+    """Says where the first line of CSV has one field alone, or values."""
+    lines = [line for line in itertools.islice(text, _FIRST_LINES) if line.strip()]
+    counted = ("".join(lines[:1]), "".join(lines))
+    separator = max(SEPARATORS, key=lambda sep: [text.count(sep) for text in counted])
+    names, *rows = [*csv.reader(lines, delimiter=separator)] or [[]]
+    columns = itertools.zip_longest(names, *rows, fillvalue="")
+    if [*filter(None, names)] == names[:1] and any(len([*filter(None, row)]) > 1 for row in rows):
+        yield _TITLE
+    elif any(_is_value(name.strip(), [*filter(None, texts)]) for name, *texts in columns):
+        yield _NO_HEADER
+
+
+def _is_value(name: str, texts: Sequence[str]) -> bool:
+    """Whether a name is a number or a day, or has digits and the form of all the texts."""
+    forms = {(re.sub(r"[^\W_]", "x", text), bool(_DIGIT.search(text))) for text in (name, *texts)}
+    is_like = len(name) > MOST_DIGITS and bool(texts and _DIGIT.search(name)) and len(forms) == 1
+    return is_like or text_type([name]) != "string"
 
 
 def csv_types(rows: Sequence[Object], numbers: Mapping[str, str] = _POINTS) -> dict[str, str]:
@@ -262,6 +313,16 @@ def type_of_times(texts: Sequence[str]) -> str | None:
                 parse(text.replace("Z", "+00:00"))
             return kind
     return None
+
+
+def are_days_first(texts: Sequence[str]) -> bool:
+    """Whether digits are days before their year, 31122025: as numbers the oldest may be last.
+
+    Of numbers that count on, the end changes more often than the beginning.
+    """
+    digits = [text.zfill(len(text) + len(text) % 2) for text in texts]
+    days, years = ({text[at : at + 4] for text in digits} for at in (0, 4))
+    return all(map(_DAY_FIRST.fullmatch, digits)) and len(days) >= max(len(years), 1)
 
 
 def type_of_order(texts: Sequence[str]) -> str:

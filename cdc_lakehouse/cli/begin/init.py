@@ -24,6 +24,7 @@ from cdc_lakehouse.terminal.console import show_progress, wrap_line
 from lakehouse.config.loading import load_target
 from lakehouse.config.unpacking import find_nearest
 from lakehouse.errors import ConfigurationError, LakeNotWritable
+from lakehouse.storage.landing import is_finished
 from lakehouse.words import render_count
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ Samples = Annotated[
         "--from", metavar="FILE", help="A file or folder: JSON, CSV or Parquet; repeatable."
     ),
 ]
-ENDINGS = frozenset((".json", ".jsonl", ".ndjson", ".csv", ".parquet"))
 Source = Annotated[
     str | None, typer.Option(metavar="URL", help="A database (SQLAlchemy URL): its tables.")
 ]
@@ -170,13 +170,18 @@ def _from_files(chosen: Chosen, table: str | None, given: Sequence[Path]) -> Non
         name = file.name.partition(".")[0] if name in ("", ".") else name
         return LandingPlace(name, inside and folder != landing)
 
-    files = _list_files(given)
+    files, others = _list_files(given)
     if table is not None:
         drafts = [write_draft(table, files, chosen.conf, place_of)]
     else:
         drafts = write_drafts(files, chosen.conf, place_of)
     more = same_lake(chosen)
     _print_drafts(drafts, more)
+    if others:
+        left_out = (
+            f"left out by their endings (`run` reads any): {', '.join(_name_by_folder(others))}"
+        )
+        print("\n".join(wrap_line(f"{left_out}; do: rename them, such as to .csv")))
     if all(draft.is_there for draft in drafts):
         print("nothing was written: remove a file to have it drafted again, or choose a name:")
         print(f"    lakehouse init TABLE --from {given[0]}{more}")
@@ -188,31 +193,51 @@ def _from_files(chosen: Chosen, table: str | None, given: Sequence[Path]) -> Non
     print(f"next: lakehouse validate{more}, then lakehouse run{more}")
 
 
-def _list_files(given: Sequence[Path]) -> list[Path]:
-    """The files that are given, and the data files below the folders that are given.
+def _list_files(given: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """The files that are given and those of known endings below given folders; and the others.
 
     Raises:
         ConfigurationError: a folder has none.
     """
+    from cdc_lakehouse.drafts.sample_files import ENDINGS, find_ending
+
     files: list[Path] = []
+    others: list[Path] = []
     for place in given:
         if not place.is_dir():
             files.append(place)
             continue
-        below = [f for f in sorted(place.rglob("*")) if _is_sample(f.relative_to(place))]
+        finished = [f for f in sorted(place.rglob("*")) if _is_sample(f, place)]
+        below = [file for file in finished if find_ending(file)]
+        others += [file for file in finished if not find_ending(file)]
         if not below:
-            expected = f"a folder with {', '.join(sorted(ENDINGS))}"
+            problem, expected = "none", f"a folder with {', '.join(ENDINGS)}"
             action = "name a folder that has some, such as landing"
-            raise ConfigurationError("command line", f"--from {place}", "none", expected, action)
+            if finished:
+                problem, action = ", ".join(_name_by_folder(finished)), "rename them"
+            raise ConfigurationError("command line", f"--from {place}", problem, expected, action)
         files += below
-    return files
+    return files, others
 
 
-def _is_sample(file: Path) -> bool:
+def _is_sample(file: Path, place: Path) -> bool:
     """Whether a file below a folder may hold changes; the project's own files do not."""
-    hidden = any(part.startswith((".", "_")) for part in file.parts)
-    of_project = file.parts[0] in ("conf", "lake")
-    return not (hidden or of_project) and not ENDINGS.isdisjoint(file.suffixes)
+    parts = file.relative_to(place).parts
+    is_kept = file.is_file() and is_finished(file.name) and parts[0] not in ("conf", "lake")
+    return is_kept and not any(part.startswith((".", "_")) for part in parts)
+
+
+def _name_by_folder(files: Sequence[Path]) -> list[str]:
+    """The first file of each table's folder, and how many more there are."""
+    from cdc_lakehouse.drafts.sample import find_table_folder
+
+    by_folder: dict[Path, list[Path]] = {}
+    for file in files:
+        by_folder.setdefault(find_table_folder(file), []).append(file)
+    return [
+        f"{_shorten_path(first)}{f' and {len(more)} more there' if more else ''}"
+        for first, *more in by_folder.values()
+    ]
 
 
 def _print_left_out(drafts: "Sequence[Draft]", files: Sequence[Path]) -> None:

@@ -571,6 +571,48 @@ def test_every_file_of_a_folder_is_named_whatever_the_case_and_order_of_its_head
     assert "left out, as no record of a table: landing/late/6.csv, landing/late/7.csv " in told
 
 
+def test_files_left_out_by_their_endings_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ("id,v,updated_at", "1,a,2026-01-01")
+    written("landing/big/1.CSV", *rows)
+    for name in ("a/1.txt", "b/2026-01-01/1.tsv", "b/2026-01-02/1.tsv", "b/3.tmp", "big/2.dat"):
+        written(f"landing/{name}", *rows)
+    assert init("--from", "landing") == 0
+    assert [table.table for table in load_tables(Path("conf"))] == ["big"]
+    told = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in told.splitlines())
+    named = "landing/a/1.txt, landing/b/2026-01-01/1.tsv and 1 more there, landing/big/2.dat"
+    assert f"left out by their endings (`run` reads any): {named} do: rename them" in " ".join(
+        told.split()
+    )
+    assert init("--from", "landing/b") == 2
+    assert "found:    landing/b/2026-01-01/1.tsv and 1 more there\n" in capsys.readouterr().err
+    for table in ([], ["t"]):
+        assert init(*table, "--from", "landing/a/1.txt") == 2
+        assert "found:    the ending .txt, and no JSON\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rows", "asks"),
+    [
+        (("1;Ada;2026-11-01", "2;Bo;2026-11-02"), "csv: {header: false}"),
+        (("K-0001,Ada", "K-0002,Bo"), "csv: {header: false}"),
+        (("name;01.11.2026", "Ada;30.11.2026"), "csv: {header: false}"),
+        (("Bericht vom 01.11.2026", "", "id;name", "1;a"), "csv:"),
+        (("Bericht;;", "id;name;v", "1;a;b"), "csv:"),
+        (("id;note", "1;a, b, c, d, e"), None),
+        (("", "id;address1", "1;a"), None),
+        (("note", "a"), None),
+    ],
+)
+def test_a_first_line_that_may_be_no_header_is_asked_about(
+    rows: tuple[str, ...], asks: str | None
+) -> None:
+    text = drafted(*rows)
+    assert [line.partition("  # check")[0] for line in text.splitlines() if "# csv" in line] == (
+        [f"  # {asks}"] if asks else []
+    )
+
+
 def test_a_folder_without_any_record_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     written("landing/late/6.csv")
     written("landing/late/7.csv", "id,v,w,updated_at")

@@ -329,6 +329,14 @@ def test_numbers_with_a_decimal_comma_are_drafted_as_numbers(tmp_path: Path) -> 
         ("mail,b\nx,1\ny,1\n", ["mail"], "string", "by its values, not by its name"),
         ("id,b\n1,1\n2,1\n", ["id"], "bigint", None),
         (
+            "id,tenant,seq\n1,a,1\n1,b,2\n2,a,3\n",
+            *(["id"], "bigint", "2 of 3 rows have the id of another"),
+        ),
+        (
+            "name,lief_id,parent_id\nx,1,\ny,,1\nz,2,1\n",
+            *(["name"], "string", "by its values, not by its name; lief_id has a null"),
+        ),
+        (
             "id,v,updated_at\n1,a,2026-01-01\n1,b,2026-01-01\n1,b,2026-01-01\n",
             *(["id"], "bigint", "different rows have the same id and updated_at"),
         ),
@@ -370,6 +378,32 @@ def test_an_order_is_guessed_only_of_values_that_order(
     note = f"{name} has {', '.join(map(str, values))}, no whole numbers or ISO times"
     zone = "times without a zone count as UTC" if kind == "timestamp" else None
     assert found.notes.get("sequence_by") == (zone if kind else note)
+
+
+@pytest.mark.parametrize(
+    ("values", "sequence"),
+    [
+        (["31122025", "02012026"], None),
+        ([31122025, 2012026], None),
+        (["12312025", "12312025"], None),
+        (["31122025235900", "01012026000000"], None),
+        (["20251231", "20260102"], "updated"),
+        (["20251231235900", "20260102000000"], "updated"),
+        ([10122000, 10122001], "updated"),
+        ([1793700001, 1793700002], "updated"),
+    ],
+)
+def test_digits_with_the_day_before_the_year_are_no_order(
+    tmp_path: Path, values: list[object], sequence: str | None
+) -> None:
+    file = tmp_path / "t.json"
+    file.write_text("\n".join(json.dumps({"id": 1, "n": n, "updated": v}) for n, v in
+                              enumerate(values)))  # fmt: skip
+    found = read_sample([file], "t")
+    assert (found.format, found.sequence_by) == ("rows", sequence)
+    shown = ", ".join(map(str, dict.fromkeys(values)))
+    note = f"updated has {shown}, days that are no order as they begin with no year"
+    assert sequence or found.notes["sequence_by"] == note
 
 
 @pytest.mark.parametrize(
