@@ -1,7 +1,6 @@
 """Laws about what gold shows of a table.
 
 A law is a DataFrame with a row per `unit` that is checked; `bad` says whether it breaks the law.
-Units that are known without a query are a list.
 """
 
 import json
@@ -13,6 +12,7 @@ from gold import job
 from gold.source_check.verified import cut_proof
 from gold.views import catalog
 from lakehouse.config.table import Table
+from lakehouse.spark.local_rows import local_rows
 from lakehouse.storage import names
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.views import View, load_views
@@ -21,22 +21,22 @@ ONE_ROW = "gold shows one row per key"
 AS_CONFIGURED = "gold is published as the table is configured"
 
 
-def build_gold_laws(lake: Lake, table: Table) -> dict[str, DataFrame | list[tuple[str, bool]]]:
+def build_gold_laws(lake: Lake, table: Table) -> dict[str, DataFrame]:
     """The laws of a published table; none before gold holds it."""
     wanted = job.table_views(lake, table)
     if not wanted:
         return {}
     published = load_views(lake.target, "gold")
-    laws: dict[str, DataFrame | list[tuple[str, bool]]] = {}
+    laws: dict[str, DataFrame] = {}
     if not lake.target.catalog:
-        laws[AS_CONFIGURED] = [
-            (f"gold.{view.name}", not _is_same_view(published.get(view.name), view))
+        units = [
+            {"unit": f"gold.{view.name}", "bad": not _is_same_view(published.get(view.name), view)}
             for view in wanted
         ]
+        laws[AS_CONFIGURED] = local_rows(lake.spark, units, "unit string, bad boolean")
     shown = catalog.read_view(lake, table.table)
     if table.keys and shown is not None and {*table.keys} <= {*shown.columns}:
-        rows = shown.coalesce(1) if lake.few else shown
-        laws[ONE_ROW] = _check_single_rows(rows, table.keys)
+        laws[ONE_ROW] = _check_single_rows(shown, table.keys)
     return laws
 
 

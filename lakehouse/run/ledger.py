@@ -161,15 +161,6 @@ def read_states(lake: Lake) -> dict[str, str]:
     return {row["table"]: row[STATE] for row in newest.collect()}
 
 
-def read_counts(lake: Lake) -> dict[str, list[tuple[str, dict[str, int]]]]:
-    """The runs of silver that have ended, by table: each one's id and its counts."""
-    ended = read_entries(lake).where("layer = 'silver' AND status != 'begun'")
-    runs: dict[str, list[tuple[str, dict[str, int]]]] = {}
-    for table, run, counts in ended.select("table", "run_id", "counts").collect():
-        runs.setdefault(table, []).append((run, counts or {}))
-    return runs
-
-
 def read_local_states(target: Target) -> dict[str, str] | None:
     """The newest state of every table, read without Spark; None if that is not possible."""
     log = read_table_log(target, "silver", TABLE)

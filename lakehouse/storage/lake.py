@@ -18,12 +18,11 @@ class Lake:
     """A Spark session and the target that it works on.
 
     `at_once` queries are best run in parallel: planning a query over many tables keeps one
-    processor busy. With `few` rows one task reads a table: no rows are moved to join or group them.
+    processor busy.
     """
 
     spark: "SparkSession"
     target: Target
-    few: bool = False
     at_once: ClassVar[int] = 2
 
     def name(self, layer: Layer, table: str) -> str:
@@ -103,8 +102,7 @@ class LakeTable:
 
     def read(self) -> "DataFrame":
         """All rows."""
-        rows = self.lake.spark.table(self.name)
-        return rows.coalesce(1) if self.lake.few else rows
+        return self.lake.spark.table(self.name)
 
     def forget(self) -> None:
         """Drops the schema, which is then read again."""

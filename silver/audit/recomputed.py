@@ -111,7 +111,7 @@ def _decode_again(
 
 
 def _check_versions(batch: Batch, stored: DataFrame, table: Table, values: list[str]) -> DataFrame:
-    rebuilt = history.first_versions(batch, values, 1 if batch.table.lake.few else None)
+    rebuilt = history.first_versions(batch, values)
     shown = [*values, *_VERSION]
     return _diff_rows(_versions_of(rebuilt), _versions_of(stored), table, shown)
 
@@ -122,7 +122,7 @@ def _versions_of(rows: DataFrame) -> DataFrame:
 
 
 def _check_rows(batch: Batch, stored: DataFrame, table: Table, values: list[str]) -> DataFrame:
-    rebuilt = current.first_rows(batch, values, 1 if batch.table.lake.few else None)
+    rebuilt = current.first_rows(batch, values)
     return _diff_rows(_select_live(rebuilt), _select_live(stored), table, [*values, "_place"])
 
 

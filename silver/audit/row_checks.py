@@ -2,17 +2,17 @@
 
 A frame has the columns `unit`, a text that names a key or version, and `bad`, whether it breaks the
 law; one row for every unit that was looked at. A frame of several laws, which saves reading the
-rows once for each, has their names in `law`. Units that are known without a query are a list.
+rows once for each, has their names in `law`.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from bronze.contract import ROW_MARK
 from lakehouse.config.table import Table
+from lakehouse.run import ledger
 from lakehouse.storage.lake import Lake
 from lakehouse.words import JSON_OPTIONS
 from silver.changelog import bronze_rows, log
@@ -22,7 +22,6 @@ from silver.run import SilverTable
 from silver.state.table_state import TableState
 from silver.storage.row_columns import column
 
-Units: TypeAlias = DataFrame | list[tuple[str, bool]]
 ONE_ROW = "one row per key"
 ONE_OPEN = "one open version per key"
 NO_OVERLAP = "no versions of a key overlap"
@@ -35,10 +34,10 @@ ONCE = "a change without a key is kept once"
 def build_row_laws(lake: Lake, table: Table, seen: TableState) -> dict[str, DataFrame]:
     """The laws that hold for a table of this kind; none before silver holds it."""
     history = table.stored_as_scd_type == 2
-    kept = SilverTable(lake, table).kept
-    if not kept.exists:
+    kept = f"{table.table}_history" if history else table.table
+    if not lake.exists("silver", kept):
         return {}
-    rows = kept.read()
+    rows = lake.spark.table(lake.name("silver", kept))
     if not table.keys:
         return {ONCE: _check_single(rows, [F.col("_row")], F.col("_row"))}
     if not history:
@@ -116,13 +115,18 @@ IN_THE_LOG = "the change log holds every bronze record once"
 ADDS_UP = "the outcomes of every run add up to its records"
 
 
-def build_log_law(lake: Lake, table: Table, seen: TableState) -> dict[str, DataFrame]:
-    """The law of the change log; none before something is applied.
+def build_arrival_laws(lake: Lake, table: Table, seen: TableState) -> dict[str, DataFrame]:
+    """Both laws about arrival; that of the log only once something is applied.
 
     The log's deletes by a full snapshot file have no record in bronze.
     """
+    laws = {
+        ADDS_UP: check_counts(
+            ledger.read_entries(lake).where(_is_of_table(table) & (F.col("status") != "begun"))
+        )
+    }
     if not any(seen.positions.values()):
-        return {}
+        return laws
     silver_table = SilverTable(lake, table)
     raw = bronze_rows.read_new_rows(silver_table, {}, seen.positions)
     reached = [F.lit(part) for feed in seen.positions.items() for part in feed]
@@ -130,7 +134,7 @@ def build_log_law(lake: Lake, table: Table, seen: TableState) -> dict[str, DataF
     rows = rows.where(F.col("_feed_batch") <= F.create_map(*reached)[F.col("_feed")])
     if table.format == "snapshot":
         rows = rows.where(~F.col("_letter").eqNullSafe(F.lit(EXTRACT_NOTES[0])))
-    return {IN_THE_LOG: check_log(raw, rows)}
+    return {IN_THE_LOG: check_log(raw, rows), **laws}
 
 
 def check_log(raw: DataFrame, rows: DataFrame) -> DataFrame:
@@ -149,12 +153,14 @@ def check_log(raw: DataFrame, rows: DataFrame) -> DataFrame:
     )
 
 
-def check_counts(runs: Iterable[tuple[str, Mapping[str, int]]]) -> list[tuple[str, bool]]:
-    """Runs of silver; one is bad when its classes do not sum up to its records."""
-    units = []
-    for run, counts in runs:
-        classes = sum(n for name, n in counts.items() if name not in ("records", *ACCOUNT_NOTES))
-        records = counts.get("records", 0)
-        text = f"run {run}: {records} records, {classes} in classes"
-        units.append((text, records != classes))
-    return units
+def check_counts(entries: DataFrame) -> DataFrame:
+    """Ledger entries of silver; one is bad when its classes do not sum up to its records."""
+    classes = F.map_filter(F.col("counts"), lambda name, _: ~name.isin("records", *ACCOUNT_NOTES))
+    total = F.aggregate(F.map_values(classes), F.lit(0).cast("bigint"), lambda a, b: a + b)
+    records = F.coalesce(F.col("counts")["records"], F.lit(0))
+    text = F.format_string("run %s: %d records, %d in classes", "run_id", records, total)
+    return entries.select(text.alias("unit"), (records != total).alias("bad"))
+
+
+def _is_of_table(table: Table) -> Column:
+    return (F.col("layer") == "silver") & (F.col("table") == table.table)

@@ -110,10 +110,7 @@ def fold(
     else:
         rows = _unite_rows(changes, stored, fields | _list_stored_columns(stored, plan), plan)
     keys = [_column_of(k) for k in plan.keys]
-    if partitions == 1:
-        by_key = rows.coalesce(1)
-    else:
-        by_key = rows.repartition(partitions, *keys) if partitions else rows.repartition(*keys)
+    by_key = rows.repartition(partitions, *keys) if partitions else rows.repartition(*keys)
     ordered = by_key.sortWithinPartitions(*keys, *_sort_columns(plan.history, stored is not None))
     columns = [mark_nulls(_column_of(f.name), f.dataType, f.name) for f in ordered.schema]
     filled = ordered.select(*chain(*columns))

@@ -2,7 +2,6 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +16,6 @@ from gold.source_check.verified import keep_proof, read_verified, sweep_tables
 from lakehouse.config.table import Table
 from lakehouse.config.target import Target
 from lakehouse.errors import ConfigurationError, LawsBroken, SourceDiffers, TableFailed
-from lakehouse.spark.local_settings import is_small
 from lakehouse.storage.lake import Lake
 from lakehouse.words import render_count
 
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from gold.source_check.digests import Difference
     from gold.source_check.verdict import SourceDatabase, Verdict
     from silver.audit.verify import Law
+    from silver.state.table_state import TableState
 
 MOST_NAMED = 100
 _WHY_UNCHECKED = "a snapshot's changes come from comparing it with the rows before it"
@@ -136,35 +135,34 @@ def _check_laws(
 ) -> list[TableFailed]:
     """Shows how each law of each table does; a sample of None rebuilds every key.
 
-    Some tables are judged at once, as planning a table's query takes longer than its work; in a
-    small lake one task does it. A table whose YAML does not fit what it was built with is refused:
-    the laws follow from its YAML.
+    Some tables are judged at once, as planning a table's query takes longer than its work. One
+    whose YAML does not fit what it was built with is refused: the laws follow from its YAML.
 
     Raises:
         TableFailed: a law of the only table is broken.
     """
     from gold.views import agreement
-    from silver.audit.verify import FromLedger, read_ledger
     from silver.audit.verify import verify as judge_table
     from silver.state.fingerprint import check_configuration
+    from silver.state.table_state import TableState, read_states
 
-    lake = replace(lake, few=lake.target.kind == "local" and is_small(lake.target))
     with show_progress("reading what is known"):
-        of_ledger = {one.table: FromLedger() for one in tables} | read_ledger(lake)
+        states = read_states(lake)
 
-    def judge(one: Table) -> "list[Law]":
-        check_configuration(one, of_ledger[one.table].state.built)
+    def judge(one: Table) -> "tuple[TableState, list[Law]]":
+        state = states.get(one.table, TableState())
+        check_configuration(one, state.built)
         shows = agreement.build_gold_laws(lake, one)
-        return judge_table(lake, one, shows, sample, of_ledger[one.table])
+        return state, judge_table(lake, one, shows, sample, state)
 
     pool = ThreadPoolExecutor(lake.at_once)
     judged = {one.table: pool.submit(judge, one) for one in tables}
 
     def show(one: Table) -> None:
         with show_progress(f"verifying {one.table}"):
-            laws = judged[one.table].result()
+            state, laws = judged[one.table].result()
         print("\n".join(render_laws(one, laws, as_json)))
-        _keep_verdict(lake.target, one, of_ledger[one.table].state.batch, laws)
+        _keep_verdict(lake.target, one, state, laws)
 
     try:
         return _check_each(tables, as_json, show)
@@ -172,8 +170,8 @@ def _check_laws(
         pool.shutdown(cancel_futures=True)
 
 
-def _keep_verdict(target: Target, table: Table, batch: int, laws: "list[Law]") -> None:
-    """Records the proof that every law holds for what was applied, up to a batch.
+def _keep_verdict(target: Target, table: Table, state: "TableState", laws: "list[Law]") -> None:
+    """Records the proof that every law holds for what was applied.
 
     Raises:
         LawsBroken: one of them is broken.
@@ -181,9 +179,9 @@ def _keep_verdict(target: Target, table: Table, batch: int, laws: "list[Law]") -
     broken = [law.law for law in laws if not law.holds]
     if broken:
         raise LawsBroken(table.table, broken)
-    if batch:
+    if state.batch:
         of_some = [f", {law.checked:,} of its keys" for law in laws if law.is_sampled]
-        keep_proof(target, table.table, f"batch {batch}{''.join(of_some)}")
+        keep_proof(target, table.table, f"batch {state.batch}{''.join(of_some)}")
 
 
 def render_laws(table: Table, laws: "Sequence[Law]", as_json: bool = False) -> "Iterator[str]":
