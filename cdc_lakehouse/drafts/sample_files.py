@@ -1,5 +1,6 @@
 """The first records of files: JSON lines or an array, CSV, Parquet; and what a sample has."""
 
+import bz2
 import codecs
 import csv
 import gzip
@@ -14,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
-from bronze.files.file_kinds import encoding_by_mark
+from bronze.files.file_kinds import UnreadableFile, check_is_csv, encoding_by_mark
 from cdc_lakehouse.drafts.delete_signs import DeleteSign
 from lakehouse.config.csv_options import SEPARATORS, clean_name, has_blanks, split_cells
 from lakehouse.config.formats import is_whole, value_of
@@ -157,12 +158,21 @@ def empty_error(file: Path) -> ConfigurationError:
 
 
 def _find_encoding(file: Path) -> str:
-    """UTF-8, or UTF-16 by its mark; else what text in one byte a character most probably is."""
+    """UTF-8, or UTF-16 by its mark; else what text in one byte a character most probably is.
+
+    Raises:
+        ConfigurationError: the file is no CSV.
+    """
     try:
         with cast(BinaryIO, _opener(file)(file, "rb")) as opened:
             head = opened.read(MOST_BYTES)
     except (OSError, EOFError, zlib.error):
         return "utf-8-sig"  # whoever reads the records says what is wrong
+    try:
+        check_is_csv(head)
+    except UnreadableFile as failure:
+        problem, _, action = str(failure).rpartition(": ")
+        raise sample_error(file, problem or action, "CSV", action) from failure
     if (marked := encoding_by_mark(head)) not in (None, "UTF-8"):
         return str(marked)
     with suppress(UnicodeDecodeError):
@@ -172,7 +182,8 @@ def _find_encoding(file: Path) -> str:
 
 
 def _opener(file: Path) -> Callable[..., object]:
-    return gzip.open if file.suffix == ".gz" else open
+    openers: Mapping[str, Callable[..., object]] = {".gz": gzip.open, ".bz2": bz2.open}
+    return openers.get(file.suffix, open)
 
 
 def _read_records(
@@ -186,6 +197,8 @@ def _read_records(
         raise sample_error(file, "a compressed file without its end", "a file", action) from failure
     except OSError as failure:
         raise sample_error(file, failure.strerror or str(failure), "a file") from failure
+    except csv.Error as failure:
+        raise sample_error(file, f"no CSV: {failure}", "CSV") from failure
     except UnicodeDecodeError as failure:
         raise sample_error(file, "bytes that are no UTF-8", f"{KINDS}, in UTF-8") from failure
 

@@ -1,5 +1,6 @@
 """`lakehouse init`: a project, drafts from a file of any kind, and what it says to do next."""
 
+import bz2
 import gzip
 import json
 import os
@@ -292,6 +293,23 @@ def test_a_compressed_file_without_its_end_is_named(capsys: pytest.CaptureFixtur
     file.write_bytes(gzip.compress(b'{"id": 1}')[:12])
     assert init("--from", str(file)) == 2
     assert "wait until it is written" in capsys.readouterr().err
+
+
+def test_packed_csv_is_read_and_what_is_no_csv_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = b"id,v\n1,a\n2,b\n"
+    packed = {"a.csv.bz2": bz2.compress(text), "b.CSV.GZ": gzip.compress(text), "c.csv": b"a\r1\r"}
+    for name, content in packed.items():
+        Path(name).write_bytes(content)
+    assert init("--from", "a.csv.bz2") == 0
+    assert load_tables(Path("conf"))[0].keys == ["id"]
+    assert init("--from", "b.CSV.GZ") == 2
+    said = "found:    the file is compressed with gzip, expected CSV\n"
+    told = capsys.readouterr().err
+    assert said in told and "do:       give its name the ending .gz\n" in told
+    assert init("--from", "c.csv") == 2
+    assert "found:    no CSV: new-line character" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
