@@ -214,7 +214,7 @@ def _list_files(given: Sequence[Path]) -> tuple[list[Path], list[Path]]:
             problem, expected = "none", f"a folder with {', '.join(ENDINGS)}"
             action = "name a folder that has some, such as landing"
             if finished:
-                problem, action = ", ".join(_name_by_folder(finished)), "rename them"
+                problem, action = ", ".join(_name_by_folder(finished)), f"rename them, or {action}"
             raise ConfigurationError("command line", f"--from {place}", problem, expected, action)
         files += below
     return files, others

@@ -190,7 +190,9 @@ def test_a_lock_elsewhere_that_beats_is_respected(
     file = elsewhere(target)
 
     def beats(_: float) -> None:
-        file.write_bytes(file.read_text().replace('"beat":0', '"beat":1').encode())
+        holder = Holder.model_validate_json(file.read_text())
+        holder = holder.model_copy(update={"beat": holder.beat + 1})
+        file.write_bytes(holder.model_dump_json().encode())
 
     monkeypatch.setattr(locks.time, "sleep", beats)
     with hold_locks(target, ["silver.t"], "ours") as refused:
