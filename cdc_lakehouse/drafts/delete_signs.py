@@ -126,8 +126,8 @@ def _describe_sign(sign: DeleteSign, values: Sequence[object], rows: int) -> str
     notes = [some if count else "no row of the sample is a delete"]
     if sign.condition.endswith("NULL") and (odd := [*filter(_is_odd, sign.deletes)]):
         notes.append(f"also those with {_show_values(odd)}")
-    if sign.is_operation and len(values) < rows:
-        notes.append(f"{render_count(rows - len(values), 'row')} without a value stay")
+    if sign.is_operation:
+        notes.append("any other value, or none, is an upsert")
     return "; ".join(notes)
 
 

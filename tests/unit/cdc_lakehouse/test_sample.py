@@ -125,7 +125,7 @@ def test_flat_rows_show_order_and_deletes(tmp_path: Path) -> None:
     assert found.deletes is not None and found.deletes.is_operation
     assert (found.deletes.condition, found.deletes.note) == (
         "operation = 'DELETE'",
-        "1 of 2 rows is a delete",
+        "1 of 2 rows is a delete; any other value, or none, is an upsert",
     )
     assert found.columns["total"] == "decimal(18,2)"
 
@@ -263,11 +263,11 @@ def test_what_may_be_a_sign_of_deletes_and_is_not_taken_for_one_is_asked_about(
     assert asked == ({} if column is None else {column: f"has {values}"})
 
 
-def test_rows_without_an_operation_are_said_to_stay_and_long_lists_are_cut() -> None:
+def test_other_operations_are_said_to_be_upserts_and_long_lists_are_cut() -> None:
     rows: list[dict[str, object]] = [{"op": "d"}, {"op": None}, {"id": 1}]
     sign, _ = find_delete_signs(rows)
     assert sign is not None
-    assert sign.note == "1 of 3 rows is a delete; 2 rows without a value stay"
+    assert sign.note == "1 of 3 rows is a delete; any other value, or none, is an upsert"
     _, asked = find_delete_signs([{"state": f"{number}" * 30} for number in range(9)])
     _, of_names = find_delete_signs([{"name": f"{n} removed"} for n in range(300)])
     assert of_names == {}  # no state has so many values
