@@ -38,6 +38,7 @@ _UNCONVERTED = re.compile(
     r"| - Failed to properly convert (?:data|key) value for '([^']+)'"
 )
 _UNREADABLE = re.compile(r'"([^"]+)":\["\[+[A-Z][\w.$]*;?@[0-9a-f]+"')
+NEW_KEY = "__debezium.newkey"
 _MARK, _BEGIN = re.compile(rf"{MARK}-[0-9a-f]{{32}}"), '"payload":{"status":"BEGIN",'
 
 
@@ -126,6 +127,15 @@ def find_unreadable(topic: str, value: str) -> list[str]:
     return [f"{topic}.{name}" for name in _UNREADABLE.findall(value)] if '["[' in value else []
 
 
+def begins_move(headers: Sequence[str], value: str, is_half: bool) -> bool:
+    """Whether a record is the delete of a changed key, or the log-compaction tombstone behind it.
+
+    The insert of the new key follows at the same position. After a restart the engine leaves out
+    what stands at an acknowledged position, so these are not acknowledged without the insert.
+    """
+    return (is_half and value == "null") or NEW_KEY in headers
+
+
 class Engine:
     """One engine of Debezium, which runs in a thread until it is closed or fails.
 
@@ -143,6 +153,7 @@ class Engine:
         self.failure: BaseException | None = None
         self.written = 0
         self.marks = set[str]()
+        self._is_half = False
         self._log, self._warned = ConversionLog(state.folder / LOG), set[str]()
         self._engine: Java = None
         self._thread = threading.Thread(target=bool)
@@ -213,18 +224,24 @@ class Engine:
     def _take(self, records: Java, committer: Java) -> None:
         """Writes a batch, notes the position, and only then acknowledges the batch."""
         try:
-            kept, signals, last = list[tuple[str, str, str, str]](), "", records.get(0)
+            kept, signals, whole = list[tuple[str, str, str, str]](), "", None
             for last in records:
                 topic, key, value = str(last.destination()), last.key(), str(last.value() or "null")
+                headers = last.headers() or ()
+                names = [str(h.getKey()) for h in headers]
+                self._is_half = begins_move(names, value, self._is_half)
+                whole = whole if self._is_half else last
                 if topic == self._signals:
                     signals += f"{key}{value}"
                 elif not (topic.startswith("__debezium-heartbeat") or self._is_begin(topic, value)):
-                    headers = last.headers() or ()
                     pairs = (f"{json.dumps(str(h.getKey()))}:{h.getValue()}" for h in headers)
                     kept.append((topic, str(key or "null"), value, f"{{{','.join(pairs)}}}"))
             self.files.write(kept)
-            self._note(last.sourceRecord(), kept)
-            committer.markProcessed(last)  # of one partition: acknowledges the batch
+            if whole is None:
+                self._state.note(next=self.files.next)
+            else:
+                self._note(whole.sourceRecord(), kept)
+                committer.markProcessed(whole)  # of one partition: and all before it
             committer.markBatchFinished()
             self._state.keep_history()
             self.marks.update(_MARK.findall(signals))
