@@ -10,7 +10,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -38,8 +38,8 @@ _UNCONVERTED = re.compile(
     r"| - Failed to properly convert (?:data|key) value for '([^']+)'"
 )
 _UNREADABLE = re.compile(r'"([^"]+)":\["\[+[A-Z][\w.$]*;?@[0-9a-f]+"')
-NEW_KEY = "__debezium.newkey"
-_MARK, _BEGIN = re.compile(rf"{MARK}-[0-9a-f]{{32}}"), '"payload":{"status":"BEGIN",'
+_MARK = re.compile(rf"{MARK}-[0-9a-f]{{32}}")
+_STATUS = re.compile(r'"payload":\{"status":"(BEGIN|END)",')
 
 
 def find_jars(settings: CaptureSettings, database: Database) -> list[str]:
@@ -127,13 +127,26 @@ def find_unreadable(topic: str, value: str) -> list[str]:
     return [f"{topic}.{name}" for name in _UNREADABLE.findall(value)] if '["[' in value else []
 
 
-def begins_move(headers: Sequence[str], value: str, is_half: bool) -> bool:
-    """Whether a record is the delete of a changed key, or the log-compaction tombstone behind it.
+def read_status(value: str) -> str | None:
+    """BEGIN or END of a record of the transaction topic; None for another one."""
+    return found[1] if (found := _STATUS.search(value)) else None
 
-    The insert of the new key follows at the same position. After a restart the engine leaves out
-    what stands at an acknowledged position, so these are not acknowledged without the insert.
+
+def count_whole(statuses: Iterable[str | None], is_open: bool) -> tuple[int, bool]:
+    """How many records of a batch stand before the transaction that is open at its end.
+
+    Args:
+        statuses: of each record BEGIN or END, and None for the others.
+        is_open: whether the batch begins within a transaction.
+
+    Returns:
+        The number, 0 if the first transaction is still open; and whether one is open at the end.
     """
-    return (is_half and value == "null") or NEW_KEY in headers
+    count = 0
+    for at, status in enumerate(statuses, 1):
+        is_open = is_open if status is None else status == "BEGIN"
+        count = count if is_open else at
+    return count, is_open
 
 
 class Engine:
@@ -149,11 +162,12 @@ class Engine:
         self._jpype, self._state, self.files, self._database = jpype, state, files, database
         signals = f"{database.settings.name}.{database.settings.signals}"
         self._signals = re.sub(r"[^A-Za-z0-9._-]", "_", signals)
+        self._transactions = f"{database.settings.name}.transaction"
         self._mapper: Java = jpype.JClass("com.fasterxml.jackson.databind.ObjectMapper")()
         self.failure: BaseException | None = None
         self.written = 0
         self.marks = set[str]()
-        self._is_half = False
+        self._is_open = False
         self._log, self._warned = ConversionLog(state.folder / LOG), set[str]()
         self._engine: Java = None
         self._thread = threading.Thread(target=bool)
@@ -222,26 +236,31 @@ class Engine:
         }
 
     def _take(self, records: Java, committer: Java) -> None:
-        """Writes a batch, notes the position, and only then acknowledges the batch."""
+        """Writes a batch, notes the position, and only then acknowledges whole transactions.
+
+        Changes can have one position: the delete and the insert of a changed key, the rows of a
+        COPY, the tables of a TRUNCATE. After a restart the engine leaves out all that stands at the
+        acknowledged one, so it is always the end of a transaction.
+        """
         try:
-            kept, signals, whole = list[tuple[str, str, str, str]](), "", None
-            for last in records:
-                topic, key, value = str(last.destination()), last.key(), str(last.value() or "null")
-                headers = last.headers() or ()
-                names = [str(h.getKey()) for h in headers]
-                self._is_half = begins_move(names, value, self._is_half)
-                whole = whole if self._is_half else last
+            kept, signals, statuses = list[tuple[str, str, str, str]](), "", list[str | None]()
+            for each in records:
+                topic, key, value = str(each.destination()), each.key(), str(each.value() or "null")
+                status = read_status(value) if topic == self._transactions else None
+                statuses.append(status)
                 if topic == self._signals:
                     signals += f"{key}{value}"
-                elif not (topic.startswith("__debezium-heartbeat") or self._is_begin(topic, value)):
+                elif not (topic.startswith("__debezium-heartbeat") or status == "BEGIN"):
+                    headers = each.headers() or ()
                     pairs = (f"{json.dumps(str(h.getKey()))}:{h.getValue()}" for h in headers)
                     kept.append((topic, str(key or "null"), value, f"{{{','.join(pairs)}}}"))
             self.files.write(kept)
-            if whole is None:
-                self._state.note(next=self.files.next)
+            count, self._is_open = count_whole(statuses, self._is_open)
+            if count:
+                self._note(records.get(count - 1).sourceRecord(), kept)
+                committer.markProcessed(records.get(count - 1))  # and, of one partition, all before
             else:
-                self._note(whole.sourceRecord(), kept)
-                committer.markProcessed(whole)  # of one partition: and all before it
+                self._state.note(next=self.files.next, **self._count_unconverted(kept))
             committer.markBatchFinished()
             self._state.keep_history()
             self.marks.update(_MARK.findall(signals))
@@ -249,10 +268,6 @@ class Engine:
         except BaseException as failure:
             self.failure = failure
             raise
-
-    def _is_begin(self, topic: str, value: str) -> bool:
-        """Whether it is the begin of a transaction, which nobody reads: its END counts."""
-        return topic == f"{self._database.settings.name}.transaction" and _BEGIN in value
 
     def _note(self, record: Java, written: Sequence[tuple[str, str, str, str]]) -> None:
         """Notes the position that the next acknowledgement reaches, and what was written last.

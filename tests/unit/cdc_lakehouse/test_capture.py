@@ -12,7 +12,13 @@ import yaml
 
 from cdc_lakehouse.capture import engine
 from cdc_lakehouse.capture.database import Database
-from cdc_lakehouse.capture.engine import ConversionLog, begins_move, find_jars, find_unreadable
+from cdc_lakehouse.capture.engine import (
+    ConversionLog,
+    count_whole,
+    find_jars,
+    find_unreadable,
+    read_status,
+)
 from cdc_lakehouse.capture.files import CaptureRefused, LandingFiles, Position, State
 from cdc_lakehouse.capture.settings import load_capture
 from cdc_lakehouse.cli.commands import app
@@ -307,18 +313,26 @@ def test_a_check_names_all_tables_within_80_columns(
     assert max(map(len, lines)) <= 80
 
 
-def test_the_delete_of_a_changed_key_is_not_acknowledged_before_its_insert() -> None:
-    """The engine leaves out what stands at an acknowledged position, as the insert does."""
-    moved, arrived = ["__debezium.newkey"], ["__debezium.oldkey"]
-    records: list[tuple[list[str], str]] = [
-        ([], "{}"),
-        (moved, "{}"),
-        ([], "null"),
-        (arrived, "{}"),
-        ([], "{}"),
-        ([], "null"),
-    ]
-    halves, is_half = [], False
-    for headers, value in records:
-        halves.append(is_half := begins_move(headers, value, is_half))
-    assert halves == [False, True, True, False, False, False]
+@pytest.mark.parametrize(
+    ("statuses", "is_open", "whole"),
+    [
+        ([None, None], False, (2, False)),  # rows of a snapshot, and heartbeats
+        (["BEGIN", None, "END", None], False, (4, False)),
+        (["BEGIN", None, "END", "BEGIN", None], False, (3, True)),
+        ([None, "BEGIN", None], False, (1, True)),
+        ([None, None], True, (0, True)),
+        ([None, "END"], True, (2, False)),
+    ],
+)
+def test_only_whole_transactions_are_acknowledged(
+    statuses: list[str | None], is_open: bool, whole: tuple[int, bool]
+) -> None:
+    """The insert of a changed key stands at the position of its delete, which a batch can end."""
+    assert count_whole(statuses, is_open) == whole
+
+
+def test_records_of_the_transaction_topic_say_where_one_begins_and_ends() -> None:
+    begin = '{"schema":{},"payload":{"status":"BEGIN","id":"1"}}'
+    assert list(map(read_status, (begin, begin.replace("BEGIN", "END"), "{}"))) == [
+        "BEGIN", "END", None,
+    ]  # fmt: skip
