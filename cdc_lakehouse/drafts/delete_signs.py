@@ -75,31 +75,37 @@ class DeleteSign(NamedTuple):
 def find_delete_signs(
     rows: Sequence[Mapping[str, object]],
 ) -> tuple[DeleteSign | None, dict[str, str]]:
-    """The sign by which rows are taken for deletes; by column, what may say the same of others.
+    """The sign by which rows are taken for deletes; of other columns, the values that may be signs.
 
     Operations count more than flags, flags than times. Where a column has the operations, a state
     is asked about only if some value of it speaks of deletes.
     """
     columns = dict.fromkeys(name for row in rows for name in row)
     seen = {name: [row[name] for row in rows if row.get(name) is not None] for name in columns}
-    kinds = {name: _find_kind(name) for name in columns}
-    signs = {
-        name: _READERS[of_kind](name, seen[name])
-        for of_kind in _READERS
-        for name, kind in kinds.items()
-        if kind == of_kind
-    }
+    kinds = {name: kind for name in columns if (kind := _find_kind(name))}
+    named = [(name, read) for kind, read in _READERS.items() for name in columns
+             if kinds.get(name) == kind]  # fmt: skip
+    signs = {name: read(name, seen[name]) for name, read in named}
     first = next((sign for sign in signs.values() if sign.condition), None)
-    asked = {}
-    for name, values in seen.items():
-        sign = signs.get(name)
-        is_named = kinds[name] is not None and not (first and first.is_operation)
-        speaks = (sign and sign.deletes) or _speak_of_deletes(values)
-        if values and (is_named or speaks) and (first is None or name != first.column):
-            asked[name] = f"has {_show_values(map(_to_text, values))}"
+    by_name = () if first and first.is_operation else kinds
+    others = {name: values for name, values in seen.items() if not first or name != first.column}
+    asked = {
+        name: f"has {_show_values(map(_to_text, values))}"
+        for name, values in others.items()
+        if values and (name in by_name or _speaks_of_deletes(signs.get(name), values))
+    }
     if first is None:
         return None, asked
     return first._replace(note=_describe_sign(first, seen[first.column], len(rows))), asked
+
+
+def _speaks_of_deletes(sign: DeleteSign | None, values: Sequence[object]) -> bool:
+    """Whether values are those of deletes: by the column's sign, or by words of few texts."""
+    if sign is not None and sign.deletes:
+        return True
+    short = {v for v in values if isinstance(v, str) and len(v) <= _LONGEST_SHOWN}
+    words = (_NO_WORD.split(_fold_word(text)) for text in short if len(short) <= _MOST_STATES)
+    return not _LONG_WORDS.isdisjoint(chain(*words))
 
 
 def _find_kind(name: str) -> str | None:
@@ -108,13 +114,6 @@ def _find_kind(name: str) -> str | None:
     if kind := _KINDS.get("".join(filter(str.isalpha, "".join(words)))):
         return kind
     return "state" if any(len(w) > 5 and _KINDS.get(w) in _STATES for w in words) else None
-
-
-def _speak_of_deletes(values: Sequence[object]) -> bool:
-    """Whether texts of few kinds, as states are, have words of deletes."""
-    short = {v for v in values if isinstance(v, str) and len(v) <= _LONGEST_SHOWN}
-    words = (_NO_WORD.split(_fold_word(text)) for text in short if len(short) <= _MOST_STATES)
-    return not _LONG_WORDS.isdisjoint(chain(*words))
 
 
 def _describe_sign(sign: DeleteSign, values: Sequence[object], rows: int) -> str:
