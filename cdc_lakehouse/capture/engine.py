@@ -129,7 +129,7 @@ def find_unreadable(topic: str, value: str) -> list[str]:
 
 def read_status(value: str) -> str | None:
     """BEGIN or END of a record of the transaction topic; None for another one."""
-    return found[1] if (found := _STATUS.search(value)) else None
+    return match[1] if (match := _STATUS.search(value)) else None
 
 
 def count_whole(statuses: Iterable[str | None], is_open: bool) -> tuple[int, bool]:
