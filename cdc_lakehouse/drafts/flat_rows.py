@@ -82,13 +82,8 @@ def sample_rows(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
     which are deletes, and each file has each key once.
     """
     rows, form = [row for part in parts for row in part.records], parts[0].format
-    types, csv = parts[0].types, {name: text for part in parts for name, text in part.csv.items()}
-    notes = {"csv": "the file is no UTF-8: compare letters"} if csv else {}
-    if form == "csv":
-        numbers, note = find_number_options(rows)
-        types, csv = csv_types(rows, numbers), csv | numbers
-        notes |= {"csv": note} if numbers else {}
-        notes |= {"header": doubts[0]} if (doubts := [p.doubt for p in parts if p.doubt]) else {}
+    csv, notes = _read_csv_options(parts, rows) if form == "csv" else ({}, dict[str, str]())
+    types = csv_types(rows, csv) if form == "csv" else parts[0].types
     kinds = {**infer_types(rows), **types}
     columns = {name: kind for name, kind in kinds.items() if not name.startswith("_")}
     if not columns:
@@ -110,6 +105,19 @@ def sample_rows(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
     _make_keys_whole(columns, sample.keys, rows)
     notes |= {**sample.notes, **{f"deletes.{name}": note for name, note in asked.items()}}
     return sample._replace(notes=notes, csv=csv)
+
+
+def _read_csv_options(
+    parts: Sequence[SampleFile], rows: Sequence[Object]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The options of `source.csv` that the files need, and what to check of them."""
+    csv = {name: text for part in parts for name, text in part.csv.items()}
+    notes = {"csv": "the file is no UTF-8: compare letters"} if csv else {}
+    numbers, note = find_number_options(rows)
+    notes |= {"csv": note} if numbers else {}
+    doubts = [part.doubt for part in parts if part.doubt]
+    notes |= {"header": doubts[0]} if doubts else {}
+    return csv | numbers, notes
 
 
 def _note_thousands(rows: Sequence[Object], columns: Mapping[str, str]) -> dict[str, str]:

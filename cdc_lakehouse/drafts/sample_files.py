@@ -50,7 +50,7 @@ _TITLE = (
 
 MOST_BYTES = 1 << 20
 _WINDOWS = re.compile(rb"[\x80-\x9f]")
-_POINTS: Mapping[str, str] = MappingProxyType({})
+_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 Object: TypeAlias = dict[str, Any]
 _Read = TypeVar("_Read")
@@ -250,12 +250,12 @@ def _is_value(name: str, texts: Sequence[str]) -> bool:
     return is_like or text_type([name]) != "string"
 
 
-def csv_types(rows: Sequence[Object], numbers: Mapping[str, str] = _POINTS) -> dict[str, str]:
+def csv_types(rows: Sequence[Object], options: Mapping[str, str] = _NO_OPTIONS) -> dict[str, str]:
     """The type of each column of CSV rows by the texts of its values; empty columns have none.
 
-    `numbers` are the options of `source.csv` that say how numbers are written.
+    `options` are those of `source.csv`, of which `decimal_comma` says how numbers are written.
     """
-    read = _read_comma if numbers else list[str]
+    read = _read_comma if "decimal_comma" in options else list[str]
     return {name: text_type(read(texts)) for name, texts in _list_texts(rows).items()}
 
 

@@ -425,3 +425,13 @@ def test_an_order_says_where_it_may_be_none(
     file.write_text("\n".join(["id,updated_at", *(f"{n},{time}" for n, time in enumerate(times))]))
     found = read_sample([file], "t")
     assert (found.sequence_by, found.notes.get("sequence_by")) == ("updated_at", note)
+
+
+def test_letters_of_another_encoding_change_no_number(tmp_path: Path) -> None:
+    text = "id;name;price\n1;Müller;1.500\n2;Ümit;2.250\n"
+    kinds = []
+    for encoding in ("utf-8", "windows-1252"):
+        file = tmp_path / f"{encoding}.csv"
+        file.write_bytes(text.encode(encoding))
+        kinds.append(read_sample([file], "t").columns)
+    assert kinds[0] == kinds[1]
