@@ -108,6 +108,8 @@ def _write_together(
     files = [*dict.fromkeys(file for sample in samples.values() for file in sample.files)]
     doubt = "" if place.is_sure else DOUBT
     source = [f"  format: {first.format}", f"  path: {to_scalar(place.folder)}{doubt}"]
+    notes = dict.fromkeys(s.notes["source"] for s in samples.values() if "source" in s.notes)
+    source += [f"  # check: {note}" for note in notes]
     names = {many.name_table(topic): sample for topic, sample in by_topic.items()}
     shared = write_many(name_file(conf / "tables", place.folder, names), many, source)
     yield shared._replace(sample=first._replace(files=files), place=place)
@@ -200,6 +202,7 @@ def _render_draft(table: str, sample: Sample, place: LandingPlace) -> str:
         f"table: {table}\nsource:\n  format: {sample.format}": True,
         f"  path: {to_scalar(place.folder)}{doubt}": True,
         f"  topic: {to_scalar(sample.topic or '')}": sample.topic,
+        f"  # check{notes.get('source', '')}": "source" in notes,
         f"  mode: full  # check: {MODE_NOTE}": sample.format == "snapshot",
         f"  file_format: {sample.file_format}": sample.file_format != "json",
         f"  csv: {{{csv}}}  # check{notes.get('csv', '')}": sample.csv,

@@ -189,6 +189,8 @@ def _read_order(name: str, kind: str, rows: Sequence[Object]) -> SeenOrder:
         "null in some rows, which become dead letters": len(texts) < len(rows),
         "times without a zone count as UTC": kind == "timestamp" and len(zones) > 1,
         "changes of one day are a tie": kind == "date",
+        "10 and 13 digits, as seconds and milliseconds have": kind == "bigint"
+        and {10, 13} <= {*map(len, texts)},
         "the same in all rows, as where a file is a whole table": len(texts) > 1
         and len({*texts}) == 1,
     }

@@ -28,6 +28,7 @@ from cdc_lakehouse.drafts.sample_files import (
     Sample,
     SampleFile,
     empty_error,
+    note_defaults,
     open_sample,
     read_value,
     sample_error,
@@ -175,11 +176,9 @@ def _split_files(files: Sequence[Path]) -> list[_Part]:
         for topic, records in topics.items() if opened.records else ():
             shape = topic or (find_table_folder(file), opened.format, *columns)
             part = parts.setdefault(shape, _Part(topic, [], []))
-            rows = _spell_alike(
-                records, part.opened[0].records[0] if is_csv and part.opened else {}
-            )
+            first = part.opened[0].records[0] if is_csv and part.opened else {}
             part.files.append(file)
-            part.opened.append(opened._replace(records=rows))
+            part.opened.append(opened._replace(records=_spell_alike(records, first)))
     return list(parts.values())
 
 
@@ -254,9 +253,9 @@ def _sample_debezium(records: Sequence[Object], topic: str | None) -> Sample:
     events = [record for record in records if "op" in _read_change(record)]
     changes = [_read_change(event) for event in events]
     rows = [_read_row(change, "after") for change in changes]
-    keys, notes = read_record_key(events), dict[str, str]()
+    keys, notes = read_record_key(events), note_defaults(changes)
     if not keys and not any(map(is_whole, events)):
-        keys, notes = _guess_keys(changes, [*filter(None, rows)]), GUESSED_KEYS
+        keys, notes = _guess_keys(changes, [*filter(None, rows)]), notes | GUESSED_KEYS
     return _sample_events(rows, topic, keys, _read_declared(events))._replace(notes=notes)
 
 

@@ -48,6 +48,10 @@ _TITLE = (
     "csv:  # check: the first line has one field, and others more: remove what is above the header"
 )
 
+DEFAULTS_FOR_NULLS = (
+    "nulls of columns that have a default come as the default unless the connector"
+    " has value.converter.replace.null.with.default=false"
+)
 MOST_BYTES = 1 << 20
 _WINDOWS = re.compile(rb"[\x80-\x9f]")
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
@@ -112,6 +116,17 @@ def open_sample(file: Path) -> SampleFile:
     if not sample.records and (form := _first_text(file)):
         raise sample_error(file, form, KINDS)
     return sample
+
+
+def note_defaults(changes: Sequence[Object]) -> dict[str, str]:
+    """What to check of Debezium's changes whose nulls may have become defaults.
+
+    `snapshot: "false"` is the default of a field that has no value: Kafka's converters write it
+    where they write the defaults of columns too.
+    """
+    sources = [change["source"] for change in changes if isinstance(change.get("source"), dict)]
+    shows = any(source.get("snapshot") == "false" for source in sources)
+    return {"source": DEFAULTS_FOR_NULLS} if shows else {}
 
 
 def find_ending(file: Path) -> str | None:

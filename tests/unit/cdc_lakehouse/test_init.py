@@ -227,6 +227,18 @@ def test_a_key_that_no_record_names_is_a_check(topic: str | None, value: dict[st
     assert ("keys: []  # check: the records name no key" if has_none else guessed) in text
 
 
+@pytest.mark.parametrize("topics", [1, 4])
+@pytest.mark.parametrize("snapshot", ["false", None])
+def test_a_converter_that_writes_defaults_for_nulls_is_a_check(
+    topics: int, snapshot: str | None
+) -> None:
+    value = change(id=1, name="x") | {"source": {"connector": "postgresql", "snapshot": snapshot}}
+    events = [whole(f"s.p.t{number}", {"id": 1}, value) for number in range(topics)]
+    assert init("--from", str(dropped("events.jsonl", *events))) == 0
+    text = Path("conf/tables", "t0.yml" if topics == 1 else "shop.yml").read_text()
+    assert ("replace.null.with.default=false" in text) == (snapshot == "false")
+
+
 def test_a_row_of_mongodb_is_json_in_a_text() -> None:
     value = {"before": None, "after": '{"_id": {"$oid": "a1"}, "name": "x"}', "op": "c"}
     file = dropped("a.jsonl", whole("m.db.people", {"id": '{"$oid": "a1"}'}, value))

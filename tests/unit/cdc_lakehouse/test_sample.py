@@ -130,6 +130,13 @@ def test_flat_rows_show_order_and_deletes(tmp_path: Path) -> None:
     assert found.columns["total"] == "decimal(18,2)"
 
 
+def test_seconds_and_milliseconds_in_one_order_are_a_check(tmp_path: Path) -> None:
+    seconds, milliseconds = {"id": 1, "ts": 1793700000}, {"id": 1, "ts": 1793700000000}
+    noted = sample_of(tmp_path, seconds, milliseconds).notes["sequence_by"]
+    assert noted == "10 and 13 digits, as seconds and milliseconds have"
+    assert "sequence_by" not in sample_of(tmp_path, milliseconds, {"id": 2, "ts": 99}).notes
+
+
 def test_a_file_without_a_record_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no record"):
         sample_of(tmp_path, 1, "x")
