@@ -15,18 +15,20 @@ from lakehouse.storage.names import quote
 from lakehouse.words import render_count
 
 _NAMES = {
-    "operation": "op operation opcode optype changetype cdcoperation cdcop dml dmltype crud action"
-    " rowkind aktion vorgang accion azione",
-    "flag": "deleted isdeleted isdelete softdeleted deletedflag deleteflag deletionflag delflag"
-    " deletionindicator removed isremoved tombstone loekz lvorm loeschkennzeichen loschkennzeichen"
-    " loeschkz loschkz geloscht geloescht entfernt supprime supprimee efface borrado eliminado"
-    " eliminato cancellato excluido apagado verwijderd usuniety slettet raderad",
+    "operation": "op operation opcode optype oper changetype changemode cdcoperation cdcop dml"
+    " dmltype crud iud mutation action rowkind aktion vorgang accion azione",
+    "flag": "deleted isdeleted isdelete isdel softdeleted deletedflag deleteflag deletionflag"
+    " delflag delind deletionindicator removed isremoved tombstone gone void voided loekz lvorm"
+    " loeschkennzeichen loschkennzeichen loeschkz loschkz geloscht geloescht entfernt supprime"
+    " supprimee efface borrado eliminado eliminato cancellato excluido apagado verwijderd usuniety"
+    " slettet raderad",
     "moment": "deletedat deletedon deleteddate deletedtime deletedts deletiontime deletiondate"
     " deletetime deletedate removedat removedon geloschtam geloeschtam loeschdatum loschdatum"
     " supprimele datesuppression fechaborrado borradoen eliminadoen datacancellazione",
     "state": "status state rowstatus recordstatus active isactive inactive isinactive enabled"
-    " isenabled disabled archived isarchived valid isvalid aktiv istaktiv inaktiv actif estactif"
-    " inactif activo inactivo attivo inattivo ativo zustand etat estado stato kennzeichen",
+    " isenabled disabled archived isarchived valid isvalid expired obsolete iscurrent storniert"
+    " aktiv istaktiv inaktiv actif estactif inactif activo inactivo attivo inattivo ativo zustand"
+    " etat estado stato kennzeichen",
 }
 """Kinds of columns by name, of letters alone: `_deleted` and `isDeleted` are found by one word."""
 _VALUES = {
@@ -45,7 +47,9 @@ _ANSWERS = (
     ("ja", "nein"), ("j", "n"), ("oui", "non"), ("si", "no"), ("x", "-"),
 )  # fmt: skip
 """Words of a flag that is set, and of one that is not."""
+_DELETED = {word for word in _DELETES if len(word) > 5}
 _LONG_WORDS = {word for word in (*_DELETES, *_GONE) if len(word) > 2}
+_OPERATION_WORDS = frozenset({"op", "oper", "operation", "iud", "dml", "crud"})
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 _TRUE, _FALSE = {yes: no for yes, no in _ANSWERS}, {no: yes for yes, no in reversed(_ANSWERS)}
 _NO_WORD, _CAMEL = re.compile(r"[\W_]+"), re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -100,20 +104,28 @@ def find_delete_signs(
 
 
 def _speaks_of_deletes(sign: DeleteSign | None, values: Sequence[object]) -> bool:
-    """Whether values are those of deletes: by the column's sign, or by words of few texts."""
+    """Whether values are those of deletes.
+
+    By the column's sign, by words of few texts, or as all are operations such as `I` and `D`.
+    """
     if sign is not None and sign.deletes:
         return True
     short = {v for v in values if isinstance(v, str) and len(v) <= _LONGEST_SHOWN}
-    words = (_NO_WORD.split(_fold_word(text)) for text in short if len(short) <= _MOST_STATES)
-    return not _LONG_WORDS.isdisjoint(chain(*words))
+    texts = {_fold_word(text) for text in short if len(short) <= _MOST_STATES}
+    are_operations = texts <= {*_DELETES, *_OTHERS} and bool(texts & _DELETES and texts & _OTHERS)
+    return are_operations or not _LONG_WORDS.isdisjoint(chain(*map(_NO_WORD.split, texts)))
 
 
 def _find_kind(name: str) -> str | None:
-    """The kind of a column by its name, or a state by a word of it, which is only asked about."""
+    """The kind of a column by its name, or by a word of it; a state is only asked about."""
     words = _NO_WORD.split(_fold_word(_CAMEL.sub("_", name)))
-    if kind := _KINDS.get("".join(filter(str.isalpha, "".join(words)))):
+    letters = "".join(filter(str.isalpha, "".join(words)))
+    if kind := _KINDS.get(letters):
         return kind
-    return "state" if any(len(w) > 5 and _KINDS.get(w) in _STATES for w in words) else None
+    if not _OPERATION_WORDS.isdisjoint(words):
+        return "operation"
+    is_state = any(len(w) > 5 and _KINDS.get(w) in _STATES for w in words)
+    return "state" if is_state or any(word in letters for word in _DELETED) else None
 
 
 def _describe_sign(sign: DeleteSign, values: Sequence[object], rows: int) -> str:
@@ -142,10 +154,9 @@ def _read_operation(name: str, values: Sequence[object]) -> DeleteSign:
     if not texts or not {*texts.values()} <= {*_DELETES, *_OTHERS}:
         return DeleteSign(name, "")
     deletes = [text for text, word in texts.items() if word in _DELETES]
-    like = next(iter(texts))
-    word = "d" if len(like) == 1 else "deleted" if like.lower().endswith("ed") else "delete"
-    condition = _compare(name, deletes or [_spell_like(word, like)])
-    return DeleteSign(name, condition, deletes, True)
+    spelled = dict.fromkeys(["D", "DELETE", "DELETED", *(text.strip().upper() for text in deletes)])
+    listed = ", ".join(f"'{word}'" for word in spelled)
+    return DeleteSign(name, f"upper(trim({_to_sql_name(name)})) IN ({listed})", deletes, True)
 
 
 def _read_flag(name: str, values: Sequence[object]) -> DeleteSign:

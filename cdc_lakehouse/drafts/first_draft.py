@@ -17,6 +17,7 @@ from lakehouse.errors import ConfigurationError
 DOUBT = "  # check: folder of the files, below the landing root"
 MODE_NOTE = "rows that the files of a day lack are deleted; else delta, or format rows"
 ORDER_NOTE, TYPES_NOTE = ": orders a key's changes", "  # check: types and digits by the values"
+ZEROS_NOTE = "; numbers lose leading zeros"
 FLAT = ("rows", "bigquery", "snapshot", *PRESETS)
 SCHEMA_LINE = "# yaml-language-server: $schema=../table.schema.json"
 MOST_ALONE = 3
@@ -238,7 +239,8 @@ def _list_columns(sample: Sample) -> list[str]:
     ]
     hint = "  # check: seen, but not declared; declare decimals, dates and times"
     are_guessed = sample.format in FLAT and sample.file_format != "parquet"
-    head = f"columns:{TYPES_NOTE if are_guessed else ''}"
+    zeros = ZEROS_NOTE if sample.file_format == "csv" else ""
+    head = f"columns:{TYPES_NOTE if are_guessed else ''}{zeros}"
     return [*([head, *declared] if declared else []), *([hint, *guessed] if guessed else [])]
 
 
@@ -259,7 +261,8 @@ def possible_columns(names: Iterable[str]) -> set[str]:
 
 def to_scalar(text: str) -> str:
     """A text as a YAML scalar on one line, quoted only where it must be."""
-    style = '"' if not text.isprintable() else "'" if set(text) & set(",[]{}") else None
+    is_quoted = not text.isprintable() or not set(text).isdisjoint(",[]{}")
+    style = None if not is_quoted else '"' if "'" in text or not text.isprintable() else "'"
     dumped = yaml.safe_dump(text, default_style=style, width=10_000, allow_unicode=True)
     return dumped.splitlines()[0]
 

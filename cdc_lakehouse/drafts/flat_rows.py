@@ -19,6 +19,7 @@ from cdc_lakehouse.drafts.sample_files import (
     find_number_options,
     find_thousands,
     sample_error,
+    text_type,
     type_of_order,
 )
 from lakehouse.words import render_count
@@ -38,6 +39,7 @@ _KEY = re.compile(r"(^|_)(id|key|code|sku|no|nr|number|uuid|guid|ean|isbn)$")
 _NO_KEYS = ("double", "decimal", "boolean", "date", "timestamp", "array")
 _MOST_PARTS = 6
 _MOST_SHOWN = 3
+_WORDS_FOR_NULL = {"NULL", "null", "\\N", "(null)", "None", "NaN", "N/A", "n/a", "NA", "#N/A"}
 _ZONE = re.compile(r":\d\d\S*(Z|[+-]\d\d(:?\d\d)?)$")
 DMS_OPERATION = "Op"
 GUESSED_KEYS = {"keys": "by names and values, as the records have no key of their own"}
@@ -90,8 +92,9 @@ def sample_rows(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
         raise sample_error(files[0], "rows without a column", "records with rows")
     if any("_CHANGE_TYPE" in row for row in rows):
         return _sample_bigquery(rows, columns)._replace(file_format=form)
-    if form == "csv" and not csv.get("thousands"):
-        notes |= _note_thousands(rows, columns)
+    if form == "csv":
+        notes |= _note_texts(rows, columns)
+        notes |= {} if csv.get("thousands") else _note_thousands(rows, columns)
     keys, order = find_keys(parts[0].records, columns), _find_order(rows, columns)
     sign, asked = find_delete_signs(rows)
     are_of_day = any(is_day_folder(file.absolute().parent) for file in files)
@@ -127,6 +130,19 @@ def _note_thousands(rows: Sequence[Object], columns: Mapping[str, str]) -> dict[
         number = find_thousands([row[name] for row in rows if isinstance(row.get(name), str)])
         if number is not None:
             notes[f"columns.{name}"] = f"{number} may be {number.replace('.', '')}"
+    return notes
+
+
+def _note_texts(rows: Sequence[Object], columns: Mapping[str, str]) -> dict[str, str]:
+    """What to check of columns of text: words for nothing, or a few words among other values."""
+    notes = {}
+    for name in (name for name, kind in columns.items() if kind == "string"):
+        texts = [row[name] for row in rows if isinstance(row.get(name), str)]
+        odd = Counter(text for text in texts if text_type([text]) == "string")
+        if nothing := min(_WORDS_FOR_NULL & odd.keys(), default=""):
+            notes[f"columns.{name}"] = f"{nothing!r} is a text; source.csv.nullValue makes it null"
+        elif 0 < len(odd) <= _MOST_SHOWN and odd.total() < len(texts) / 2:
+            notes[f"columns.{name}"] = f"text because of {', '.join(map(repr, odd))}"
     return notes
 
 

@@ -211,4 +211,4 @@ def find_unknown_names(
                 shown = name.removeprefix(OF_RECORD)
                 close = get_close_matches(shown.lower(), columns, n=1)
                 meant = f"did you mean {columns[close[0]]}?" if close else "do: check its name"
-                yield f"{key} names {shown}, which no record has had; {meant}"
+                yield f"{key} names {shown}, of which no record has had a value; {meant}"

@@ -179,8 +179,14 @@ def test_a_catalog_is_not_looked_at() -> None:
     [
         ("op = 'd'", []),
         ("OP = 'd' AND NOT kept", []),
-        ("opp = 'd'", ["apply_as_deletes names opp, which no record has had; did you mean op?"]),
-        ("gone", ["apply_as_deletes names gone, which no record has had; do: check its name"]),
+        (
+            "opp = 'd'",
+            ["apply_as_deletes names opp, of which no record has had a value; did you mean op?"],
+        ),
+        (
+            "gone",
+            ["apply_as_deletes names gone, of which no record has had a value; do: check its name"],
+        ),
         ("_gone", []),
     ],
 )
@@ -199,7 +205,7 @@ def test_a_name_in_where_that_no_column_has_is_told(tmp_path: Path) -> None:
     source = {"format": "rows", "path": "shop", "where": "opp <> 'B'"}
     config = {"table": "orders", "keys": ["id"], "sequence_by": "id", "source": source}
     told = warnings_of(Target(root=str(tmp_path)), [Table.model_validate(config)])["orders"]
-    said = "source.where names opp, which no record has had; did you mean op?"
+    said = "source.where names opp, of which no record has had a value; did you mean op?"
     assert [text for text in told if "source.where" in text] == [said]
 
 
@@ -220,13 +226,16 @@ def told_of(root: Path, source: dict[str, Any], **members: str) -> list[str]:
     [
         ("kind <> 'x'", []),
         ("metadata.`record-type` = 'data'", []),
-        ("kimd <> 'x'", ["source.where names kimd, which no record has had; did you mean kind?"]),
+        (
+            "kimd <> 'x'",
+            ["source.where names kimd, of which no record has had a value; did you mean kind?"],
+        ),
         (
             "`metadata`.`kind` = 'x' AND gone",
             [
-                "source.where names metadata.kind, which no record has had; did you mean"
+                "source.where names metadata.kind, of which no record has had a value; did you mean"
                 " metadata.record-type?",
-                "source.where names gone, which no record has had; do: check its name",
+                "source.where names gone, of which no record has had a value; do: check its name",
             ],
         ),
     ],
@@ -249,7 +258,7 @@ def test_a_preset_names_what_its_records_may_lack(tmp_path: Path) -> None:
 def test_names_with_an_underscore_are_told_once_records_were_seen(tmp_path: Path) -> None:
     source = {"format": "rows", "path": "shop", "where": "_op <> 'B'"}
     assert told_of(tmp_path / "a", source, _op="string") == []
-    said = ["source.where names _op, which no record has had; did you mean _ope?"]
+    said = ["source.where names _op, of which no record has had a value; did you mean _ope?"]
     assert told_of(tmp_path / "b", source, _ope="string") == said
 
 

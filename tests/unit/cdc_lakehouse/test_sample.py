@@ -19,6 +19,12 @@ def sample_of(folder: Path, *records: object, table: str = "t") -> Sample:
     return read_sample([file], table)
 
 
+def operations(column: str, *more: str) -> str:
+    """The condition of deletes by a column of operations."""
+    listed = ", ".join(f"'{word}'" for word in ("D", "DELETE", "DELETED", *more))
+    return f"upper(trim({column})) IN ({listed})"
+
+
 def change(**after: object) -> dict[str, object]:
     return {"before": None, "after": after, "op": "c", "source": {}}
 
@@ -124,10 +130,31 @@ def test_flat_rows_show_order_and_deletes(tmp_path: Path) -> None:
     )
     assert found.deletes is not None and found.deletes.is_operation
     assert (found.deletes.condition, found.deletes.note) == (
-        "operation = 'DELETE'",
+        operations("operation"),
         "1 of 2 rows is a delete; any other value, or none, is an upsert",
     )
     assert found.columns["total"] == "decimal(18,2)"
+
+
+@pytest.mark.parametrize(
+    ("texts", "note"),
+    [
+        (["1", "2", "Total"], "text because of 'Total'"),
+        (["1", "", "NULL"], "'NULL' is a text; source.csv.nullValue makes it null"),
+        (["a", "b", "\\N"], "'\\\\N' is a text; source.csv.nullValue makes it null"),
+        (["2026-11-01", "2026-11-02", "soon"], "text because of 'soon'"),
+        (["1.000", "2", "3"], "1.000 may be 1000"),
+        (["a", "b", "3"], None),
+        (["1", "2026-11-01"], None),
+        (["1", "2"], None),
+    ],
+)
+def test_a_text_among_other_values_is_a_check(
+    tmp_path: Path, texts: list[str], note: str | None
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("id,v,version\n" + "".join(f"{n},{v},1\n" for n, v in enumerate(texts)))
+    assert read_sample([file], "t").notes.get("columns.v") == note
 
 
 def test_seconds_and_milliseconds_in_one_order_are_a_check(tmp_path: Path) -> None:
@@ -189,9 +216,9 @@ def test_json_values_have_a_column_type(
 @pytest.mark.parametrize(
     ("rows", "condition", "is_seen"),
     [
-        ([{"Op": "I", "id": 1}, {"Op": "D", "id": 1}], "Op = 'D'", True),
-        ([{"op": "c", "id": 1}, {"op": "u", "id": 1}], "op = 'd'", False),
-        ([{"__op": "INSERT", "id": 1}], "__op = 'DELETE'", False),
+        ([{"Op": "I", "id": 1}, {"Op": "D", "id": 1}], operations("Op"), True),
+        ([{"op": "c", "id": 1}, {"op": "u", "id": 1}], operations("op"), False),
+        ([{"__op": "INSERT", "id": 1}], operations("__op"), False),
         ([{"is_deleted": True, "id": 1}], "is_deleted", True),
         ([{"isDeleted": False, "id": 1}], "isDeleted", False),
         ([{"deleted": 1, "id": 1}, {"deleted": 0, "id": 2}], "deleted = 1", True),
@@ -201,14 +228,14 @@ def test_json_values_have_a_column_type(
         ([{"is_deleted": "FALSE", "id": 1}], "is_deleted = 'TRUE'", False),
         ([{"deleted": "no", "id": 1}], "deleted = 'yes'", False),
         ([{"deleted": 1.0, "id": 1}, {"deleted": 0.0, "id": 2}], "deleted = 1", True),
-        ([{"event": "D", "RowKind": "-D", "id": 1}], "RowKind = '-D'", True),
-        ([{"op": "Inserted", "id": 1}], "op = 'Deleted'", False),
+        ([{"event": "D", "RowKind": "-D", "id": 1}], operations("RowKind", "-D"), True),
+        ([{"op": "Inserted", "id": 1}], operations("op"), False),
         ([{"op": "insert", "id": 1}, {"op": "-U", "id": 1}], None, False),
         ([{"supprimé le": "2026-11-01", "id": 1}], "`supprimé le` IS NOT NULL", True),
         ([{"delete flag": "Y", "id": 1}], "`delete flag` = 'Y'", True),
         ([{"deleted_at": None, "id": 1}], "deleted_at IS NOT NULL", False),
         ([{"deletedAt": "2026-11-02", "id": 1}], "deletedAt IS NOT NULL", True),
-        ([{"op": "c", "is_deleted": True, "id": 1}], "op = 'd'", False),
+        ([{"op": "c", "is_deleted": True, "id": 1}], operations("op"), False),
         ([{"action": "click", "id": 1}], None, False),
     ],
 )
@@ -260,6 +287,8 @@ def test_a_time_of_deletes_with_values_that_may_mean_none_says_what_they_do(
         ({"op": "u", "state": "open"}, None, ""),
         ({"grade": "D", "name": "del"}, "name", "'del'"),
         ({"grade": "D", "x": None}, None, ""),
+        ({"hvr_op": 2}, "hvr_op", "'2'"),
+        ({"xdeleted": "F"}, "xdeleted", "'F'"),
         ({"is_deleted": False, "deleted_at": "2026-11-01"}, "deleted_at", "'2026-11-01'"),
     ],
 )
@@ -268,6 +297,12 @@ def test_what_may_be_a_sign_of_deletes_and_is_not_taken_for_one_is_asked_about(
 ) -> None:
     _, asked = find_delete_signs([row])
     assert asked == ({} if column is None else {column: f"has {values}"})
+
+
+def test_letters_that_are_all_operations_are_asked_about_whatever_their_column() -> None:
+    _, asked = find_delete_signs([{"kind": "I"}, {"kind": "d"}, {"kind": None}])
+    assert asked == {"kind": "has 'I', 'd'"}
+    assert find_delete_signs([{"grade": "C"}, {"grade": "D"}, {"grade": "B"}]) == (None, {})
 
 
 def test_other_operations_are_said_to_be_upserts_and_long_lists_are_cut() -> None:
@@ -285,7 +320,7 @@ def test_json_rows_with_op_are_rows_with_an_order_and_deletes(tmp_path: Path) ->
     rows = [{"id": 1, "op": "c", "seq": 10}, {"id": 1, "op": "d", "seq": 11}]
     found = sample_of(tmp_path, *rows)
     assert (found.format, found.keys, found.sequence_by) == ("rows", ["id"], "seq")
-    assert found.deletes is not None and found.deletes.condition == "op = 'd'"
+    assert found.deletes is not None and found.deletes.condition == operations("op")
 
 
 @pytest.mark.parametrize("name", ["orders.jsonl", "2026-11-01T10.jsonl"])
