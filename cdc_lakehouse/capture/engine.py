@@ -301,8 +301,9 @@ class Engine:
 
     def _end(self, success: Java, message: Java, error: Java) -> None:
         if not success and self.failure is None:
-            cause = error and (error.getCause() or error)
-            self.failure = RuntimeError(f"{message}: {cause or ''}".strip(": "))
+            while error and error.getCause():
+                error = error.getCause()
+            self.failure = RuntimeError(f"{message}: {error or ''}".strip(": "))
 
     @property
     def runs(self) -> bool:

@@ -116,11 +116,13 @@ class Capture:
             LakehouseError: it cannot go on.
             OSError: a file cannot be written.
         """
-        before = self.state.position.next
+        before = self.state.position.offset
         try:
             return self._work(once, stop)
         except (SourceUnreachable, EngineFailed) as failure:
-            self._failures = 1 if self.state.position.next != before else self._failures + 1
+            position = self.state.position
+            has_moved = position.offset != before and not position.is_in_snapshot
+            self._failures = 1 if has_moved else self._failures + 1
             lost = isinstance(failure, SourceUnreachable)
             if self._failures > MOST_FAILURES and (once or not lost):
                 raise
@@ -206,7 +208,8 @@ class Capture:
                 if isinstance(engine.failure, OSError):
                     raise engine.failure
                 problem = f"Debezium's engine ended: {engine.failure}"
-                raise EngineFailed(problem, f"read {self.settings.state}/{LOG}")
+                action = f"read {self.settings.state}/{LOG}; `except` leaves a table out"
+                raise EngineFailed(problem, action)
             if once and not mark and not position.is_in_snapshot:
                 mark, marked = self.database.send_mark(), time.time()
             if mark in engine.marks and not position.reads_rows:

@@ -126,6 +126,21 @@ def test_values_that_debezium_cannot_convert_are_said_and_kept(
 
 
 @needs_postgres
+@pytest.mark.slow
+def test_a_value_that_ends_debeziums_engine_is_named_and_its_table_can_be_left_out(
+    shop: Postgres, tmp_path: Path
+) -> None:
+    shop.execute("CREATE TABLE odd (k numeric PRIMARY KEY)", "INSERT INTO odd VALUES ('NaN')")
+    conf = project(tmp_path)
+    ends(conf, tmp_path, "init", "--source", shop.url, "--capture")
+    said = ends(conf, tmp_path, "capture", "--once", codes=(1,)).said()
+    assert "in column k" in " ".join(said.split("error:")[1].split())
+    settings = conf / "capture.yml"
+    settings.write_text(f"{settings.read_text()}except: [public.odd]\n")
+    ends(conf, tmp_path, "capture", "--once")
+
+
+@needs_postgres
 def test_a_capture_whose_run_was_killed_ends_too(shop: Postgres, tmp_path: Path) -> None:
     conf = drafted(shop.url, tmp_path)
     both = lakehouse(conf, tmp_path, "run", "--continuous", "--capture", ready="capturing")

@@ -3,6 +3,7 @@
 import gzip
 import json
 import multiprocessing
+import threading
 import time
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 import yaml
 
-from cdc_lakehouse.capture import engine
+from cdc_lakehouse.capture import engine, session
 from cdc_lakehouse.capture.database import Database
 from cdc_lakehouse.capture.engine import (
     ConversionLog,
@@ -23,6 +24,7 @@ from cdc_lakehouse.capture.files import CaptureRefused, LandingFiles, Position, 
 from cdc_lakehouse.capture.settings import load_capture
 from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
+from cdc_lakehouse.cli.options import Chosen
 from gold.capture_status import CaptureStatus, list_capture_lines, write_capture
 from gold.status.alarms import find_changes
 from gold.status.metrics import render_metrics
@@ -212,6 +214,34 @@ def test_a_capture_that_took_everything_tells_its_age_and_is_not_late(tmp_path: 
     ]
     write_capture(target, msgspec.structs.replace(status, kept_bytes=2 << 20))
     assert list_capture_lines(target)[0].startswith("capture: LOG: ")
+
+
+class Hasty(threading.Event):
+    """An event for which nobody waits."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return self.is_set()
+
+
+@pytest.mark.parametrize(("snapshot", "lives"), [("INITIAL", 6), (None, 10)])
+def test_an_engine_that_fails_again_and_again_ends_the_capture_unless_it_moves_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: str | None, lives: int
+) -> None:
+    conf, lived = written(tmp_path / "conf"), list[int]()
+    (conf / "targets").mkdir()
+    (conf / "targets" / "local.yml").write_text(f"kind: local\nroot: {tmp_path}\n")
+    capture = session.Capture(Chosen(conf=conf))
+
+    def fail(*_: object) -> bool:
+        lived.append(len(lived))
+        offset = {"snapshot": snapshot, "lsn": min(len(lived), 5)}
+        capture.state.note(next=len(lived), offset=offset)
+        raise session.EngineFailed("a value is NaN", "read it")
+
+    monkeypatch.setattr(capture, "_work", fail)
+    with pytest.raises(session.EngineFailed):
+        capture.run(once=True, snapshot=False, stop=Hasty())
+    assert len(lived) == lives
 
 
 def test_what_debezium_could_not_convert_is_read_from_whole_lines_of_its_log(
