@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from cdc_lakehouse.drafts.sample import FolderOf, read_sample, read_samples, to_identifier
+from cdc_lakehouse.drafts.sample import read_sample, read_samples
 from cdc_lakehouse.drafts.sample_files import Sample
+from cdc_lakehouse.drafts.tables_in_files import FolderOf, to_identifier
 from lakehouse.config.records.many_tables import ManyTables
 from lakehouse.config.records.presets import PRESETS
 from lakehouse.config.unpacking import unpack_table
@@ -85,10 +86,10 @@ def write_drafts(
     written = []
     for name, sample in samples.items():
         place = place_of(sample.files[0])
-        if sample.topic is not None and sample.file_format == "json":
+        if sample.topic is not None and sample.file_format == "json" and not sample.where:
             together.setdefault((sample.format, place), {})[name] = sample
             continue
-        if sample.format in FLAT and flat.count(place.folder) > 1:
+        if sample.format in FLAT and not sample.where and flat.count(place.folder) > 1:
             place = LandingPlace(f"{place.folder}/{name}", is_sure=False)
         written.append(_write_sample(conf / "tables" / f"{name}.yml", sample, place))
     for (_, place), some in together.items():
@@ -203,6 +204,7 @@ def _render_draft(table: str, sample: Sample, place: LandingPlace) -> str:
         f"table: {table}\nsource:\n  format: {sample.format}": True,
         f"  path: {to_scalar(place.folder)}{doubt}": True,
         f"  topic: {to_scalar(sample.topic or '')}": sample.topic,
+        f"  where: {to_scalar(sample.where)}": sample.where,
         f"  # check{notes.get('source', '')}": "source" in notes,
         f"  mode: full  # check: {MODE_NOTE}": sample.format == "snapshot",
         f"  file_format: {sample.file_format}": sample.file_format != "json",
@@ -261,7 +263,7 @@ def possible_columns(names: Iterable[str]) -> set[str]:
 
 def to_scalar(text: str) -> str:
     """A text as a YAML scalar on one line, quoted only where it must be."""
-    is_quoted = not text.isprintable() or not set(text).isdisjoint(",[]{}")
+    is_quoted = not text.isprintable() or not {*text}.isdisjoint(",[]{}`")
     style = None if not is_quoted else '"' if "'" in text or not text.isprintable() else "'"
     dumped = yaml.safe_dump(text, default_style=style, width=10_000, allow_unicode=True)
     return dumped.splitlines()[0]

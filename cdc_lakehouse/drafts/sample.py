@@ -1,13 +1,9 @@
 """What files of events show of the tables behind them: format, keys and columns, by shape."""
 
-import json
 import re
-from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
 
 from pyspark.sql import types as T
 
@@ -15,11 +11,9 @@ from cdc_lakehouse.drafts.flat_rows import (
     GUESSED_KEYS,
     find_keys,
     infer_types,
-    is_day_folder,
     list_full,
     sample_rows,
     see_values,
-    without_day,
 )
 from cdc_lakehouse.drafts.preset_records import sample_preset
 from cdc_lakehouse.drafts.sample_files import (
@@ -29,10 +23,19 @@ from cdc_lakehouse.drafts.sample_files import (
     SampleFile,
     empty_error,
     note_defaults,
-    open_sample,
     read_value,
     sample_error,
     strip_schema,
+)
+from cdc_lakehouse.drafts.tables_in_files import (
+    FolderOf,
+    Part,
+    find_table_folder,
+    name_parts,
+    read_change,
+    read_row,
+    split_files,
+    to_identifier,
 )
 from gold.status.column_hints import encoded_numbers, encoded_texts
 from lakehouse.config.formats import is_whole
@@ -44,9 +47,6 @@ FLATTENED = ("__op", "__deleted", "__lsn", "__source_ts_ms", "__ts_ms")
 SIGNALS = re.compile(r"(^|_)(dbz|debezium)_(signal|heartbeat)")
 _WHOLE_DIGITS: Mapping[T.DataType, int] = {T.ShortType(): 5, T.IntegerType(): 10, T.LongType(): 19}
 
-FolderOf: TypeAlias = Callable[[Path], str | None]
-"""The name of the folder below the landing root in which a file lies; None of another file."""
-
 
 def read_sample(files: Sequence[Path], table: str, folder_of: FolderOf = lambda _: None) -> Sample:
     """What the first records of files show of one table; names are those of `read_samples`.
@@ -54,7 +54,7 @@ def read_sample(files: Sequence[Path], table: str, folder_of: FolderOf = lambda 
     Raises:
         ConfigurationError: they cannot be read, or it is not clear which records are meant.
     """
-    parts = _name_parts(_split_files(files), folder_of)
+    parts = name_parts(split_files(files), folder_of)
     chosen = [(name, part) for name, part in parts if name.lower() == table.lower()] or parts
     if len(chosen) > 1:
         names = ", ".join(part.topic or name for name, part in chosen)
@@ -81,7 +81,7 @@ def read_samples(files: Sequence[Path], folder_of: FolderOf = lambda _: None) ->
         ConfigurationError: they cannot be read, or hold no record of a table.
     """
     samples: dict[str, Sample] = {}
-    for title, part in _name_parts(_split_files(files), folder_of):
+    for title, part in name_parts(split_files(files), folder_of):
         name = _choose_name(title, part, samples)
         if not SIGNALS.search(name):
             samples[name] = _sample_part(part)
@@ -90,7 +90,7 @@ def read_samples(files: Sequence[Path], folder_of: FolderOf = lambda _: None) ->
     return samples
 
 
-def _choose_name(title: str, part: "_Part", taken: Container[str]) -> str:
+def _choose_name(title: str, part: Part, taken: Container[str]) -> str:
     """The table's name by its title, one that no other table has."""
     longer = part.topic.split(".")[-2:] if part.topic else [find_table_folder(part.files[0]).name]
     second = "_".join(longer if part.topic else [*longer, title])
@@ -117,100 +117,13 @@ def _join_types(one: T.DataType, other: T.DataType) -> T.DataType | None:
     return wider_type(one, other) or wider_type(*numbers)
 
 
-def to_identifier(text: str) -> str:
-    """A table's name made of a text: small letters, digits and _, beginning with a letter."""
-    name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
-    return name if name[:1].isalpha() else f"t_{name}"
-
-
-class _Part(NamedTuple):
-    """The records of one table: those of a topic, or of files without topics of the same shape."""
-
-    topic: str | None
-    files: list[Path]
-    opened: list[SampleFile]
-
-    @property
-    def records(self) -> list[Object]:
-        return [record for opened in self.opened for record in opened.records]
-
-
-def find_table_folder(file: Path) -> Path:
-    """The folder that a table has for such a file: its own, or the one above that of a day."""
-    folder = file.absolute().parent
-    return folder.parent if is_day_folder(folder) else folder
-
-
-def _name_parts(parts: Sequence[_Part], folder_of: FolderOf) -> list[tuple[str, _Part]]:
-    """The parts, each with the name that its table may have."""
-    tables_in = Counter(find_table_folder(part.files[0]) for part in parts if part.topic is None)
-
-    def name(part: _Part) -> str:
-        if part.topic is not None:
-            return part.topic.rpartition(".")[2]
-        is_alone = tables_in[find_table_folder(part.files[0])] == 1
-        return (folder_of(part.files[0]) if is_alone else None) or _name_files(part.files)
-
-    return [(name(part), part) for part in parts]
-
-
-def _name_files(files: Sequence[Path]) -> str:
-    folder, names = find_table_folder(files[0]).name, {f.name.partition(".")[0] for f in files}
-    name = without_day(next(iter(names)))
-    is_own = name[:1].isalpha() and not is_day_folder(files[0].absolute().parent)
-    return name if is_own and len(names) == 1 else folder or name
-
-
-def _split_files(files: Sequence[Path]) -> list[_Part]:
-    """The records of each topic over all files; files of records without topics by their shape.
-
-    The shape of CSV is its set of names, in whatever case. Files without a record are left out.
-    """
-    parts: dict[object, _Part] = {}
-    for file in files:
-        opened = open_sample(file)
-        is_json, is_csv = opened.format == "json", opened.format == "csv"
-        topics = _split_by_topic(opened.records) if is_json else {None: opened.records}
-        names = [] if is_json else [*next(iter(opened.records), {})]
-        columns = sorted(map(str.lower, names)) if is_csv else names
-        for topic, records in topics.items() if opened.records else ():
-            shape = topic or (find_table_folder(file), opened.format, *columns)
-            part = parts.setdefault(shape, _Part(topic, [], []))
-            first = part.opened[0].records[0] if is_csv and part.opened else {}
-            part.files.append(file)
-            part.opened.append(opened._replace(records=_spell_alike(records, first)))
-    return list(parts.values())
-
-
-def _spell_alike(rows: Sequence[Object], first: Object) -> Sequence[Object]:
-    """CSV rows with names as the table's first row spells them."""
-    spelled = {name.lower(): name for name in first}
-    renamed = ({spelled.get(n.lower(), n): value for n, value in row.items()} for row in rows)
-    return [*renamed] if first else rows
-
-
-def _split_by_topic(records: Iterable[Object]) -> dict[str | None, list[Object]]:
-    """The records of each topic that has rows; those without a topic where all are without."""
-    by_topic: dict[str | None, list[Object]] = {}
-    for record in records:
-        topic = str(record["topic"]) if is_whole(record) and record.get("topic") else None
-        by_topic.setdefault(topic, []).append(record)
-    if len(by_topic) > 1:
-        by_topic.pop(None, None)
-    return {
-        topic: of_topic
-        for topic, of_topic in by_topic.items()
-        if any(map(_has_row, of_topic)) and any(map(_has_values, of_topic))
-    }
-
-
-def _sample_part(part: _Part) -> Sample:
-    changes = [change for record in part.records if (change := _read_change(record))]
+def _sample_part(part: Part) -> Sample:
+    changes = [change for record in part.records if (change := read_change(record))]
     sample = sample_preset(changes, part.opened[0], part.topic)
     if sample is None:
         is_json = part.opened[0].format == "json"
         sample = _sample_json(part) if is_json else sample_rows(part.opened, part.files)
-    return sample._replace(files=part.files)
+    return sample._replace(files=part.files, where=part.owner.where if part.owner else "")
 
 
 def _is_dynamodb(record: Object) -> bool:
@@ -221,13 +134,13 @@ def _is_dynamodb(record: Object) -> bool:
     return is_export or isinstance(record.get("dynamodb"), dict)
 
 
-def _sample_json(part: _Part) -> Sample:
+def _sample_json(part: Part) -> Sample:
     """What the JSON records of one table show."""
     if any(map(_is_dynamodb, part.records)):
         problem, expected = "records of DynamoDB (its stream, or an export)", ROWS
         action = "write an item as one row of plain values, with an order: docs/guides/rows.md"
         raise sample_error(part.files[0], problem, expected, action)
-    changes = [change for record in part.records if (change := _read_change(record))]
+    changes = [change for record in part.records if (change := read_change(record))]
     if any("op" in each and ("after" in each or "before" in each) for each in changes):
         return _sample_debezium(part.records, part.topic)
     if not set().union(*changes).isdisjoint(FLATTENED):
@@ -236,23 +149,14 @@ def _sample_json(part: _Part) -> Sample:
         return _sample_ydb(changes, part.topic)
     if not changes:
         raise sample_error(part.files[0], "no record of a table", "records with rows")
-    files = [SampleFile("json", list(map(_read_change, each.records))) for each in part.opened]
+    files = [SampleFile("json", list(map(read_change, each.records))) for each in part.opened]
     return sample_rows(files, part.files)
 
 
-def _has_row(record: Object) -> bool:
-    """Whether a record carries a row of a table; transactions, heartbeats and messages do not."""
-    change = _read_change(record)
-    if "op" in change and not change.keys().isdisjoint(("before", "after", "source")):
-        return any(_read_row(change, side) for side in ("after", "before"))
-    envelope = {"ts_ms", "status", "event_count", "message", "id", "data_collections"}
-    return bool(change.keys() - envelope)
-
-
 def _sample_debezium(records: Sequence[Object], topic: str | None) -> Sample:
-    events = [record for record in records if "op" in _read_change(record)]
-    changes = [_read_change(event) for event in events]
-    rows = [_read_row(change, "after") for change in changes]
+    events = [record for record in records if "op" in read_change(record)]
+    changes = [read_change(event) for event in events]
+    rows = [read_row(change, "after") for change in changes]
     keys, notes = read_record_key(events), note_defaults(changes)
     if not keys and not any(map(is_whole, events)):
         keys, notes = _guess_keys(changes, [*filter(None, rows)]), notes | GUESSED_KEYS
@@ -261,7 +165,7 @@ def _sample_debezium(records: Sequence[Object], topic: str | None) -> Sample:
 
 def _sample_flattened(records: Sequence[Object], topic: str | None) -> Sample:
     """Rows that ExtractNewRecordState has left of Debezium's events."""
-    rows = [_read_change(record) for record in records]
+    rows = [read_change(record) for record in records]
     plain = [{n: v for n, v in row.items() if not n.startswith("__")} for row in rows]
     if keys := read_record_key(records):
         return _sample_events(plain, topic, keys, {})
@@ -319,33 +223,7 @@ def _find_changed_columns(changes: Sequence[Object]) -> set[str]:
 
 
 def _list_rows(changes: Sequence[Object], operation: str, side: str) -> list[Object]:
-    return [_read_row(change, side) for change in changes if change.get("op") == operation]
-
-
-def _read_row(change: Object, side: str) -> Object:
-    """The row before or after a change; MongoDB's come as JSON in a text, without their `_id`."""
-    row = change.get(side)
-    if not isinstance(row, str):
-        return row if isinstance(row, dict) else {}
-    try:
-        document = json.loads(row)
-    except ValueError:
-        return {}
-    is_document = isinstance(document, dict)
-    return {n: _simplify_value(v) for n, v in document.items() if n != "_id"} if is_document else {}
-
-
-def _simplify_value(value: object) -> object:
-    """A value in MongoDB's Extended JSON as a plain number or text, where it is one."""
-    if not isinstance(value, dict) or not value:
-        return value
-    kind, inner = next(iter(value.items()))
-    with suppress(ValueError):
-        if kind in ("$numberLong", "$numberInt"):
-            return int(str(inner))
-        if kind in ("$numberDouble", "$numberDecimal"):
-            return float(str(inner))
-    return value
+    return [read_row(change, side) for change in changes if change.get("op") == operation]
 
 
 def _sample_ydb(changes: Sequence[Object], topic: str | None) -> Sample:
@@ -385,15 +263,3 @@ def _read_schema_block(value: object) -> dict[str, str]:
     after = [field["fields"] for field in fields if field.get("field") == "after"]
     types = {field["field"]: from_block(field).type for columns in after for field in columns}
     return {name: kind.simpleString() for name, kind in types.items()}
-
-
-def _read_change(record: Object) -> Object:
-    value = strip_schema(read_value(record))
-    return value if isinstance(value, dict) else {}
-
-
-def _has_values(record: Object) -> bool:
-    """Whether a record has a value that can be a column's, or names a key."""
-    values = {n: v for n, v in _read_change(record).items() if v is not None}
-    read = ("_CHANGE_TYPE", "_airbyte_data")
-    return any(not name.startswith("_") or name in read for name in values)

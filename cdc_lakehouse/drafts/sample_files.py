@@ -79,7 +79,8 @@ class Sample(NamedTuple):
 
     `looks` says of guessed columns what their values seem to encode, and the type to declare;
     `notes` what a person has to check of a key of the YAML, or of a column (`columns.NAME`);
-    `csv` are the options of `source.csv`; `files` are the files that it was read from.
+    `csv` are the options of `source.csv`; `files` are the files that it was read from, and `where`
+    is true of the table's records among those of others.
     """
 
     format: str
@@ -94,6 +95,7 @@ class Sample(NamedTuple):
     notes: Mapping[str, str] = MappingProxyType({})
     csv: Mapping[str, str] = MappingProxyType({})
     files: Sequence[Path] = ()
+    where: str = ""
 
 
 def open_sample(file: Path) -> SampleFile:

@@ -29,7 +29,8 @@ from cdc_lakehouse.drafts.first_draft import (
     write_many,
     write_text,
 )
-from cdc_lakehouse.drafts.sample import SIGNALS, to_identifier
+from cdc_lakehouse.drafts.sample import SIGNALS
+from cdc_lakehouse.drafts.tables_in_files import to_identifier
 from gold.source_check.database import list_schemas
 from lakehouse.errors import ConfigurationError, SourceUnreachable
 from lakehouse.words import render_count

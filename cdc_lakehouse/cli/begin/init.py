@@ -159,7 +159,7 @@ class DraftOptions(NamedTuple):
 
 def _from_files(chosen: Chosen, table: str | None, given: Sequence[Path]) -> None:
     from cdc_lakehouse.drafts.first_draft import LandingPlace, write_draft, write_drafts
-    from cdc_lakehouse.drafts.sample import find_table_folder
+    from cdc_lakehouse.drafts.tables_in_files import find_table_folder
 
     landing = _find_landing(chosen)
 
@@ -229,7 +229,7 @@ def _is_sample(file: Path, place: Path) -> bool:
 
 def _name_by_folder(files: Sequence[Path]) -> list[str]:
     """The first file of each table's folder, and how many more there are."""
-    from cdc_lakehouse.drafts.sample import find_table_folder
+    from cdc_lakehouse.drafts.tables_in_files import find_table_folder
 
     by_folder: dict[Path, list[Path]] = {}
     for file in files:
@@ -270,7 +270,7 @@ def _list_moves(draft: "Draft", landing: Path) -> dict[str, list[str]]:
 
 def _from_database(chosen: Chosen, table: str | None, source: str, options: DraftOptions) -> None:
     from cdc_lakehouse.drafts import source_draft as drafts
-    from cdc_lakehouse.drafts.sample import to_identifier
+    from cdc_lakehouse.drafts.tables_in_files import to_identifier
     from gold.source_check.database import check_url
 
     given = check_url(source)

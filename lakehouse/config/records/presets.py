@@ -175,10 +175,21 @@ SIGNS: list[tuple[str, tuple[str, ...]]] = [
     ("qlik", ("header__change_seq", "header__change_oper")),
     ("sqlserver_cdc", ("__$start_lsn", "__$operation")),
     ("airbyte", ("_airbyte_data", "_airbyte_extracted_at")),
-    ("airbyte", ("_ab_cdc_updated_at", "_ab_cdc_deleted_at")),
+    ("airbyte", ("_ab_cdc_updated_at",)),
     ("fivetran", ("_fivetran_synced", "_fivetran_deleted")),
     ("dynamodb", ("eventName", "dynamodb.Keys", "dynamodb.SequenceNumber")),
     ("dynamodb", ("eventName", "SequenceNumber", "ApproximateCreationDateTime")),
     ("mongodb_change_streams", ("operationType", "documentKey", "clusterTime")),
 ]
 """The members by which `init --from` recognises a preset."""
+
+TABLE_MEMBERS: dict[str, tuple[str, ...]] = {
+    "debezium": ("source.db", "source.schema", "source.table", "__table"),
+    "canal": ("database", "table"),
+    "maxwell": ("database", "table"),
+    "goldengate": ("table",),
+    "dms": ("metadata.schema-name", "metadata.table-name"),
+    "datastream": ("source_metadata.schema", "source_metadata.table"),
+    "mongodb_change_streams": ("ns.db", "ns.coll"),
+}
+"""The members by which a record names its table, where one file may have those of several."""

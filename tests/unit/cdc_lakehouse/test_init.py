@@ -20,7 +20,8 @@ from cdc_lakehouse.cli.commands import app
 from cdc_lakehouse.cli.front import run_command_line
 from cdc_lakehouse.cli.options import Chosen, load_chosen
 from cdc_lakehouse.cli.silence import split_unconfirmed
-from cdc_lakehouse.drafts.sample import common_type, read_samples, to_identifier
+from cdc_lakehouse.drafts.sample import common_type, read_samples
+from cdc_lakehouse.drafts.tables_in_files import to_identifier
 from lakehouse.config.loading import load_tables, load_target
 from lakehouse.errors import ConfigurationError
 from tests.helpers.captures import EVENTS
