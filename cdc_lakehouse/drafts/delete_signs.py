@@ -7,7 +7,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timezone
+from contextlib import suppress
+from datetime import date, datetime, timezone
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -17,14 +18,13 @@ from lakehouse.words import render_count
 _NAMES = {
     "operation": "op operation opcode optype oper changetype changemode cdcoperation cdcop dml"
     " dmltype crud iud mutation action rowkind aktion vorgang accion azione",
-    "flag": "deleted isdeleted isdelete isdel softdeleted deletedflag deleteflag deletionflag"
-    " delflag delind deletionindicator removed isremoved tombstone gone void voided loekz lvorm"
-    " loeschkennzeichen loschkennzeichen loeschkz loschkz geloscht geloescht entfernt supprime"
-    " supprimee efface borrado eliminado eliminato cancellato excluido apagado verwijderd usuniety"
-    " slettet raderad",
-    "moment": "deletedat deletedon deleteddate deletedtime deletedts deletiontime deletiondate"
-    " deletetime deletedate removedat removedon geloschtam geloeschtam loeschdatum loschdatum"
-    " supprimele datesuppression fechaborrado borradoen eliminadoen datacancellazione",
+    "flag": "deleted isdeleted isdelete isdel del dflag softdeleted deletedflag deleteflag"
+    " deletionflag delflag delflg delind markedfordeletion deletionindicator removed isremoved"
+    " tombstone gone void voided loekz lvorm loeschkennzeichen loschkennzeichen loeschkz loschkz"
+    " geloscht geloescht entfernt supprime supprimee efface borrado eliminado eliminato cancellato"
+    " excluido apagado verwijderd usuniety slettet raderad",
+    "moment": "geloschtam geloeschtam loeschdatum loschdatum supprimele datesuppression"
+    " fechaborrado borradoen eliminadoen datacancellazione",
     "state": "status state rowstatus recordstatus active isactive inactive isinactive enabled"
     " isenabled disabled archived isarchived valid isvalid expired obsolete iscurrent storniert"
     " aktiv istaktiv inaktiv actif estactif inactif activo inactivo attivo inattivo ativo zustand"
@@ -49,11 +49,16 @@ _ANSWERS = (
 """Words of a flag that is set, and of one that is not."""
 _DELETED = {word for word in _DELETES if len(word) > 5}
 _LONG_WORDS = {word for word in (*_DELETES, *_GONE) if len(word) > 2}
+_MOMENT = re.compile(
+    r".*(deleted?|deletion|removed?|discarded|trashed|purged|^del)"
+    r"(at|on|dt|ts|date|time|datetime|timestamp)|date(deleted|removed)"
+)
 _OPERATION_WORDS = frozenset({"op", "oper", "operation", "iud", "dml", "crud"})
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 _TRUE, _FALSE = {yes: no for yes, no in _ANSWERS}, {no: yes for yes, no in reversed(_ANSWERS)}
 _NO_WORD, _CAMEL = re.compile(r"[\W_]+"), re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STATES = ("flag", "state")
+_BEGINS_AS_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _YEAR = re.compile(r"(?<!\d)(\d{4})(?:\D|$|\d{4}(?!\d))")
 _FIRST_YEAR, _MOST_STATES, _MOST_SHOWN, _LONGEST_SHOWN = 1980, 200, 5, 20
 
@@ -66,6 +71,7 @@ class DeleteSign(NamedTuple):
         condition: SQL that is true on deletes; empty where its values are not understood.
         deletes: the values of deletes in the sample.
         is_operation: whether the column has the operation of every row, and no fact of the row.
+        type: the type of its values, where these are times.
         note: what a person has to check of it.
     """
 
@@ -74,6 +80,7 @@ class DeleteSign(NamedTuple):
     deletes: Sequence[str] = ()
     is_operation: bool = False
     note: str = ""
+    type: str | None = None
 
 
 def find_delete_signs(
@@ -120,7 +127,7 @@ def _find_kind(name: str) -> str | None:
     """The kind of a column by its name, or by a word of it; a state is only asked about."""
     words = _NO_WORD.split(_fold_word(_CAMEL.sub("_", name)))
     letters = "".join(filter(str.isalpha, "".join(words)))
-    if kind := _KINDS.get(letters):
+    if kind := _KINDS.get(letters) or ("moment" if _MOMENT.fullmatch(letters) else None):
         return kind
     if not _OPERATION_WORDS.isdisjoint(words):
         return "operation"
@@ -175,10 +182,23 @@ def _read_flag(name: str, values: Sequence[object]) -> DeleteSign:
 
 def _read_moment(name: str, values: Sequence[object]) -> DeleteSign:
     texts = [*dict.fromkeys(map(_to_text, values))]
-    return DeleteSign(name, f"{_to_sql_name(name)} IS NOT NULL", texts)
+    kind = type_of_times(texts) if texts else "timestamp"
+    return DeleteSign(name, f"{_to_sql_name(name)} IS NOT NULL", texts, type=kind)
 
 
 _READERS = {"operation": _read_operation, "flag": _read_flag, "moment": _read_moment}
+
+
+def type_of_times(texts: Sequence[str]) -> str | None:
+    """`date` or `timestamp`, where all the texts are such; None otherwise."""
+    if not all(_BEGINS_AS_DAY.match(text) for text in texts):
+        return None
+    for kind, parse in (("date", date.fromisoformat), ("timestamp", datetime.fromisoformat)):
+        with suppress(ValueError):
+            for text in texts:
+                parse(text.replace("Z", "+00:00"))
+            return kind
+    return None
 
 
 def _compare(name: str, words: Sequence[str]) -> str:

@@ -203,7 +203,7 @@ def _render_draft(table: str, sample: Sample, place: LandingPlace) -> str:
     lines = {
         f"table: {table}\nsource:\n  format: {sample.format}": True,
         f"  path: {to_scalar(place.folder)}{doubt}": True,
-        f"  topic: {to_scalar(sample.topic or '')}": sample.topic,
+        f"  topic: {to_scalar(sample.topic or '')}": sample.topic and not sample.where,
         f"  where: {to_scalar(sample.where)}": sample.where,
         f"  # check{notes.get('source', '')}": "source" in notes,
         f"  mode: full  # check: {MODE_NOTE}": sample.format == "snapshot",

@@ -58,8 +58,8 @@ class SeenOrder(NamedTuple):
 
 
 def day_of_name(name: str) -> str | None:
-    """The date in the name of a file or folder, as YYYY-MM-DD."""
-    for match in _DATED.finditer(name):
+    """The last date in the name of a file or folder, as YYYY-MM-DD."""
+    for match in reversed([*_DATED.finditer(name)]):
         day = "-".join(match.groups())
         with suppress(ValueError):
             if date.fromisoformat(day).year >= 1970:
@@ -168,6 +168,8 @@ def _sample_changes(
         columns[order.column] = order.type or "string"
         notes = {"sequence_by": order.note} if order.note else {}
     notes |= note_keys(different, keys, [by] if by else [])
+    if sign is not None and sign.type and columns.get(sign.column) in (None, "string"):
+        columns[sign.column] = sign.type
     if sign is not None and sign.column == DMS_OPERATION and _are_of_dms(rows):
         columns.pop(DMS_OPERATION, None)
         cast = by and f"cast({by} AS {columns[by]})"

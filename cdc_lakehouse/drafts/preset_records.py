@@ -72,5 +72,6 @@ def sample_preset(changes: Sequence[Object], file: SampleFile, topic: str | None
         named or find_keys([*filter(None, rows)][:1], columns),
         {} if named else GUESSED_KEYS,
     )
-    declared, guessed = ({}, columns) if file.format == "json" else (columns, {})
+    declared = {name: kind for name, kind in columns.items() if name in file.types}
+    guessed = {name: kind for name, kind in columns.items() if name not in declared}
     return Sample(preset, file.format, topic, keys, declared, guessed, notes=notes, csv=file.csv)

@@ -10,13 +10,12 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import date, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple, TextIO, TypeAlias, TypeVar, cast
 
 from bronze.files.file_kinds import UnreadableFile, check_is_csv, encoding_by_mark
-from cdc_lakehouse.drafts.delete_signs import DeleteSign
+from cdc_lakehouse.drafts.delete_signs import DeleteSign, type_of_times
 from lakehouse.config.csv_options import SEPARATORS, clean_name, has_blanks, split_cells
 from lakehouse.config.formats import is_whole, value_of
 from lakehouse.config.source import FileFormat
@@ -34,7 +33,6 @@ _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 _FRACTION = re.compile(r"-?(0|[1-9]\d{0,12})(\.\d+)?")
 _THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(\.\d{3})+")
 _COMMA = re.compile(r"-?([1-9]\d{0,2}(\.\d{3})+|0|[1-9]\d{0,12})(,\d+)?")
-_BEGINS_AS_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SECTIONS = re.compile(r"[0-9A-Fa-f]{1,16}(/[0-9A-Fa-f]{5,16}){0,3}")
 """Hex digits, as orders are; 01/02/2026 is a day."""
 
@@ -333,18 +331,6 @@ def find_thousands(texts: Sequence[str]) -> str | None:
     return dotted[0] if dotted and all(map(_THOUSANDS.fullmatch, dotted)) else None
 
 
-def type_of_times(texts: Sequence[str]) -> str | None:
-    """`date` or `timestamp`, where all the texts are such; None otherwise."""
-    if not all(_BEGINS_AS_DAY.match(text) for text in texts):
-        return None
-    for kind, parse in (("date", date.fromisoformat), ("timestamp", datetime.fromisoformat)):
-        with suppress(ValueError):
-            for text in texts:
-                parse(text.replace("Z", "+00:00"))
-            return kind
-    return None
-
-
 def are_days_first(texts: Sequence[str]) -> bool:
     """Whether digits are days before their year, 31122025: as numbers the oldest may be last.
 
@@ -379,5 +365,6 @@ def _read_parquet(file: Path) -> SampleFile:
     types: dict[str, str] = {}
     for field in opened.schema_arrow:
         with suppress(PySparkTypeError):
-            types[field.name] = from_arrow_type(field.type).simpleString()
+            kind = from_arrow_type(field.type).simpleString()
+            types[field.name] = "string" if kind.startswith("time(") else kind
     return SampleFile("parquet", batch.to_pylist() if batch else [], types)

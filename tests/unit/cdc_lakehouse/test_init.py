@@ -286,7 +286,9 @@ def test_a_parquet_file_gives_its_own_types(capsys: pytest.CaptureFixture[str]) 
     file = dropped("pay.parquet")
     at = pa.array([0], pa.timestamp("us", tz="UTC"))
     total = pa.array([Decimal("1.10")], pa.decimal128(10, 2))
-    write_table(pa.table({"id": pa.array([1], pa.int32()), "total": total, "changed_at": at}), file)
+    columns = {"id": pa.array([1], pa.int32()), "total": total, "changed_at": at}
+    columns["opens"] = pa.array([0], pa.time64("us"))
+    write_table(pa.table(columns), file)
     assert init("--from", str(file)) == 0
     (table,) = load_tables(Path("conf"))
     assert (table.feeds[0].file_format, table.keys, table.sequence_by) == (
@@ -295,6 +297,7 @@ def test_a_parquet_file_gives_its_own_types(capsys: pytest.CaptureFixture[str]) 
         "changed_at",
     )
     types = {name: column.type for name, column in table.columns.items()}
+    assert types.pop("opens") == "string"
     assert types == {"id": "int", "total": "decimal(10,2)", "changed_at": "timestamp"}
     file.write_bytes(file.read_bytes()[:30])
     assert init("pay2", "--from", str(file)) == 2
@@ -510,6 +513,7 @@ PRODUCTS = (
     [
         ("landing/products/2026-11-23.csv", "landing/products/2026-11-23"),
         ("landing/products/products_20261123.csv", "landing/products/2026-11-23"),
+        ("landing/products/products_20261231_20261123.csv", "landing/products/2026-11-23"),
         ("landing/products/products.csv", "landing/products/YYYY-MM-DD, the day that it shows"),
     ],
 )
@@ -529,6 +533,57 @@ def test_rows_that_nothing_orders_are_an_extract_of_a_day(
         "listed": "date",
     }
     assert f"next: put {Path(name).name} into {place}\n" in capsys.readouterr().out
+
+
+def test_two_extracts_of_a_day_are_said_to_be_one(capsys: pytest.CaptureFixture[str]) -> None:
+    for hour in (6, 18):
+        written(f"landing/stock/stock_20261101_{hour:02}00.csv", "sku,n", f"a1,{hour}")
+    assert init("--from", "landing") == 0
+    told = " ".join(capsys.readouterr().out.split())
+    both = "stock_20261101_0600.csv, stock_20261101_1800.csv into landing/stock/2026-11-01;"
+    assert f"put {both} files of one day are one extract: of two, only the newer" in told
+
+
+def maxwell(table: str, **row: object) -> dict[str, object]:
+    return {"database": "s", "table": table, "type": "insert", "ts": 1, "data": row}
+
+
+@pytest.mark.parametrize("topic", [None, "maxwell"])
+def test_records_of_several_tables_that_name_theirs_become_a_table_each(topic: str | None) -> None:
+    changes = [maxwell("orders", id=1, total=5), maxwell("customers", id=1, name="Ann")]
+    records = changes if topic is None else [whole(topic, None, each) for each in changes]
+    file = dropped("1.jsonl", *records)
+    assert init("--from", str(file)) == 0
+    tables = {table.table: table.feeds[0] for table in load_tables(Path("conf"))}
+    assert {name: feed.path for name, feed in tables.items()} == {
+        "orders": "shop",
+        "customers": "shop",
+    }
+    assert tables["orders"].where == "`database` = 's' AND `table` = 'orders'"
+    assert tables["customers"].where == "`database` = 's' AND `table` = 'customers'"
+
+
+def test_a_table_that_records_name_is_kept_apart_from_those_to_come() -> None:
+    assert init("--from", str(dropped("1.jsonl", maxwell("orders", id=1)))) == 0
+    (table,) = load_tables(Path("conf"))
+    assert (table.table, table.feeds[0].where) == (
+        "shop",
+        "`database` = 's' AND `table` = 'orders'",
+    )
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [change(id=1) | {"source": {"table": name}} for name in ("orders", "customers")],
+        [{"id": 1, "__op": "c", "__table": name} for name in ("orders", "customers")],
+    ],
+)
+def test_events_of_several_tables_that_nothing_tells_apart_are_refused(
+    events: list[dict[str, object]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init("--from", str(dropped("1.jsonl", *events))) == 2
+    assert "events of orders, customers" in capsys.readouterr().err
 
 
 def test_changes_without_an_order_leave_it_open_for_validate_to_ask(

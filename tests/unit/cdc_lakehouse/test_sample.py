@@ -235,6 +235,9 @@ def test_json_values_have_a_column_type(
         ([{"delete flag": "Y", "id": 1}], "`delete flag` = 'Y'", True),
         ([{"deleted_at": None, "id": 1}], "deleted_at IS NOT NULL", False),
         ([{"deletedAt": "2026-11-02", "id": 1}], "deletedAt IS NOT NULL", True),
+        ([{"_sdc_deleted_at": None, "id": 1}], "_sdc_deleted_at IS NOT NULL", False),
+        ([{"DateDeleted": None, "id": 1}], "DateDeleted IS NOT NULL", False),
+        ([{"model_date": "2026-11-02", "deletion": 1, "id": 1}], None, False),
         ([{"op": "c", "is_deleted": True, "id": 1}], operations("op"), False),
         ([{"action": "click", "id": 1}], None, False),
     ],
@@ -303,6 +306,34 @@ def test_letters_that_are_all_operations_are_asked_about_whatever_their_column()
     _, asked = find_delete_signs([{"kind": "I"}, {"kind": "d"}, {"kind": None}])
     assert asked == {"kind": "has 'I', 'd'"}
     assert find_delete_signs([{"grade": "C"}, {"grade": "D"}, {"grade": "B"}]) == (None, {})
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [("2026-11-01T10:00:00Z", "timestamp"), (None, "timestamp"), ("2026-11-01", "date"),
+     ("", "string"), (7, "bigint")],
+)  # fmt: skip
+def test_a_time_of_deletes_is_declared_as_one(tmp_path: Path, value: object, kind: str) -> None:
+    found = sample_of(tmp_path, {"id": 1, "deleted_at": value, "version": 1})
+    assert (found.format, found.columns["deleted_at"]) == ("rows", kind)
+
+
+def test_airbytes_changes_are_known_before_a_row_is_deleted(tmp_path: Path) -> None:
+    row = {
+        "id": 1,
+        "_ab_cdc_lsn": 7,
+        "_ab_cdc_updated_at": "2026-11-01",
+        "_ab_cdc_deleted_at": None,
+    }
+    assert sample_of(tmp_path, row).format == "airbyte"
+
+
+def test_a_rows_columns_inside_a_cell_of_csv_are_not_declared(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    cell = '"{""id"": 1, ""_ab_cdc_updated_at"": ""x""}"'
+    file.write_text(f"_airbyte_data,_airbyte_extracted_at\n{cell},1\n")
+    found = read_sample([file], "t")
+    assert (found.format, found.columns, [*found.guessed]) == ("airbyte", {}, ["id"])
 
 
 def test_other_operations_are_said_to_be_upserts_and_long_lists_are_cut() -> None:
