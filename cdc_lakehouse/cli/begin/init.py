@@ -190,7 +190,7 @@ def _from_files(chosen: Chosen, table: str | None, given: Sequence[Path]) -> Non
     for draft in drafts:
         for into, names in _list_moves(draft, landing).items():
             are_one = len(names) > 1 and draft.sample and draft.sample.format == "snapshot"
-            hint = "; files of one day are one extract: of two, only the newer" if are_one else ""
+            hint = "; files of one day are one snapshot: of two, only the newer" if are_one else ""
             print("\n".join(wrap_line(f"next: put {', '.join(names)} into {into}{hint}")))
     print(f"next: lakehouse validate{more}, then lakehouse run{more}")
 

@@ -541,7 +541,7 @@ def test_two_extracts_of_a_day_are_said_to_be_one(capsys: pytest.CaptureFixture[
     assert init("--from", "landing") == 0
     told = " ".join(capsys.readouterr().out.split())
     both = "stock_20261101_0600.csv, stock_20261101_1800.csv into landing/stock/2026-11-01;"
-    assert f"put {both} files of one day are one extract: of two, only the newer" in told
+    assert f"put {both} files of one day are one snapshot: of two, only the newer" in told
 
 
 def maxwell(table: str, **row: object) -> dict[str, object]:
