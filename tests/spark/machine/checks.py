@@ -16,7 +16,8 @@ from tests.spark.machine.world import Answer, Played, World
 
 WIDTH = 80
 INNARDS = re.compile(r"Traceback|Py4J|py4j|org\.apache|java\.lang|io\.delta|pyspark\.|Exception\b")
-OWN_WAYS = re.compile(r"\S{60,}")
+OWN_WAYS = re.compile(r"\S{60,}|^ *`[^`]+`$")
+"""What may be wider: a path of one's own, and a command, which stays whole to be pasted."""
 ROWS = "SELECT '{table}' AS name, '{what}' AS what, to_json(struct(*)) AS row FROM {source}"
 COUNT = "SELECT '{table}' AS name, 'bronze' AS what, CAST(count(*) AS STRING) AS row FROM {source}"
 OF_HISTORY = ("sequence_from", "sequence_to", "is_current")

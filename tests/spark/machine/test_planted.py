@@ -138,7 +138,7 @@ PLANTED: dict[str, tuple[Plant, str]] = {
     ),
     "a YAML that contradicts the rows is applied": (
         replacing(fingerprint, "check_configuration", lambda _: lambda *given: None),
-        "verify refuses another YAML",
+        "a run is refused exactly if it must",
     ),
     "gold shows half a transaction": (
         replacing(transactions, "find_incomplete", lambda _: lambda *given: []),
