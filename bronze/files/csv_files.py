@@ -14,7 +14,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.feeds import Feed
-from bronze.files.file_kinds import UnreadableFile, check_ending, check_is_csv, encoding_by_mark
+from bronze.files.file_kinds import (
+    UnreadableFile,
+    check_encoding,
+    check_ending,
+    check_is_csv,
+    encoding_by_mark,
+)
 from lakehouse.config.csv_options import (
     SEPARATORS,
     clean_name,
@@ -129,6 +135,7 @@ def inspect_csv(spark: SparkSession, feed: Feed, path: str, others: Sequence[str
     head = b"\n".join(lines)
     check_is_csv(head)
     encoding = feed.csv.given_options().get("encoding") or encoding_by_mark(head) or "UTF-8"
+    check_encoding(head, encoding)
     line = _find_header(lines, head, encoding, feed.csv.comment)
     header = line.rstrip("\r").split("\r")[0]
     if not header.strip():

@@ -1,5 +1,8 @@
 """Detects files of another kind than the source's `file_format`, by their first bytes."""
 
+from codecs import getincrementaldecoder
+from contextlib import suppress
+
 from lakehouse.errors import LakehouseError
 
 _ENCODINGS = (
@@ -30,6 +33,7 @@ _KINDS = (
     (b"SQLite format 3\x00", "an SQLite database", "export it as {}"),
     (b"%PDF", "a PDF", "export it as {}"),
 )
+_OF_ONE_BYTE = ("ISO-8859", "WINDOWS-125", "CP125")
 _OF_HADOOP = (".lz4", ".snappy")
 _TAR, _PLACE_IN_TAR = b"ustar", 257
 _SPACE = b" \t\r\n"
@@ -97,6 +101,20 @@ def check_is_csv(head: bytes) -> None:
         raise UnreadableFile("the file is JSON, expected CSV: say file_format: json")
     if b"\x00" in head and encoding_by_mark(head) is None:
         raise UnreadableFile("the file holds bytes that no text has, expected CSV")
+
+
+def check_encoding(head: bytes, encoding: str) -> None:
+    """Refuses UTF-8 where an encoding of one byte a letter is declared, which reads any bytes.
+
+    Raises:
+        UnreadableFile: letters beyond ASCII are those of UTF-8.
+    """
+    if head.isascii() or not encoding.upper().startswith(_OF_ONE_BYTE):
+        return
+    with suppress(UnicodeDecodeError):
+        getincrementaldecoder("utf-8")().decode(head)
+        action = "write it so, or leave out source.csv.encoding"
+        raise UnreadableFile(f"the file is in UTF-8, expected {encoding}: {action}")
 
 
 def _check_kind(head: bytes, expected: str) -> None:

@@ -16,6 +16,7 @@ from lakehouse.places.settings import is_object_url
 from lakehouse.storage.landing import from_landing
 
 MOST_COMPARED, MOST_NAMED = 20_000, 3
+LATER_DAY = "put the whole snapshot into a later day's folder (a file read again removes no row)"
 UNKNOWN, CHANGED = (-1, -1), (-2, -2)
 """In a note instead of a file's size and time: nobody knows them; they are newer than its rows."""
 
@@ -33,6 +34,7 @@ def overwritten_files(target: Target, tables: Sequence[Table]) -> dict[str, list
     `MOST_COMPARED` files were read, are left to the first listing of a run.
     """
     warnings: dict[str, list[str]] = {}
+    snapshots = {table.table for table in tables if table.format == "snapshot"}
     for feed in list_feeds(tables):
         files = _find_overwritten(target, feed)
         if not files:
@@ -41,7 +43,8 @@ def overwritten_files(target: Target, tables: Sequence[Table]) -> dict[str, list
         more = f" and {len(files) - MOST_NAMED:,} more" if len(files) > MOST_NAMED else ""
         action = _describe_remedy(target, [on_disk(file) for file in files[:MOST_NAMED]])
         for table in feed.tables:
-            text = f"overwritten after it was read, and not read again: {named}{more}; do: {action}"
+            does = f"{LATER_DAY}, then {action}" if table in snapshots else action
+            text = f"overwritten after it was read, and not read again: {named}{more}; do: {does}"
             warnings.setdefault(table, []).append(text)
     return warnings
 

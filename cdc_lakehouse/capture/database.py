@@ -219,6 +219,7 @@ class Postgres(Database):
             "slot.drop.on.stop": "false",
             "publication.name": self.settings.name,
             "publication.autocreate.mode": "disabled",
+            "include.unknown.datatypes": True,  # else such columns are left out without a word
         }
 
 

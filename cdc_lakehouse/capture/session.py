@@ -63,6 +63,7 @@ class Capture:
         self.state, self.database = State(settings.state), open_database(settings)
         self._caught_up = 0.0
         self._left_out: list[Found] = []
+        self._gone = set[str]()
         self._told, self._wants_snapshot, self._failures = (0, ""), False, 0
         lag, kept = to_seconds(settings.max_lag), int(settings.max_wal)
         self._status = CaptureStatus(settings.name, "stopped", 0.0, lag, kept)
@@ -177,7 +178,7 @@ class Capture:
         return [] if is_first else sorted({*tables}.difference(position.tables or ()) | {*added})
 
     def _choose_tables(self) -> list[str]:
-        """The tables to capture; a new one that lacks something is named and left out.
+        """The tables to capture; names those that have gone, and new ones that lack something.
 
         Raises:
             DatabaseNotReady: something else is lacking.
@@ -189,6 +190,9 @@ class Capture:
         for lack in new:
             if lack not in self._left_out:
                 warn(f"left out: {lack.problem}; do: {lack.do}")
+        for table in sorted({*before}.difference(self.database.captured, self._gone)):
+            warn(f"{table} is gone from the database, or is left out now; gold keeps its rows")
+            self._gone.add(table)
         self._left_out, left_out = new, {lack.row["table"] for lack in new}
         return [table for table in self.database.captured if table not in left_out]
 

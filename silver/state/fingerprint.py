@@ -1,13 +1,14 @@
 """The fingerprint of a table: the settings that it was built with. Others are refused later.
 
-Keys, type of history, tracked columns, order, format of the source and what counts as a delete or
-truncate decide what the rows of a table mean: rows written before and after a change of them would
-contradict each other. Deleted rows have no values from before `on_delete: flag`. A column's type
-may only widen. `TableState.built` keeps the fingerprint,
-with more entries for what the source has shown.
+Keys, type of history, tracked and kept columns, order, format of the source, the meaning of nulls
+and what counts as a delete or truncate decide what the rows of a table mean: rows written before
+and after a change of them would contradict each other. Deleted rows have no values from before
+`on_delete: flag`. A column's type may only widen. `TableState.built` keeps the fingerprint, with
+more entries for what the source has shown.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 
 from pyspark.sql.types import StructField
@@ -15,13 +16,17 @@ from pyspark.sql.types import StructField
 from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationDrift
 from silver.contract import MEMBER_TYPES
-from silver.decode.expressions.names import filter_sql, row_orders
+from silver.decode.expressions.names import filter_sql, row_orders, time_columns
 from silver.decode.types import parse_type, wider_type
 from silver.state.drift import declares_type
 
 SOURCE_COLUMNS, RENAMED = "source columns", "renamed columns"
 SOURCE_SINCE = "source columns since"
-ON_DELETE = "on_delete"
+ON_DELETE, KEPT = "on_delete", "columns"
+OF_FEEDS = ("source.format", "source.time_column", "source.mode")
+"""Settings of which each feed of a table has one: another feed may come, and one may go."""
+
+_LISTED = re.compile("^(only|all but) ")
 
 Fingerprint = Mapping[str, str]
 
@@ -53,6 +58,7 @@ def build_fingerprint(table: Table) -> dict[str, str]:
     formats = sorted({feed.format for feed in table.feeds})
     keys = table.keys if "ydb" in formats else sorted(table.keys)  # YDB's records list key values
     groups = [f"{', '.join(g.columns)} by {g.sequence_by}" for g in table.sequence_groups]
+    modes = sorted({feed.mode for feed in table.feeds if feed.format == "snapshot"})
     renamed = {RENAMED: json.dumps(_map_renames(table))} if table.renamed else {}
     return renamed | {
         "keys": ", ".join(keys) or "none",
@@ -65,6 +71,10 @@ def build_fingerprint(table: Table) -> dict[str, str]:
         "apply_as_deletes": table.apply_as_deletes or "none",
         "apply_as_truncates": table.apply_as_truncates or "none",
         "tracked columns": _describe_tracked(table),
+        "ignore_null_updates": _describe_ignored(table),
+        "source.time_column": ", ".join(time_columns(table)) or "the format's own",
+        "source.mode": ", ".join(modes) or "none",
+        KEPT: _describe_kept(table),
         ON_DELETE: table.on_delete,
     }
 
@@ -105,13 +115,37 @@ def _describe_tracked(table: Table) -> str:
     return f"all but {', '.join(left_out)}" if left_out else "all"
 
 
+def _describe_ignored(table: Table) -> str:
+    ignored = table.ignore_null_updates
+    return ", ".join(sorted(ignored)) if isinstance(ignored, list) else str(ignored).lower()
+
+
+def _describe_kept(table: Table) -> str:
+    """The columns that the table keeps by its lists: `only` some, or `all but` some."""
+    if table.column_list is not None:
+        return f"only {', '.join(sorted(table.column_list))}"
+    return f"all but {', '.join(sorted(table.except_column_list or ['none']))}"
+
+
+def _keeps_less(table: Table, before: str, now: str) -> bool:
+    """Whether columns that were kept are left out now, by two of these descriptions."""
+    was_only, is_only = before.startswith("only "), now.startswith("only ")
+    had, has = (_LISTED.sub("", text).split(", ") for text in (before, now))
+    had = {table.renamed.get(table.fold(name), name) for name in had}
+    if was_only:
+        return not had.issubset(has) if is_only else not had.isdisjoint(has)
+    return is_only or not {*has} <= {*had, "none"}
+
+
 def list_differences(table: Table, built: Fingerprint) -> Iterator[str]:
     """How a configuration differs from what the table was built with, as phrases for a person."""
     for setting, now in build_fingerprint(table).items():
         before = built.get(setting, now)
         if setting == RENAMED or before == now or (setting, now) == (ON_DELETE, "remove"):
             continue  # what deleted rows had is there, and is not shown any more
-        if setting != "source.format" or {*before.split(", ")}.isdisjoint(now.split(", ")):
+        if setting in OF_FEEDS and not {*before.split(", ")}.isdisjoint(now.split(", ")):
+            continue
+        if setting != KEPT or _keeps_less(table, before, now):
             yield f"{setting} was {before}, is {now}"
     yield from _list_renaming_differences(table, built)
 

@@ -137,7 +137,31 @@ def test_a_value_that_ends_debeziums_engine_is_named_and_its_table_can_be_left_o
     assert "in column k" in " ".join(said.split("error:")[1].split())
     settings = conf / "capture.yml"
     settings.write_text(f"{settings.read_text()}except: [public.odd]\n")
+    said = ends(conf, tmp_path, "capture", "--once").said()
+    assert "public.odd is gone from the database, or is left out now" in " ".join(said.split())
+
+
+@needs_postgres
+@pytest.mark.slow
+def test_columns_of_types_that_debezium_does_not_know_come_as_bytes(
+    shop: Postgres, tmp_path: Path
+) -> None:
+    shop.execute(
+        "CREATE TYPE place AS (street text, no int)",
+        "ALTER TABLE item ADD home place, ADD lsn pg_lsn, ADD costs money[]",
+        "UPDATE item SET home = ('Main', 7), lsn = '0/16', costs = '{1.50}' WHERE id = 1",
+    )
+    conf = drafted(shop.url, tmp_path)
     ends(conf, tmp_path, "capture", "--once")
+    shop.execute("UPDATE item SET home = ('Side', 8), lsn = '0/17' WHERE id = 2")
+    ends(conf, tmp_path, "capture", "--once")
+    ends(conf, tmp_path, "run")
+    kept = "CAST(home AS STRING) AS home, CAST(lsn AS STRING) AS lsn"
+    query = f"SELECT id, {kept} FROM gold.item ORDER BY id"
+    said = lakehouse(conf, tmp_path, "sql", query, "--format", "json", log="sql.log")
+    assert said.popen.wait(120) == 0, said.said()
+    rows = [json.loads(line) for line in said.said().splitlines() if line.startswith("{")]
+    assert [(row["home"], row["lsn"]) for row in rows] == [("(Main,7)", "0/16"), ("(Side,8)", "0/17")]
 
 
 @needs_postgres

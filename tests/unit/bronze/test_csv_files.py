@@ -8,7 +8,13 @@ import pytest
 
 from bronze.contract import feed_name, folder_columns
 from bronze.feeds import list_feeds
-from bronze.files.file_kinds import UnreadableFile, check_ending, check_is_csv, encoding_by_mark
+from bronze.files.file_kinds import (
+    UnreadableFile,
+    check_encoding,
+    check_ending,
+    check_is_csv,
+    encoding_by_mark,
+)
 from bronze.files.json_files import has_other_records
 from lakehouse.config.csv_options import Csv
 from lakehouse.config.table import Table
@@ -69,6 +75,14 @@ def test_csv_files_are_taken(head: bytes) -> None:
 )
 def test_an_encoding_is_told_by_its_mark(head: bytes, encoding: str | None) -> None:
     assert encoding_by_mark(head) == encoding
+
+
+def test_utf8_is_refused_where_letters_of_one_byte_are_declared() -> None:
+    with pytest.raises(UnreadableFile, match="the file is in UTF-8, expected windows-1252"):
+        check_encoding("id,Lüdenscheidt".encode(), "windows-1252")
+    check_encoding("id,Lüdenscheidt".encode("iso-8859-1"), "ISO-8859-1")
+    check_encoding("id,Lüdenscheidt".encode(), "UTF-8")
+    check_encoding(b"id,name", "ISO-8859-1")
 
 
 def test_folders_give_columns_as_hive_writes_them() -> None:

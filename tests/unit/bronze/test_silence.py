@@ -389,6 +389,11 @@ def test_a_file_that_was_overwritten_after_it_was_read_is_named_with_what_to_do(
     text = overwritten_files(target, [one])["orders"][0]
     again = " ".join(f"--again '{file}'" for file in files[:3])
     assert text.endswith(f"do: `lakehouse run {again}`")
+    source = {"format": "snapshot", "path": "shop", "mode": "full"}
+    config = {"table": "orders", "keys": ["id"], "columns": {"id": "int"}, "source": source}
+    (text,) = overwritten_files(target, [Table.model_validate(config)])["orders"]
+    removing = "put the whole snapshot into a later day's folder (a file read again removes no row)"
+    assert text.endswith(f"do: {removing}, then `lakehouse run {again}`")
     files[0].rename(shop / f"again-{files[0].name}")
     assert count_unread(target, one) == 1
     assert "again: shop/b 1.json" in overwritten_files(target, [one])["orders"][0]
