@@ -34,7 +34,11 @@ def timed(*columns: str | None) -> dict[str, Any]:
             {"except_column_list": ["a"]},
             "columns was only a, id, is all but a",
         ),
-        ({"column_list": ["id", "a"]}, {"column_list": ["id"]}, "columns was only a, id, is only id"),
+        (
+            {"column_list": ["id", "a"]},
+            {"column_list": ["id"]},
+            "columns was only a, id, is only id",
+        ),
         ({}, {"column_list": ["id"]}, "columns was all but none, is only id"),
         ({}, {"ignore_null_updates": True}, "ignore_null_updates was false, is true"),
         ({"ignore_null_updates": ["a"]}, {}, "ignore_null_updates was a, is false"),
@@ -61,5 +65,7 @@ def strip(options: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_kept_column_may_be_renamed() -> None:
     renamed = {"columns": {"b": {"type": "int", "renamed_from": ["a"]}}, "column_list": ["id", "b"]}
-    built, now = (Table.model_validate(BASE | more) for more in ({"column_list": ["id", "a"]}, renamed))
+    built, now = (
+        Table.model_validate(BASE | more) for more in ({"column_list": ["id", "a"]}, renamed)
+    )
     assert [*list_differences(now, build_fingerprint(built))] == ["column a is renamed to b"]
