@@ -130,8 +130,8 @@ def _describe_kept(table: Table) -> str:
 def _keeps_less(table: Table, before: str, now: str) -> bool:
     """Whether columns that were kept are left out now, by two of these descriptions."""
     was_only, is_only = before.startswith("only "), now.startswith("only ")
-    had, has = (_LISTED.sub("", text).split(", ") for text in (before, now))
-    had = {table.renamed.get(table.fold(name), name) for name in had}
+    names, has = (_LISTED.sub("", text).split(", ") for text in (before, now))
+    had = {table.renamed.get(table.fold(name), name) for name in names}
     if was_only:
         return not had.issubset(has) if is_only else not had.isdisjoint(has)
     return is_only or not {*has} <= {*had, "none"}
