@@ -113,6 +113,7 @@ def said_while(disk: Path, options: list[str], table: str, spoil: Callable[[Path
     return said
 
 
+@pytest.mark.slow
 def test_no_run_begins_on_such_a_disk_but_what_is_there_can_be_read(disk: Path) -> None:
     options, records = lake(disk, 1), list(events(1, PART))
     drop(disk, 1, records)

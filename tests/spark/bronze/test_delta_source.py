@@ -95,6 +95,7 @@ def test_lost_versions_are_told_and_the_rows_read_anew(lake: Lake, theirs: str) 
     assert told.status == "ok"
 
 
+@pytest.mark.slow
 def test_the_appends_of_a_table_without_a_feed_are_read(lake: Lake, tmp_path: Path) -> None:
     folder = tmp_path / "plain"
     pl.DataFrame({"id": [1, 2], "name": ["a", "b"]}).write_delta(str(folder))

@@ -55,6 +55,7 @@ def event(topic: str, offset: int, id: int, key: bool = True) -> dict[str, Any]:
     return {"topic": topic, "partition": 0, "offset": offset, "key": given, "value": value}
 
 
+@pytest.mark.slow
 def test_topics_become_tables_with_their_history_from_the_first_record_on(
     terminal: Terminal, tmp_path: Path
 ) -> None:

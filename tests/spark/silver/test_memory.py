@@ -71,6 +71,7 @@ def test_of_a_group_is_remembered_what_waits_as_well(lake: Lake) -> None:
         check(lake, tables, memory)
 
 
+@pytest.mark.slow
 def test_a_second_round_asks_the_lake_nothing(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     one, memory = table(), Memory()
     drop(lake.target, "t", "1.jsonl", [{"id": 1, "v": 1}])

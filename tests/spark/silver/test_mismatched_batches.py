@@ -124,6 +124,7 @@ TYPED: list[tuple[Any, ...]] = sorted(
 )
 
 
+@pytest.mark.slow
 def test_a_type_that_the_first_records_do_not_tell_is_that_of_all_values(
     lake: Lake, looks: list[int | None]
 ) -> None:

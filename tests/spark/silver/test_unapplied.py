@@ -107,6 +107,7 @@ def test_a_dead_letter_is_counted_by_the_run_that_finds_it(
     assert lake.merge().counts == {"records": 0, "pending": -2, "updated": 2}
 
 
+@pytest.mark.slow
 def test_what_waits_is_merged_in_one_go_when_it_gets_much(
     spark: SparkSession, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
