@@ -47,6 +47,7 @@ def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "GLANCE_SECONDS", 0.2)
 
 
+@pytest.mark.slow
 def test_a_run_beside_one_that_goes_on_is_refused_table_by_table(leased: Lake) -> None:
     with lock_tables(leased.target, TABLES[:1], LAYERS, "cdc_continuous") as (free, refused):
         assert (free, refused) == (TABLES[:1], [])

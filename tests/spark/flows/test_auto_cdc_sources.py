@@ -61,6 +61,7 @@ def test_snapshots_open_a_version_where_a_tracked_column_differs(
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_raw_debezium_records_become_changes(spark: SparkSession, tmp_path: Path) -> None:
     lines = [
         _event("c", 1, {"id": 1, "name": "a"}),
