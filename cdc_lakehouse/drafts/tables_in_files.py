@@ -33,7 +33,7 @@ def to_identifier(text: str) -> str:
 class Part(NamedTuple):
     """The records of one table: those of a topic, or of files without topics of the same shape.
 
-    It has an owner if its records name their table, and others of its topic may name another one.
+    `owner` is the table that the records name; others of the topic or folder may name another one.
     """
 
     topic: str | None
@@ -58,11 +58,9 @@ def name_parts(parts: Sequence[Part], folder_of: FolderOf) -> list[tuple[str, Pa
     tables_in = Counter(find_table_folder(part.files[0]) for part in parts if part.topic is None)
 
     def name(part: Part) -> str:
-        if part.topic is not None:
-            return (part.owner.names[-1] if part.owner else part.topic).rpartition(".")[2]
         is_alone = tables_in[find_table_folder(part.files[0])] == 1
-        if part.owner and not is_alone:
-            return part.owner.names[-1].rpartition(".")[2]
+        if part.topic is not None or (part.owner and not is_alone):
+            return (part.owner.names[-1] if part.owner else str(part.topic)).rpartition(".")[2]
         return (folder_of(part.files[0]) if is_alone else None) or _name_files(part.files)
 
     return [(name(part), part) for part in parts]
@@ -98,13 +96,11 @@ def split_files(files: Sequence[Path]) -> list[Part]:
             first = part.opened[0].records[0] if is_csv and part.opened else {}
             part.files.append(file)
             part.opened.append(opened._replace(records=_spell_alike(records, first)))
-    _check_owners([part for part in parts.values() if part.topic is None])
-    topics = Counter(part.topic for part in parts.values())
-    return [p._replace(owner=None) if p.topic and topics[p.topic] == 1 else p
-            for p in parts.values()]  # fmt: skip
+    _check_owners(parts.values())
+    return list(parts.values())
 
 
-def _check_owners(parts: Sequence[Part]) -> None:
+def _check_owners(parts: Iterable[Part]) -> None:
     """Refuses Debezium's events of several tables in a folder, which nothing can tell apart."""
     by_folder: dict[Path, list[Owner]] = {}
     for part in parts:

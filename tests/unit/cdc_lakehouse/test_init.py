@@ -563,13 +563,16 @@ def test_records_of_several_tables_that_name_theirs_become_a_table_each(topic: s
     assert tables["customers"].where == "`database` = 's' AND `table` = 'customers'"
 
 
-def test_a_table_that_records_name_is_kept_apart_from_those_to_come() -> None:
-    assert init("--from", str(dropped("1.jsonl", maxwell("orders", id=1)))) == 0
+@pytest.mark.parametrize(("topic", "name"), [(None, "shop"), ("maxwell", "orders")])
+def test_a_table_that_records_name_is_kept_apart_from_those_to_come(
+    topic: str | None, name: str
+) -> None:
+    change = maxwell("orders", id=1)
+    record = change if topic is None else whole(topic, None, change)
+    assert init("--from", str(dropped("1.jsonl", record))) == 0
     (table,) = load_tables(Path("conf"))
-    assert (table.table, table.feeds[0].where) == (
-        "shop",
-        "`database` = 's' AND `table` = 'orders'",
-    )
+    said = "`database` = 's' AND `table` = 'orders'"
+    assert (table.table, table.feeds[0].where) == (name, said)
 
 
 @pytest.mark.parametrize(
