@@ -30,6 +30,8 @@ class Owner(NamedTuple):
 def find_owner(change: Object) -> Owner | None:
     """The table that a change names; None where it names none."""
     preset = find_preset(change)
+    if preset is None and change.keys().isdisjoint(("op", "__table")):
+        return None  # a row's own column `source`
     members = TABLE_MEMBERS.get(preset or "debezium", ())
     named = {name: str(value) for name in members if (value := find_member(change, name))}
     if not named:
@@ -40,7 +42,7 @@ def find_owner(change: Object) -> Owner | None:
 
 
 def find_preset(change: Object) -> str | None:
-    """The preset whose members a change has."""
+    """The preset whose members a change has; None if it has those of no preset."""
     presets = (
         preset
         for preset, names in SIGNS

@@ -589,6 +589,11 @@ def test_events_of_several_tables_that_nothing_tells_apart_are_refused(
     assert "events of orders, customers" in capsys.readouterr().err
 
 
+def test_a_column_called_source_names_no_table() -> None:
+    rows = [{"id": n, "version": n, "source": {"table": f"t{n}"}} for n in range(2)]
+    assert list(read_samples([dropped("1.jsonl", *rows)])) == ["shop"]
+
+
 def test_changes_without_an_order_leave_it_open_for_validate_to_ask(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
