@@ -21,7 +21,7 @@ venv: $(STAMP)
 $(STAMP): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python 3.10, 3.11 or 3.12 found: install one, or name it: make PYTHON=/path/to/python"; exit 2; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-compile --require-hashes -r requirements.lock  # Python compiles what is used
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 
@@ -38,7 +38,7 @@ BEYOND := tests/e2e/test_object_storage.py tests/e2e/test_open_cluster.py
 LEFT_OUT := @echo "not tried, as LAKEHOUSE_LIVE is short: $(BEYOND)" >&2
 SHORT := $(if $(filter full,$(LAKEHOUSE_LIVE)),,-m "not slow")
 test-live: venv
-	tests/e2e/install.sh || echo "the live tests will be skipped: their parts could not be installed" >&2
+	PYTHON=$(PYTHON) tests/e2e/install.sh || echo "the live tests will be skipped: their parts could not be installed" >&2
 	$(BIN)/python -m pytest $(SHORT) -n 2 --dist loadfile tests/pages
 	$(BIN)/python -m pytest $(SHORT) -n 2 --dist loadfile tests/e2e  # apart: its sessions have Kafka's connector
 	$(if $(filter short,$(LAKEHOUSE_LIVE)),$(LEFT_OUT),$(if $(SHORT),$(BIN)/python -m pytest $(BEYOND)))

@@ -90,8 +90,8 @@ DEAD_LETTER_REASONS: Mapping[str, Reason] = {
         "Check `source.schema_registry`. " + _CORRECT_SOURCE,
     ),
     "unknown_operation": Reason(
-        "The record names an operation that its format does not have.",
-        "Check `source.format` and `source.topic`. " + _CORRECT_SOURCE,
+        "The record names an operation that its format, or its YAML, does not know.",
+        "Check `source.format`, `source.topic` and `apply_as_upserts`. " + _CORRECT_SOURCE,
     ),
     "illegal_change": Reason(
         "The record breaks a rule of its format, such as YDB's `update` together with `erase`.",

@@ -70,7 +70,7 @@ class DeleteSign(NamedTuple):
         column: its name.
         condition: SQL that is true on deletes; empty where its values are not understood.
         deletes: the values of deletes in the sample.
-        is_operation: whether the column has the operation of every row, and no fact of the row.
+        upserts: SQL that is true on the upserts, where the column has every row's operation.
         type: the type of its values, where these are times.
         note: what a person has to check of it.
     """
@@ -78,9 +78,14 @@ class DeleteSign(NamedTuple):
     column: str
     condition: str
     deletes: Sequence[str] = ()
-    is_operation: bool = False
+    upserts: str = ""
     note: str = ""
     type: str | None = None
+
+    @property
+    def is_operation(self) -> bool:
+        """Whether the column has the operation of every row, and no fact of the row."""
+        return bool(self.upserts)
 
 
 def find_delete_signs(
@@ -107,7 +112,11 @@ def find_delete_signs(
     }
     if first is None:
         return None, asked
-    return first._replace(note=_describe_sign(first, seen[first.column], len(rows))), asked
+    values = seen[first.column]
+    if first.is_operation and len(values) < len(rows):
+        either = f"{first.upserts} OR {_to_sql_name(first.column)} IS NULL"
+        first = first._replace(upserts=either)
+    return first._replace(note=_describe_sign(first, values, len(rows))), asked
 
 
 def _speaks_of_deletes(sign: DeleteSign | None, values: Sequence[object]) -> bool:
@@ -144,8 +153,6 @@ def _describe_sign(sign: DeleteSign, values: Sequence[object], rows: int) -> str
     notes = [some if count else "no row of the sample is a delete"]
     if sign.condition.endswith("NULL") and (odd := [*filter(_is_odd, sign.deletes)]):
         notes.append(f"also those with {_show_values(odd)}")
-    if sign.is_operation:
-        notes.append("any other value, or none, is an upsert")
     return "; ".join(notes)
 
 
@@ -161,9 +168,17 @@ def _read_operation(name: str, values: Sequence[object]) -> DeleteSign:
     if not texts or not {*texts.values()} <= {*_DELETES, *_OTHERS}:
         return DeleteSign(name, "")
     deletes = [text for text, word in texts.items() if word in _DELETES]
-    spelled = dict.fromkeys(["D", "DELETE", "DELETED", *(text.strip().upper() for text in deletes)])
+    others = [text for text in texts if text not in deletes]
+    condition = _list_words(name, ["D", "DELETE", "DELETED"], deletes)
+    upserts = _list_words(name, ["I", "INSERT", "U", "UPDATE"], others)
+    return DeleteSign(name, condition, deletes, upserts)
+
+
+def _list_words(name: str, usual: Sequence[str], seen: Iterable[str]) -> str:
+    """The condition that a column has one of some words, in any case."""
+    spelled = dict.fromkeys([*usual, *(text.strip().upper() for text in seen)])
     listed = ", ".join(f"'{word}'" for word in spelled)
-    return DeleteSign(name, f"upper(trim({_to_sql_name(name)})) IN ({listed})", deletes, True)
+    return f"upper(trim({_to_sql_name(name)})) IN ({listed})"
 
 
 def _read_flag(name: str, values: Sequence[object]) -> DeleteSign:

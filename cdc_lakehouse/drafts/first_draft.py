@@ -216,6 +216,8 @@ def _render_draft(table: str, sample: Sample, place: LandingPlace) -> str:
         f"# sequence_by:  # check: name the column that orders a key's changes{order}": needs_order,
         f"apply_as_deletes: {to_scalar(sign.condition if sign else '')}"
         f"  # check: {sign.note if sign else ''}": sign,
+        f"apply_as_upserts: {to_scalar(sign.upserts if sign else '')}"
+        "  # any other row is a dead letter": sign and sign.upserts,
         **{
             f"# apply_as_deletes:  # check: {to_scalar(name)} {note}; such rows stay": True
             for name, note in asked

@@ -104,6 +104,11 @@ class Table(Strict):
     apply_as_truncates: str | None = Field(
         default=None, description="A condition in SQL: the record deletes every row."
     )
+    apply_as_upserts: str | None = Field(
+        default=None,
+        description="A condition in SQL: a record that meets neither it nor the two above is a"
+        " dead letter. Without it every such record is an upsert.",
+    )
     stored_as_scd_type: Literal[1, 2] = Field(
         default=1, description="1: current rows. 2: history as well, in `gold.T_history`."
     )

@@ -19,6 +19,7 @@ _FROM_KEY = f"declare a column `shard: {{from: {ROUTED}}}`, and name shard in ke
 FORMATS_OF_OPTION: dict[str, tuple[Format, ...]] = {
     "apply_as_deletes": ("rows",),
     "apply_as_truncates": ("rows",),
+    "apply_as_upserts": ("rows",),
     "columns_to_update": ("rows",),
     "consistency_group": ("debezium",),
     "on_truncate": ("debezium", "rows"),
@@ -355,10 +356,10 @@ def _check_key_column(key: str, declared: Column) -> Iterator[Problem]:
 
 _NAMING = {
     *("keys", "column_list", "except_column_list", "sequence_by", "apply_as_deletes"),
-    *("apply_as_truncates", "track_history_column_list", "track_history_except_column_list"),
-    *("ignore_null_updates", "columns_to_update"),
+    *("apply_as_truncates", "apply_as_upserts", "track_history_column_list"),
+    *("track_history_except_column_list", "ignore_null_updates", "columns_to_update"),
 }
-_SQL = ("sequence_by", "apply_as_deletes", "apply_as_truncates")
+_SQL = ("sequence_by", "apply_as_deletes", "apply_as_truncates", "apply_as_upserts")
 _TEXT = re.compile(r"'[^']*'|\"[^\"]*\"|`(?=[^`]*\W[^`]*`)[^`]*`")
 """Parts of SQL that are no plain names: quoted texts, and quoted names of several words."""
 _OWN_ORDER = "the source's own order (sequence_by is for rows and bigquery)"

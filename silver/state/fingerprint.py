@@ -23,10 +23,13 @@ from silver.state.drift import declares_type
 SOURCE_COLUMNS, RENAMED = "source columns", "renamed columns"
 SOURCE_SINCE = "source columns since"
 ON_DELETE, KEPT = "on_delete", "columns"
-OF_FEEDS = ("source.format", "source.time_column", "source.mode")
+OF_FEEDS = ("source.format", "source.time_column", "source.mode", "source.csv")
 """Settings of which each feed of a table has one: another feed may come, and one may go."""
 
 _LISTED = re.compile("^(only|all but) ")
+
+_TOLD_APART = ("where", "sequence_by", "time_column", "upserts")
+"""Parts of an envelope that have a setting of their own, or decide dead letters alone."""
 
 Fingerprint = Mapping[str, str]
 
@@ -74,6 +77,7 @@ def build_fingerprint(table: Table) -> dict[str, str]:
         "ignore_null_updates": _describe_ignored(table),
         "source.time_column": ", ".join(time_columns(table)) or "the format's own",
         "source.mode": ", ".join(modes) or "none",
+        "source.csv": _describe_numbers(table),
         KEPT: _describe_kept(table),
         ON_DELETE: table.on_delete,
     }
@@ -101,7 +105,7 @@ def load_member_types(built: Fingerprint) -> Mapping[str, str]:
 def _describe_envelope(table: Table) -> str:
     parts = table.feeds[0].parts
     given = {} if parts is None else parts.model_dump(exclude_defaults=True)
-    kept = {n: v for n, v in given.items() if n not in ("where", "sequence_by", "time_column")}
+    kept = {n: v for n, v in given.items() if n not in _TOLD_APART}
     return json.dumps(kept) if kept else "none"
 
 
@@ -127,14 +131,18 @@ def _describe_kept(table: Table) -> str:
     return f"all but {', '.join(sorted(table.except_column_list or ['none']))}"
 
 
-def _keeps_less(table: Table, before: str, now: str) -> bool:
-    """Whether columns that were kept are left out now, by two of these descriptions."""
+def _keeps_others(table: Table, before: str, now: str) -> bool:
+    """Whether other columns are kept now, by two of these descriptions; new names count as old."""
     was_only, is_only = before.startswith("only "), now.startswith("only ")
     names, has = (_LISTED.sub("", text).split(", ") for text in (before, now))
     had = {table.renamed.get(table.fold(name), name) for name in names}
-    if was_only:
-        return not had.issubset(has) if is_only else not had.isdisjoint(has)
-    return is_only or not {*has} <= {*had, "none"}
+    return was_only != is_only or had != {*has}
+
+
+def _describe_numbers(table: Table) -> str:
+    """How feeds write the number 1234.5."""
+    written = {f"1{feed.csv.thousands or ''}234{feed.csv.point}5" for feed in table.feeds}
+    return ", ".join(sorted(written))
 
 
 def list_differences(table: Table, built: Fingerprint) -> Iterator[str]:
@@ -145,7 +153,7 @@ def list_differences(table: Table, built: Fingerprint) -> Iterator[str]:
             continue  # what deleted rows had is there, and is not shown any more
         if setting in OF_FEEDS and not {*before.split(", ")}.isdisjoint(now.split(", ")):
             continue
-        if setting != KEPT or _keeps_less(table, before, now):
+        if setting != KEPT or _keeps_others(table, before, now):
             yield f"{setting} was {before}, is {now}"
     yield from _list_renaming_differences(table, built)
 

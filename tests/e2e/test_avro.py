@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import pytest
 from pyspark.sql import SparkSession
 
 from cdc_lakehouse.cli.work.rebuild import rebuild_table
@@ -112,6 +113,7 @@ def shown(lake: Lake, of: Table) -> tuple[list[str], list[str], str]:
     return rows, versions, types.simpleString()
 
 
+@pytest.mark.slow
 @needs_kafka
 def test_three_versions_in_avro_are_the_same_as_in_json_and_rebuilt_without_the_registry(
     spark: SparkSession, kafka: Broker, apicurio: Apicurio, target: Target

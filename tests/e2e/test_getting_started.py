@@ -61,6 +61,7 @@ def playground() -> Iterator[Playground]:
     assert program.returncode == 0
 
 
+@pytest.mark.slow
 @needs_postgres
 def test_the_page_leads_from_a_database_to_rows_in_gold(tmp_path: Path) -> None:
     server = postgres.start("page", content=None)

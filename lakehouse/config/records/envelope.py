@@ -61,6 +61,11 @@ class RecordParts(Strict):
     truncates: Values = Field(
         default_factory=list, description="Values of `operation` that remove every row."
     )
+    upserts: Values = Field(
+        default_factory=list,
+        description="Values of `operation` that are upserts: any other one is a dead letter."
+        " Without it every value but those above is an upsert.",
+    )
     keys: str | None = Field(
         default=None, description="The member with the names of the key's columns, for `init`."
     )

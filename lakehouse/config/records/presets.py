@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 Preset: TypeAlias = Literal[
     "maxwell", "canal", "goldengate", "dms", "lakebase", "datastream", "qlik", "sqlserver_cdc",
-    "airbyte", "fivetran", "dynamodb", "mongodb_change_streams",
+    "airbyte", "fivetran", "dynamodb", "mongodb_change_streams", "delta_change_feed",
 ]  # fmt: skip
 
 _HEX = "CASE WHEN {0} LIKE '0x%' THEN substring({0}, 3) ELSE hex(unbase64({0})) END"
@@ -67,12 +67,14 @@ PRESETS: dict[str, dict[str, Any]] = {
         "old": "before-image",
         "operation": ["metadata.operation", "Op"],
         "deletes": ["delete", "D"],
+        "upserts": ["load", "insert", "update", "I", "U"],
         "where": "coalesce(metadata.`record-type`, 'data') = 'data'",
         "leave_out": ["Op"],
     },
     "lakebase": {
         "operation": "_pg_change_type",
         "deletes": ["delete"],
+        "upserts": ["insert", "update_postimage"],
         "where": "_pg_change_type <> 'update_preimage'",
         "sequence_by": "_pg_lsn",
         "time_column": "_timestamp",
@@ -82,6 +84,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "row": ["payload", "."],
         "operation": ["source_metadata.change_type", "_metadata_change_type"],
         "deletes": ["DELETE", "UPDATE-DELETE"],
+        "upserts": ["INSERT", "UPDATE", "UPDATE-INSERT"],
         "keys": "source_metadata.primary_keys",
         "sequence_by": [
             "coalesce(unix_micros(to_timestamp(source_timestamp)),"
@@ -101,6 +104,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "qlik": {
         "operation": "header__change_oper",
         "deletes": ["D"],
+        "upserts": ["I", "U"],
         "where": "header__change_oper <> 'B'",
         "sequence_by": "cast(header__change_seq AS decimal(38,0))",
         "time_column": "header__timestamp",
@@ -109,6 +113,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "sqlserver_cdc": {
         "operation": "__$operation",
         "deletes": [1],
+        "upserts": [2, 4, 5],
         "where": "`__$operation` <> 3",
         "sequence_by": f"concat_ws('/', substring({_PLACE}, 1, 16), substring({_PLACE}, 17, 16),"
         f" substring({_PLACE}, 33, 16))",
@@ -162,6 +167,17 @@ PRESETS: dict[str, dict[str, Any]] = {
         "complete": True,
         "values": "mongodb",
     },
+    "delta_change_feed": {
+        "operation": "_change_type",
+        "deletes": ["delete", "update_preimage"],
+        "upserts": ["insert", "update_postimage"],
+        "sequence_by": [
+            "_commit_version",
+            "CASE WHEN _change_type IN ('delete', 'update_preimage') THEN 0 ELSE 1 END",
+        ],
+        "time_column": "_commit_timestamp",
+        "leave_out": ["_change_type", "_commit_version", "_commit_timestamp"],
+    },
 }
 
 SIGNS: list[tuple[str, tuple[str, ...]]] = [
@@ -180,6 +196,7 @@ SIGNS: list[tuple[str, tuple[str, ...]]] = [
     ("dynamodb", ("eventName", "dynamodb.Keys", "dynamodb.SequenceNumber")),
     ("dynamodb", ("eventName", "SequenceNumber", "ApproximateCreationDateTime")),
     ("mongodb_change_streams", ("operationType", "documentKey", "clusterTime")),
+    ("delta_change_feed", ("_change_type", "_commit_version")),
 ]
 """The members by which `init --from` recognises a preset."""
 

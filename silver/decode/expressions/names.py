@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from lakehouse.config.formats import CHANGE_TYPE, COMMIT_TIME, COMMIT_VERSION
 from lakehouse.config.records.presets import PRESETS
 from lakehouse.config.table import Table
+from lakehouse.storage.names import literal, quote
 from silver.decode.columns import is_published
 
 MEMBER = "__member_"
@@ -90,6 +91,16 @@ def truncates_sql(table: Table) -> str | None:
     return _join_conditions(table.apply_as_truncates, read_anew)
 
 
+def upserts_sql(table: Table) -> str | None:
+    """The condition of an upsert, that of the YAML or of its envelope's values; None for any."""
+    parts = table.feeds[0].parts
+    if table.apply_as_upserts or parts is None or not parts.upserts:
+        return table.apply_as_upserts
+    members = (quote(f"{OF_RECORD}{path}") for path in parts.operation)
+    operation = f"coalesce({', '.join(f'cast({member} AS string)' for member in members)}, NULL)"
+    return f"{operation} IS NULL OR {operation} IN ({', '.join(map(literal, parts.upserts))})"
+
+
 def filter_sql(table: Table) -> str | None:
     """The condition of records that count: `where` of the table's sources and their envelope."""
     source = table.feeds[0]
@@ -119,8 +130,8 @@ def _join_conditions(condition: str | None, change: str | None) -> str | None:
 
 def row_expressions(table: Table) -> list[str]:
     """The expressions that decide the order and the operations of a table's rows."""
-    conditions = (filter_sql(table), truncates_sql(table), deletes_sql(table))
-    return [*row_orders(table), *(condition for condition in conditions if condition)]
+    ends = (truncates_sql(table), deletes_sql(table), upserts_sql(table))
+    return [*row_orders(table), *filter(None, [filter_sql(table), *ends])]
 
 
 def time_columns(table: Table) -> list[str]:
@@ -189,6 +200,7 @@ def conditions_of(table: Table) -> dict[str, str]:
         "envelope.where": of_envelope not in of_presets and _in_record(table, of_envelope or ""),
         "apply_as_deletes": table.apply_as_deletes,
         "apply_as_truncates": table.apply_as_truncates,
+        "apply_as_upserts": table.apply_as_upserts,
     }
     return {key: condition for key, condition in written.items() if condition}
 

@@ -7,7 +7,7 @@ from pyspark.sql import types as T
 from lakehouse.config.table import Table
 from lakehouse.storage.names import quote
 from silver.contract import DELETE, FILTERED, NONE, TRUNCATE, UPSERT
-from silver.decode.change import BAD_SEQUENCE
+from silver.decode.change import BAD_SEQUENCE, UNKNOWN_OPERATION
 from silver.decode.expressions.evaluation import (
     TIMES,
     evaluate_expression,
@@ -21,6 +21,8 @@ from silver.decode.expressions.groups import with_group_sequences
 from silver.decode.expressions.names import (
     FAULT,
     MEMBER,
+    OF_RECORD,
+    columns_named,
     deletes_sql,
     filter_sql,
     has_expressions,
@@ -28,6 +30,7 @@ from silver.decode.expressions.names import (
     row_orders,
     time_columns,
     truncates_sql,
+    upserts_sql,
 )
 from silver.decode.expressions.sequence_columns import from_column, join_columns, with_finer
 from silver.decode.protocols.rows import EVERY, OF_KEY, OF_VALUES
@@ -53,7 +56,8 @@ def with_expressions(decoded: DataFrame, table: Table) -> DataFrame:
     Sets `_operation` (format rows), `_sequence` (with `sequence_by`), `_source_time` (with
     `source.time_column`, or an order that is a timestamp), `_absent`, and `_group_sequences` (with
     `sequence_groups`). A row without an order, or with a group order that is none, becomes a dead
-    letter (`bad_sequence`); it needs `_raw`, so the decoder must keep that on every row.
+    letter (`bad_sequence`), as does one whose operation `apply_as_upserts` leaves open
+    (`unknown_operation`); it needs `_raw`, so the decoder must keep that on every row.
     """
     if not has_expressions(table):
         return decoded
@@ -81,6 +85,10 @@ def _with_row_expressions(decoded: DataFrame, table: Table) -> DataFrame:
     disordered = given & sequence.isNull() & F.lit(bool(types))
     reason = F.when(faulty, layer_column("_reason")).when(disordered, BAD_SEQUENCE)
     message = F.when(faulty, layer_column("_message")).when(disordered, _describe_orders(types))
+    if upserts := upserts_sql(table):
+        unknown = placed["__operation"].isNull()
+        reason = reason.when(unknown, UNKNOWN_OPERATION)
+        message = message.when(unknown, _describe_operation(members, upserts))
     upsert = reason.isNull() & (placed["__operation"] == UPSERT)
     moments = [
         F.col(f"__order_{at}").cast("timestamp")
@@ -102,7 +110,7 @@ def _with_row_expressions(decoded: DataFrame, table: Table) -> DataFrame:
 
 
 def _operation_column(members: DataFrame, table: Table) -> Column:
-    """A row's operation, whatever its faults; null for one that BigQuery does not know."""
+    """A row's operation, whatever its faults; null where it is not known."""
     if table.format != "rows":
         return layer_column("_operation")
     change = F.when(layer_column("_operation") == NONE, NONE)
@@ -114,7 +122,8 @@ def _operation_column(members: DataFrame, table: Table) -> Column:
     for operation, condition in ((TRUNCATE, truncates_sql(table)), (DELETE, deletes_sql(table))):
         if condition:
             change = change.when(_is_true(members, condition), operation)
-    return change.otherwise(UPSERT)
+    upserts = upserts_sql(table)
+    return change.when(_is_true(members, upserts), UPSERT) if upserts else change.otherwise(UPSERT)
 
 
 def _is_true(members: DataFrame, condition: str) -> Column:
@@ -156,6 +165,22 @@ def _finer_columns(
         finer_of(members, order, F.col(f"__order_{at}")) if isinstance(each, TIMES) else None
         for at, (order, each) in enumerate(zip(row_orders(table), types, strict=True))
     ]
+
+
+def _describe_operation(members: DataFrame, condition: str) -> Column:
+    """What the columns have that say which rows are upserts."""
+    named = {name.lower() for name in columns_named(condition)}
+    shown = (
+        F.concat_ws(
+            " ",
+            F.lit(name.removeprefix(OF_RECORD)),
+            F.coalesce(F.col(quote(name)).cast("string"), F.lit("null")),
+        )
+        for name in members.columns
+        if name.lower() in named
+    )
+    expected = ", expected an operation that the table's YAML knows"
+    return F.concat(F.lit("found "), F.concat_ws(", ", *shown), F.lit(expected))
 
 
 def _describe_orders(types: list[T.DataType]) -> Column:

@@ -54,6 +54,7 @@ def folder_of(theirs: str) -> str:
     return theirs.removeprefix("delta.`").removesuffix("`")
 
 
+@pytest.mark.slow
 def test_a_change_feed_is_followed_with_its_deletes(lake: Lake, theirs: str) -> None:
     table = reading(folder_of(theirs), stored_as_scd_type=2)
     lake.spark.sql(f"UPDATE {theirs} SET price = 3 WHERE id = 1")
@@ -174,6 +175,7 @@ def test_one_lake_feeds_another(lake: Lake, tmp_path: Path) -> None:
         assert {row["id"]: row["at"] for row in shown(Lake(lake.spark, second), "copy")} == theirs
 
 
+@pytest.mark.slow
 def test_gold_is_exported(lake: Lake, tmp_path: Path) -> None:
     source = {"format": "rows", "path": "t"}
     table = Table.model_validate(

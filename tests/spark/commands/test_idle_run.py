@@ -57,6 +57,7 @@ class IdleLake:
         return read_mark(load_target(self.root / "conf", "local", str(self.root))) is not None
 
 
+@pytest.mark.slow
 def test_a_settled_lake_answers_at_once_until_something_comes(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,12 +24,6 @@ from cdc_lakehouse.flows.sequences import sections_sql, value_sql
 from tests.spark.flows import flow_examples
 from tests.spark.flows.flow_examples import COLUMNS, COMMON, EXAMPLES, FROM_SNAPSHOTS, SNAPSHOTS
 
-QUICK = ["SCD 2"]
-CASES = [
-    pytest.param(case, seed, marks=[] if case in QUICK and not seed else [pytest.mark.slow])
-    for case in EXAMPLES
-    for seed in range(3)
-]
 UTC = timezone.utc
 SEEDS = [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
 
@@ -43,7 +37,9 @@ def _rows(spark: SparkSession, place: Path, *columns: str) -> list[tuple[Any, ..
     return sorted((tuple(row) for row in found), key=repr)
 
 
-@pytest.mark.parametrize(("case", "seed"), CASES)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("case", EXAMPLES)
 def test_the_target_has_what_the_example_prints_in_any_order_and_cut(
     spark: SparkSession, tmp_path: Path, case: str, seed: int
 ) -> None:
@@ -103,6 +99,7 @@ def test_a_source_that_does_not_fit_is_refused(spark: SparkSession, tmp_path: Pa
     assert not (tmp_path / "t").exists()
 
 
+@pytest.mark.slow
 def test_a_late_change_brings_no_deleted_row_back(spark: SparkSession, tmp_path: Path) -> None:
     target = tmp_path / "t"
     first = [(1, "a", "x", "I", 1), (2, "b", "x", "I", 1)]
@@ -218,6 +215,7 @@ def test_a_forgotten_delete_leaves_the_number_of_its_batch(
     assert _rows(spark, tmp_path / "t_auto_cdc", "userId") == [(2,)]
 
 
+@pytest.mark.slow
 def test_a_call_that_began_before_another_wrote_is_refused(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -230,6 +230,7 @@ def test_a_new_type_and_a_switch_of_the_feed_are_followed(lake: Lake, source: So
     assert ("delta.enableChangeDataFeed", "true") in {(r["key"], r["value"]) for r in shown_as}
 
 
+@pytest.mark.slow
 def test_the_guide_reads_the_published_table(lake: Lake, source: Source) -> None:
     page = ROOT / "docs" / "guides" / "reading-gold-from-other-tools.md"
     source.write({"id": 1, "amount": 1}, {"id": 2, "amount": 2})

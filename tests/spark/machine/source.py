@@ -105,6 +105,13 @@ class Source:
             self.live.pop(key, None)
         return Sent(self._text(event, marked), event, marked, key)
 
+    def lose(self, choice: random.Random) -> None:
+        """Changes that no connector reads; a row that stays gone is among them."""
+        for _ in range(choice.randint(0, 3)):
+            self.change(choice)
+        if self.live:
+            del self.live[choice.choice(sorted(self.live))]
+
     def snapshot(self) -> list[Sent]:
         """A row for each key that lives, as a connector sends them; the last one is sound.
 

@@ -87,7 +87,7 @@ def export(world: World, table: Played, choice: random.Random) -> None:
         hold("an export is the oracle's", rows == table.model.current(), rows)
 
 
-@own(2)
+@own(4)
 def rebootstrap(world: World, table: Played, choice: random.Random) -> None:
     """After changes were lost a new snapshot is asked for by a signal, and its rows come."""
     if not table.model.conf.present:
@@ -105,8 +105,7 @@ def rebootstrap(world: World, table: Played, choice: random.Random) -> None:
     with closing(sqlite3.connect(database)) as source:
         *_, (data,) = source.execute("SELECT data FROM signals").fetchall()
     hold("a signal names the table", json.loads(data)["data-collections"] == [wanted], data)
-    for _ in range(choice.randint(0, 4)):
-        table.source.change(choice)
+    table.source.lose(choice)
     if any(row["qty"] >= 0 for row in table.source.live.values()):
         name, lines = table.next_name(), table.source.snapshot()
         world.drop(table, name, table.source.render(lines))

@@ -53,6 +53,7 @@ def test_the_rows_of_a_copy_are_as_many_as_they_were(
     assert {law.law: law.first for law in verify(lake, config, {}) if not law.holds} == {}
 
 
+@pytest.mark.slow
 def test_deletes_at_one_place_take_as_many_rows_away(lake: Lake) -> None:
     config = table("debezium", [], columns={"url": "string"})
     gone = copied(4, op="d", after=None, before={"url": "/a"}, source=SOURCE | {"lsn": 8000})[:2]

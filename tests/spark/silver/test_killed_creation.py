@@ -53,6 +53,7 @@ def logs(target: Target) -> list[Path]:
     return sorted(log.relative_to(target.lake) for log in Path(target.lake).rglob("_delta_log"))
 
 
+@pytest.mark.slow
 def test_every_table_is_created_where_its_creation_was_killed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

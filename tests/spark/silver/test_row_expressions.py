@@ -98,6 +98,33 @@ def test_operations_come_from_the_tables_own_conditions(spark: SparkSession) -> 
     assert letters == lines
 
 
+OF_TOOL = {"operation": ["meta.op", "Op"], "deletes": ["D"], "upserts": ["I", 4, True]}
+KNOWN: dict[str, dict[str, Any]] = {
+    "by the YAML": {"apply_as_deletes": "Op = 'D'", "apply_as_upserts": "Op IN ('I', '4', 'true')"},
+    "within a record": {"envelope": {"row": ["data", "."], **OF_TOOL}},
+    "in the row": {"envelope": OF_TOOL},
+}
+
+
+@pytest.mark.parametrize("way", KNOWN)
+def test_an_operation_that_nobody_named_is_a_dead_letter(spark: SparkSession, way: str) -> None:
+    source: dict[str, Any] = {"format": "rows", "path": "t", "where": "coalesce(Op, '') <> 'B'"}
+    more = dict(KNOWN[way])
+    source |= {"envelope": more.pop("envelope")} if "envelope" in more else {}
+    users = table("rows", ["id"], source=source, columns={"id": "int"}, sequence_by="seq", **more)
+    found: list[tuple[object, str | None]] = [
+        ("I", "upsert"), (4, "upsert"), (True, "upsert"), ("D", "delete"), ("B", "filtered"),
+        ("R", None), ("d", None), (None, None if "YAML" in way else "upsert"),
+    ]  # fmt: skip
+    lines: list[Line] = [{"id": 1, "seq": 1, "Op": operation} for operation, _ in found]
+    read = to_changes(bronze_rows(spark, lines), users)
+    assert decoded(read, "_operation") == [operation for _, operation in found]
+    reasons, messages = decoded(read, "_reason"), decoded(read, "_message")
+    assert {*reasons[5:7]} == {"unknown_operation"} and {*reasons[:5]} == {None}
+    assert messages[5].startswith("found Op R, ")
+    assert messages[5].endswith("expected an operation that the table's YAML knows")
+
+
 def test_a_condition_may_be_a_name_that_no_row_of_a_batch_has(spark: SparkSession) -> None:
     users = table("rows", ["id"], sequence_by="seq", apply_as_deletes="_gone")
     row: dict[str, Any] = {"id": 1, "seq": 1}
@@ -327,6 +354,7 @@ def test_digits_behind_the_sixth_of_a_second_count(spark: SparkSession) -> None:
     assert "the last of several columns" in told[0][1]
 
 
+@pytest.mark.slow
 def test_digits_behind_the_sixth_count_in_an_expression(spark: SparkSession) -> None:
     day, late, later = "2025-01-01T10:00:00.", "123456001", "123456789"
     lines: list[Line] = [

@@ -54,7 +54,11 @@ def extend(lake: Lake, state: TableState, records: list[Any]) -> TableState:
     "records",
     [
         pytest.param(STREAMED, id="streamed"),
-        pytest.param([taken(28, 1), taken(28, 2, "last"), *STREAMED], id="with a snapshot"),
+        pytest.param(
+            [taken(28, 1), taken(28, 2, "last"), *STREAMED],
+            id="with a snapshot",
+            marks=pytest.mark.slow,
+        ),
         pytest.param([taken(27, 1), *STREAMED, taken(60, 2, "last")], id="with two snapshots"),
     ],
 )

@@ -42,7 +42,7 @@ def taken(
 
 
 @pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ["debezium", pytest.param("rows", marks=pytest.mark.slow)])
 def test_a_column_renamed_by_case_goes_on_under_its_first_name(
     lake: Lake, format: str, cut: str
 ) -> None:

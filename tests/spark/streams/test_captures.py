@@ -7,9 +7,8 @@ from tests.helpers import lakes
 from tests.helpers.captures import check, lines, shop
 
 
-@pytest.mark.parametrize(
-    "capture", ["small_with_schemas", pytest.param("edge_slot", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("capture", ["small_with_schemas", "edge_slot"])
 def test_every_captured_table_equals_its_truth(lake: Lake, capture: str) -> None:
     tables = shop()
     lakes.land(lake.target, "shop", "one.jsonl", lines(capture))

@@ -602,6 +602,7 @@ def test_changes_without_an_order_leave_it_open_for_validate_to_ask(
     text = Path("conf/tables/stock.yml").read_text()
     assert "# sequence_by:  # check: name the column that orders a key's changes" in text
     assert """apply_as_deletes: "upper(trim(op)) IN ('D', 'DELETE', 'DELETED')"  # check""" in text
+    assert "\napply_as_upserts: \"upper(trim(op)) IN ('I', " in text
     capsys.readouterr()
     with pytest.raises(SystemExit):
         run_command_line(app, ["validate"])

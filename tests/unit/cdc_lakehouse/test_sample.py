@@ -131,8 +131,9 @@ def test_flat_rows_show_order_and_deletes(tmp_path: Path) -> None:
     assert found.deletes is not None and found.deletes.is_operation
     assert (found.deletes.condition, found.deletes.note) == (
         operations("operation"),
-        "1 of 2 rows is a delete; any other value, or none, is an upsert",
+        "1 of 2 rows is a delete",
     )
+    assert found.deletes.upserts == "upper(trim(operation)) IN ('I', 'INSERT', 'U', 'UPDATE')"
     assert found.columns["total"] == "decimal(18,2)"
 
 
@@ -336,11 +337,14 @@ def test_a_rows_columns_inside_a_cell_of_csv_are_not_declared(tmp_path: Path) ->
     assert (found.format, found.columns, [*found.guessed]) == ("airbyte", {}, ["id"])
 
 
-def test_other_operations_are_said_to_be_upserts_and_long_lists_are_cut() -> None:
-    rows: list[dict[str, object]] = [{"op": "d"}, {"op": None}, {"id": 1}]
+def test_operations_that_the_sample_lacks_are_no_upserts_and_long_lists_are_cut() -> None:
+    rows: list[dict[str, object]] = [{"op": "d"}, {"op": "c"}, {"op": None}, {"id": 1}]
     sign, _ = find_delete_signs(rows)
-    assert sign is not None
-    assert sign.note == "1 of 3 rows is a delete; any other value, or none, is an upsert"
+    assert sign is not None and sign.note == "1 of 4 rows is a delete"
+    known = "upper(trim(op)) IN ('I', 'INSERT', 'U', 'UPDATE', 'C')"
+    assert sign.upserts == f"{known} OR op IS NULL"
+    sign, _ = find_delete_signs(rows[:2])
+    assert sign is not None and sign.upserts == known
     _, asked = find_delete_signs([{"state": f"{number}" * 30} for number in range(9)])
     _, of_names = find_delete_signs([{"name": f"{n} removed"} for n in range(300)])
     assert of_names == {}  # no state has so many values

@@ -16,6 +16,11 @@ def snapshot(mode: str) -> dict[str, Any]:
     return {"source": {"format": "snapshot", "path": "p", "mode": mode}, **DAYS}
 
 
+def csv(**options: Any) -> dict[str, Any]:
+    columns = {"columns": {"id": "int", "a": "double"}}
+    return {"source": ROWS | {"file_format": "csv", "csv": options}, **columns}
+
+
 def timed(*columns: str | None) -> dict[str, Any]:
     feeds = [ROWS | {"time_column": name, "path": f"p{at}"} for at, name in enumerate(columns)]
     return {"source": None, "sources": feeds}
@@ -25,10 +30,15 @@ def timed(*columns: str | None) -> dict[str, Any]:
     ("before", "now", "said"),
     [
         ({}, {"except_column_list": ["mail"]}, "columns was all but none, is all but mail"),
-        ({"except_column_list": ["mail"]}, {}, None),
-        ({"column_list": ["id", "a"]}, {"column_list": ["id", "a", "b"]}, None),
-        ({"column_list": ["id", "a"]}, {}, None),
-        ({"column_list": ["id", "a"]}, {"except_column_list": ["b"]}, None),
+        ({"except_column_list": ["mail"]}, {}, "columns was all but mail, is all but none"),
+        (
+            {"column_list": ["id", "a"]},
+            {"column_list": ["id", "a", "b"]},
+            "columns was only a, id, is only a, b, id",
+        ),
+        ({"column_list": ["id", "a"]}, {"column_list": ["a", "id"]}, None),
+        (csv(), csv(decimal_comma=True), "source.csv was 1234.5, is 1234,5"),
+        (csv(thousands="."), csv(thousands=".", header=False), None),
         (
             {"column_list": ["id", "a"]},
             {"except_column_list": ["a"]},
