@@ -48,7 +48,8 @@ def told(terminal: Terminal, *arguments: str) -> str:
 
 
 @needs_kafka
-@pytest.mark.parametrize("many", [12, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("many", [12, 200])
 def test_every_topic_is_a_table_whenever_it_appears(
     spark: SparkSession,
     kafka: Broker,
