@@ -1,13 +1,14 @@
 """Copies another Delta table into bronze: its change feed or its appends, each version once.
 
 A row is one JSON object of its columns and of those of Delta's change feed: `_change_type`,
-`_commit_version` and `_commit_timestamp`. Rows before updates are left out. The first read starts
-at version 0 of the feed, or takes all current rows if that cannot be read. If later versions cannot
-be read they are lost: all current rows are read again, after a truncate if versions order the rows.
+`_commit_version` and `_commit_timestamp`. Rows before updates are left out, unless the update took
+their key away. The first read starts at version 0 of the feed, or takes all current rows if that
+cannot be read. If later versions cannot be read they are lost: all current rows are read again,
+after a truncate if versions order the rows.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -93,7 +94,7 @@ def _append_span(lake: Lake, feed: Feed, source: "DeltaSource", span: _Span, num
         return append_spread(lake, feed, rows, number)
 
     try:
-        changes = source.read_changes(span)
+        changes = source.read_changes(span, feed.keys)
         if changes is not None:
             return append(changes)
     except SPARK_FAILURES as failure:
@@ -140,12 +141,12 @@ class DeltaSource(NamedTuple):
         shown = self.spark.sql(f"SHOW TBLPROPERTIES {self.name}").collect()
         return ("delta.enableChangeDataFeed", "true") in {(row[0], row[1]) for row in shown}
 
-    def read_changes(self, span: _Span) -> DataFrame | None:
+    def read_changes(self, span: _Span, keys: Sequence[str]) -> DataFrame | None:
         """The changes of the versions; None if only reading all rows would show them."""
         if self.has_feed:
             bounds = {"startingVersion": span.first or 0, "endingVersion": span.last}
             read = self.spark.read.option("readChangeFeed", "true").options(**bounds)
-            return read.table(self.name).where(f"{CHANGE_TYPE} <> 'update_preimage'")
+            return _leave_out_old_rows(read.table(self.name), keys)
         return None if span.first is None else self._read_appends(span.first, span.last)
 
     def read_rows(self, version: int) -> DataFrame:
@@ -200,6 +201,21 @@ class DeltaSource(NamedTuple):
         for part in parts[1:]:
             added = added.unionByName(part, allowMissingColumns=True)
         return added.withColumn(CHANGE_TYPE, F.lit("insert"))
+
+
+def _leave_out_old_rows(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The changes without the rows before updates, but for those whose key no new row has.
+
+    All of these are kept where the key's columns are not known: a row's newer change counts.
+    """
+    if not keys or not {*map(str.lower, keys)} <= {*map(str.lower, changes.columns)}:
+        return changes
+    kind, names = F.col(CHANGE_TYPE), [COMMIT_VERSION, *keys]
+    old, new = (changes.where(kind == f"update_{of}image") for of in ("pre", "post"))
+    renamed = new.select(*(F.col(quote(n)).alias(f"__new_{at}") for at, n in enumerate(names)))
+    same = [F.col(quote(n)).eqNullSafe(F.col(f"__new_{at}")) for at, n in enumerate(names)]
+    gone = old.join(renamed, same, "left_anti")
+    return changes.where(kind != "update_preimage").unionByName(gone)
 
 
 def _build_rows(changes: DataFrame, feed: Feed, source: DeltaSource, number: int) -> DataFrame:

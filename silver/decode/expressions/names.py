@@ -23,6 +23,9 @@ FAULT = "__fault"
 OF_RECORD = "__record."
 """How members of the record around a row are called; their path follows."""
 
+_COMES = f"CASE WHEN {CHANGE_TYPE} IN ('insert', 'update_postimage') THEN 1 ELSE 0 END"
+"""In a commit of a Delta table, what goes is before what comes."""
+
 _NAME = r"(?:`(?:[^`]|``)+`|[^\W\d]\w*)"
 _PATHS = re.compile(
     rf"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|(?i:\bas\s+\w+)
@@ -76,18 +79,19 @@ def make_forgiving(expression: str) -> str:
 
 def row_orders(table: Table) -> list[str]:
     """The columns and expressions that `sequence_by` names; a Delta table's versions without it."""
-    versions = [COMMIT_VERSION] if table.reads_versions else []
+    versions = [COMMIT_VERSION, _COMES] if table.reads_versions else []
     return [_in_record(table, order) for order in table.orders] or versions
 
 
 def deletes_sql(table: Table) -> str | None:
     """The condition of a delete: that of the YAML, or that a Delta table's feed says so."""
-    return _join_conditions(table.apply_as_deletes, "delete" if table.reads_delta else None)
+    of_feed = f"{CHANGE_TYPE} IN ('delete', 'update_preimage')" if table.reads_delta else None
+    return _join_conditions(table.apply_as_deletes, of_feed)
 
 
 def truncates_sql(table: Table) -> str | None:
     """The condition of a truncate: that of the YAML, or bronze's mark before a table read anew."""
-    read_anew = "truncate" if table.reads_versions else None
+    read_anew = f"{CHANGE_TYPE} = 'truncate'" if table.reads_versions else None
     return _join_conditions(table.apply_as_truncates, read_anew)
 
 
@@ -123,8 +127,7 @@ def _in_record(table: Table, expression: str) -> str:
     return _PATHS.sub(renamed, expression)
 
 
-def _join_conditions(condition: str | None, change: str | None) -> str | None:
-    of_feed = change and f"{CHANGE_TYPE} = '{change}'"
+def _join_conditions(condition: str | None, of_feed: str | None) -> str | None:
     return f"({condition}) OR {of_feed}" if condition and of_feed else condition or of_feed
 
 

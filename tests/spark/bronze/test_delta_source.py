@@ -71,6 +71,18 @@ def test_a_change_feed_is_followed_with_its_deletes(lake: Lake, theirs: str) -> 
     assert bronze_rows(lake) == before
 
 
+@pytest.mark.parametrize("history", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_row_that_comes_and_goes_in_one_commit_is_there_and_a_moved_key_is_not(
+    lake: Lake, theirs: str, history: int
+) -> None:
+    table = reading(folder_of(theirs), stored_as_scd_type=history)
+    run(lake, [table])
+    lake.spark.sql(f"INSERT OVERWRITE {theirs} SELECT id, name, price + 1, seen FROM {theirs}")
+    lake.spark.sql(f"UPDATE {theirs} SET id = 9 WHERE id = 1")
+    run(lake, [table])
+    same(lake, theirs)
+
+
 def bronze_rows(lake: Lake) -> int:
     return lake.spark.table(lake.name("bronze", "copy")).count()
 
