@@ -67,6 +67,7 @@ def is_there(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.slow
 @needs_postgres
 def test_one_command_captures_and_runs_and_ends_both(shop: Postgres, tmp_path: Path) -> None:
     conf = drafted(shop.url, tmp_path)

@@ -59,6 +59,7 @@ def test_a_run_beside_one_that_goes_on_is_refused_table_by_table(leased: Lake) -
         assert (free, refused) == (TABLES, [])
 
 
+@pytest.mark.slow
 def test_a_run_waits_until_the_time_of_a_killed_one_has_passed(
     leased: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,7 @@ def test_what_could_not_be_written_waits_on(lake: Lake, monkeypatch: pytest.Monk
     assert memory.pop_deferred() == both
 
 
+@pytest.mark.slow
 def test_a_round_tells_of_bronze_with_silver(lake: Lake) -> None:
     source = {"format": "rows", "path": "t"}
     given = {"table": "t", "source": source, "keys": ["id"], "sequence_by": "v"}

@@ -53,6 +53,7 @@ def test_a_history_is_asked_by_time_at_the_source(
     assert capsys.readouterr().out.splitlines() == ["id,city", "1,C"]
 
 
+@pytest.mark.slow
 def test_tables_of_layers_that_a_query_does_not_name_need_not_be_as_old(
     lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ def commits(lake: Lake) -> list[str]:
     return [row["operation"] for row in shown.collect() if row["operation"] == "WRITE"]
 
 
+@pytest.mark.slow
 def test_a_first_run_notes_all_tables_in_two_commits(lake: Lake) -> None:
     tables = [table(name) for name in ("a", "b", "c")]
     for each in tables:

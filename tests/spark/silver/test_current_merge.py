@@ -54,6 +54,7 @@ def test_a_tombstone_keeps_no_values_of_the_row(lake: Lake) -> None:
     assert deleted.counts == {"records": 1, "deleted": 1}
 
 
+@pytest.mark.slow
 def test_counts_are_right_where_a_merge_may_compute_its_source_again(lake: Lake) -> None:
     elsewhere = lake.target.model_copy(update={"kind": "connect"})
     first, again = Event("upsert", 1, 1, WHOLE), Event("upsert", 3, 1, WHOLE)

@@ -24,6 +24,7 @@ def test_a_lake_of_this_version_is_read(lake: Lake) -> None:
     assert read_states(lake) == {}
 
 
+@pytest.mark.slow
 def test_a_lake_whose_tables_are_laid_out_in_another_way_is_refused(lake: Lake) -> None:
     land(lake, table(), 1, [{"id": 1, "v": 1}])
     assert failures(job.apply(lake, [table()], "run", quiet)) == []

@@ -57,7 +57,8 @@ def test_of_two_changes_at_one_place_the_second_stands_though_the_first_comes_ag
     assert {law.law: law.first for law in laws if not law.holds} == {}
 
 
-@pytest.mark.parametrize("cut", [1, pytest.param(0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", [1, 0])
 def test_so_it_is_in_the_first_pass_with_a_tie_of_a_source_that_has_an_order(
     lake: Lake, cut: int
 ) -> None:

@@ -77,6 +77,7 @@ def test_the_tasks_tell_what_the_log_holds(lake: Lake, records: list[Any]) -> No
     assert before - timedelta(seconds=1) < came < datetime.now(timezone.utc)
 
 
+@pytest.mark.slow
 def test_no_order_key_is_outside_of_the_bounds_that_the_tasks_tell(lake: Lake) -> None:
     first = [taken(20, 1), taken(20, 2, "last"), STREAMED[0]]
     batches, state = [first, STREAMED, [taken(60, 1), *STREAMED]], TableState()
