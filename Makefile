@@ -21,7 +21,7 @@ venv: $(STAMP)
 $(STAMP): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python 3.10, 3.11 or 3.12 found: install one, or name it: make PYTHON=/path/to/python"; exit 2; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --no-compile --require-hashes -r requirements.lock  # Python compiles what is used
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 

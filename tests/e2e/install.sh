@@ -37,7 +37,7 @@ for part in engine engine-mariadb broker registry; do
 done
 # Airflow, in an environment of its own: it parses the DAG of a page. Without it that test is skipped, and says so.
 if [ ! -x "$parts/airflow/bin/airflow" ]; then
-  { "${PYTHON:-python3}" -m venv "$parts/airflow" && "$parts/airflow/bin/python" -m pip install --quiet --no-compile \
+  { "${PYTHON:-python3}" -m venv "$parts/airflow" && "$parts/airflow/bin/python" -m pip install --quiet \
     apache-airflow-core==3.3.2 apache-airflow-providers-standard==1.21.0; } || rm -rf "$parts/airflow"
 fi
 for source in engine/*.java; do
