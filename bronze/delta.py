@@ -206,7 +206,8 @@ class DeltaSource(NamedTuple):
 def _leave_out_old_rows(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The changes without the rows before updates, but for those whose key no new row has.
 
-    All of these are kept where the key's columns are not known: a row's newer change counts.
+    Where the table has no such key columns, or several tables read the feed, every row before an
+    update is kept: it is a delete, which the new row of the same commit follows.
     """
     if not keys or not {*map(str.lower, keys)} <= {*map(str.lower, changes.columns)}:
         return changes

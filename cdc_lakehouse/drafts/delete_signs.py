@@ -112,11 +112,7 @@ def find_delete_signs(
     }
     if first is None:
         return None, asked
-    values = seen[first.column]
-    if first.is_operation and len(values) < len(rows):
-        either = f"{first.upserts} OR {_to_sql_name(first.column)} IS NULL"
-        first = first._replace(upserts=either)
-    return first._replace(note=_describe_sign(first, values, len(rows))), asked
+    return _judge_by_rows(first, seen[first.column], len(rows)), asked
 
 
 def _speaks_of_deletes(sign: DeleteSign | None, values: Sequence[object]) -> bool:
@@ -142,6 +138,14 @@ def _find_kind(name: str) -> str | None:
         return "operation"
     is_state = any(len(w) > 5 and _KINDS.get(w) in _STATES for w in words)
     return "state" if is_state or any(word in letters for word in _DELETED) else None
+
+
+def _judge_by_rows(sign: DeleteSign, values: Sequence[object], rows: int) -> DeleteSign:
+    """The sign with its note; rows without an operation are upserts if the sample has such."""
+    upserts = sign.upserts
+    if upserts and len(values) < rows:
+        upserts += f" OR {_to_sql_name(sign.column)} IS NULL"
+    return sign._replace(upserts=upserts, note=_describe_sign(sign, values, rows))
 
 
 def _describe_sign(sign: DeleteSign, values: Sequence[object], rows: int) -> str:

@@ -46,3 +46,9 @@ def value_of(record: Mapping[str, object]) -> object:
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIME = "_change_type", "_commit_version", "_commit_timestamp"
 """The columns that Delta's change feed adds: kind, version and time of the change."""
+
+GOING, COMING = ("delete", "update_preimage"), ("insert", "update_postimage")
+"""Kinds of changes in Delta's change feed: of rows that a commit takes away, and that it brings."""
+
+FEED_ORDER = [COMMIT_VERSION, f"CASE WHEN {CHANGE_TYPE} IN {COMING} THEN 1 ELSE 0 END"]
+"""SQL of the order of Delta's changes: by commit, and in a commit what goes before what comes."""

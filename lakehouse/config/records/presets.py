@@ -5,6 +5,15 @@ Each follows its vendor's documentation, as docs/guides/presets.md says.
 
 from typing import Any, Literal, TypeAlias
 
+from lakehouse.config.formats import (
+    CHANGE_TYPE,
+    COMING,
+    COMMIT_TIME,
+    COMMIT_VERSION,
+    FEED_ORDER,
+    GOING,
+)
+
 Preset: TypeAlias = Literal[
     "maxwell", "canal", "goldengate", "dms", "lakebase", "datastream", "qlik", "sqlserver_cdc",
     "airbyte", "fivetran", "dynamodb", "mongodb_change_streams", "delta_change_feed",
@@ -168,15 +177,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "values": "mongodb",
     },
     "delta_change_feed": {
-        "operation": "_change_type",
-        "deletes": ["delete", "update_preimage"],
-        "upserts": ["insert", "update_postimage"],
-        "sequence_by": [
-            "_commit_version",
-            "CASE WHEN _change_type IN ('delete', 'update_preimage') THEN 0 ELSE 1 END",
-        ],
-        "time_column": "_commit_timestamp",
-        "leave_out": ["_change_type", "_commit_version", "_commit_timestamp"],
+        "operation": CHANGE_TYPE,
+        "deletes": [*GOING],
+        "upserts": [*COMING],
+        "sequence_by": FEED_ORDER,
+        "time_column": COMMIT_TIME,
+        "leave_out": [CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIME],
     },
 }
 

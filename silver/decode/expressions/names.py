@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 
-from lakehouse.config.formats import CHANGE_TYPE, COMMIT_TIME, COMMIT_VERSION
+from lakehouse.config.formats import CHANGE_TYPE, COMMIT_TIME, FEED_ORDER, GOING
 from lakehouse.config.records.presets import PRESETS
 from lakehouse.config.table import Table
 from lakehouse.storage.names import literal, quote
@@ -22,9 +22,6 @@ FAULT = "__fault"
 
 OF_RECORD = "__record."
 """How members of the record around a row are called; their path follows."""
-
-_COMES = f"CASE WHEN {CHANGE_TYPE} IN ('insert', 'update_postimage') THEN 1 ELSE 0 END"
-"""In a commit of a Delta table, what goes is before what comes."""
 
 _NAME = r"(?:`(?:[^`]|``)+`|[^\W\d]\w*)"
 _PATHS = re.compile(
@@ -79,13 +76,13 @@ def make_forgiving(expression: str) -> str:
 
 def row_orders(table: Table) -> list[str]:
     """The columns and expressions that `sequence_by` names; a Delta table's versions without it."""
-    versions = [COMMIT_VERSION, _COMES] if table.reads_versions else []
+    versions = FEED_ORDER if table.reads_versions else []
     return [_in_record(table, order) for order in table.orders] or versions
 
 
 def deletes_sql(table: Table) -> str | None:
     """The condition of a delete: that of the YAML, or that a Delta table's feed says so."""
-    of_feed = f"{CHANGE_TYPE} IN ('delete', 'update_preimage')" if table.reads_delta else None
+    of_feed = f"{CHANGE_TYPE} IN {GOING}" if table.reads_delta else None
     return _join_conditions(table.apply_as_deletes, of_feed)
 
 
