@@ -16,13 +16,16 @@ QUICK := tests/unit tests/properties tests/spark
 
 .PHONY: venv demo test test-live test-slow test-bundle test-report test-connect bench check docs bundle lock
 
+# pip compiles nothing: what is imported is compiled once, when it is.
+unexport PYTHONDONTWRITEBYTECODE
+
 venv: $(STAMP)
 
 $(STAMP): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python 3.10, 3.11 or 3.12 found: install one, or name it: make PYTHON=/path/to/python"; exit 2; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install --quiet --no-compile --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-compile --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 
 demo: venv
@@ -57,7 +60,7 @@ test-connect: venv $(DATABRICKS)/.made  # tests/spark on a Spark Connect server;
 
 $(DATABRICKS)/.made: $(STAMP) requirements-databricks.lock
 	$(BIN)/python -m venv $(DATABRICKS)
-	$(DATABRICKS)/bin/python -m pip install --quiet --require-hashes -r requirements-databricks.lock
+	$(DATABRICKS)/bin/python -m pip install --quiet --no-compile --require-hashes -r requirements-databricks.lock
 	@touch $@
 
 test-report: venv  # looks at the report in a real browser: apt-get install chromium chromium-driver

@@ -4,6 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 parts="$(cd ../.. && pwd)/build/live"
+mkdir -p "$parts"
+exec 9>"$parts/lock" && flock 9  # one at a time: the second finds what the first has brought
 
 as_root=()
 [ "$(id -u)" = 0 ] || as_root=(sudo)
@@ -37,7 +39,7 @@ for part in engine engine-mariadb broker registry; do
 done
 # Airflow, in an environment of its own: it parses the DAG of a page. Without it that test is skipped, and says so.
 if [ ! -x "$parts/airflow/bin/airflow" ]; then
-  { "${PYTHON:-python3}" -m venv "$parts/airflow" && "$parts/airflow/bin/python" -m pip install --quiet \
+  { "${PYTHON:-python3}" -m venv "$parts/airflow" && "$parts/airflow/bin/python" -m pip install --quiet --no-compile \
     apache-airflow-core==3.3.2 apache-airflow-providers-standard==1.21.0; } || rm -rf "$parts/airflow"
 fi
 for source in engine/*.java; do

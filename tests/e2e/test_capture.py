@@ -137,21 +137,18 @@ def has_files(landing: Path, wanted: int) -> bool:
 
 
 @needs_postgres
+@pytest.mark.parametrize(
+    ("load", "seed"),
+    [
+        pytest.param(QUICK, 0, id="quick"),
+        pytest.param(LARGEST, 0, id="0", marks=pytest.mark.slow),
+        *(pytest.param(LARGE, n, id=f"{n}", marks=pytest.mark.slow) for n in range(1, 20)),
+    ],
+)
 def test_gold_equals_the_database_whatever_is_killed(
-    shop: Postgres, tmp_path: Path, request: pytest.FixtureRequest
+    shop: Postgres, tmp_path: Path, load: Load, seed: int, request: pytest.FixtureRequest
 ) -> None:
-    conf = live_through_kills(shop, workload, tmp_path, QUICK, 0)
-    ends(conf, tmp_path, "run")
-    gold_equals(request.getfixturevalue("spark"), shop, conf, tmp_path)
-
-
-@needs_postgres
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
-def test_gold_equals_a_larger_database_whatever_is_killed(
-    shop: Postgres, tmp_path: Path, seed: int, request: pytest.FixtureRequest
-) -> None:
-    conf = live_through_kills(shop, workload, tmp_path, LARGEST if seed == 0 else LARGE, seed)
+    conf = live_through_kills(shop, workload, tmp_path, load, seed)
     spark = request.getfixturevalue("spark")
     run_here(conf, tmp_path)
     gold_equals(spark, shop, conf, tmp_path)

@@ -180,6 +180,7 @@ def test_a_run_that_goes_on_does_so_when_there_is_space_again(disk: Path) -> Non
     check(options, records)
 
 
+@pytest.mark.slow
 @needs_postgres
 def test_a_capture_ends_on_a_full_disk_and_goes_on_when_there_is_space_again(
     disk: Path, tmp_path: Path, request: pytest.FixtureRequest

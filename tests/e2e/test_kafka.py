@@ -130,6 +130,7 @@ def test_one_table_from_several_topics_and_partitions_in_ydbs_format(
     assert sorted(found) == [(1, "x"), (2, "y"), (3, "z")]
 
 
+@pytest.mark.slow
 @needs_kafka
 def test_records_that_kafka_deleted_before_they_were_read_are_data_loss(
     spark: SparkSession, kafka: Broker, target: Target

@@ -205,6 +205,7 @@ def lakehouse(*arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_what_the_source_did_since_is_in_flight_and_what_gold_lost_is_real(
     spark: SparkSession, shop: Target, source: str
 ) -> None:

@@ -9,6 +9,7 @@ from tests.pages.dialogue import follow, steps
 from tests.pages.shell import ROOT, Shell
 
 EXAMPLES = sorted(file.parent.name for file in (ROOT / "examples").glob("*/README.md"))
+LONGEST = "csv-snapshots"
 
 
 def test_there_is_a_page_for_every_example() -> None:
@@ -18,7 +19,10 @@ def test_there_is_a_page_for_every_example() -> None:
     assert all(f"({name}/README.md)" in overview for name in EXAMPLES)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if n == LONGEST else []) for n in EXAMPLES],
+)
 def test_an_example_prints_what_its_page_shows(name: str, shell: Shell, tmp_path: Path) -> None:
     copied = shutil.copytree(ROOT / "examples" / name, tmp_path / name)
     shutil.rmtree(copied / "lake", ignore_errors=True)

@@ -25,12 +25,13 @@ from tests.helpers import core, oracle
 from tests.helpers.oracle import Event
 from tests.properties.budget import budget
 
+pytestmark = pytest.mark.slow
+
 KINDS: dict[str, dict[str, Any]] = {
     "current": {"stored_as_scd_type": 1, "apply_as_truncates": "op = 'truncate'"},
     "history": {"stored_as_scd_type": 2},
 }
 COLUMNS = "id INT, a STRING, b STRING, op STRING, seq INT, carried ARRAY<STRING>"
-IN_BATCHES = [pytest.param(k, marks=[] if k == "history" else pytest.mark.slow) for k in KINDS]
 Row = tuple[Any, ...]
 
 
@@ -80,7 +81,7 @@ def kills(monkeypatch: pytest.MonkeyPatch) -> Kills:
     return kills
 
 
-@pytest.mark.parametrize("kind", IN_BATCHES)
+@pytest.mark.parametrize("kind", KINDS)
 @budget(1)
 @given(seed=st.integers(0, 2**32))
 def test_any_delivery_in_batches_gives_the_oracles_table(
@@ -99,7 +100,6 @@ def test_any_delivery_in_batches_gives_the_oracles_table(
     assert shown(spark, target) == wanted(events, kind)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(bool(REMOTE), reason="kills in this process: unset LAKEHOUSE_TEST_REMOTE")
 @pytest.mark.parametrize("kind", KINDS)
 @budget(2)

@@ -65,6 +65,7 @@ def test_the_missing_folder_is_told_all_the_same(first_run: Target) -> None:
     assert sorted(missing_folders(first_run, TABLES)) == sorted(SOURCES)
 
 
+@pytest.mark.slow
 def test_the_first_records_come_into_it(lake: Lake) -> None:
     config = table("t", source={"format": "ydb", "path": "in"})
     lakes.run(lake, [config])

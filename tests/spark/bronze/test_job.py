@@ -249,6 +249,7 @@ def test_a_lost_bronze_table_is_read_again_from_the_files(lake: Lake) -> None:
     assert raw(lake) == ["1"]
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_stops_no_other_and_is_taken_once_mended(lake: Lake) -> None:
     drop(lake.target, "orders/a", "1")
     drop(lake.target, "orders/bad.gz", b"this is no gzip file")

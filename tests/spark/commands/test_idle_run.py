@@ -100,6 +100,7 @@ def test_a_run_that_failed_leaves_no_mark(spark: SparkSession, tmp_path: Path) -
     assert lake.is_settled
 
 
+@pytest.mark.slow
 def test_what_waits_is_named(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,6 +51,7 @@ def test_the_target_has_what_the_example_prints_in_any_order_and_cut(
     assert (sum(result), result.rejected) == (len(parts[0]), 0)
 
 
+@pytest.mark.slow
 def test_rejected_rows_are_kept_apart_or_fail_the_call(spark: SparkSession, tmp_path: Path) -> None:
     target = tmp_path / "t"
     rows = spark.createDataFrame(

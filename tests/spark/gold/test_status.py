@@ -213,6 +213,7 @@ def test_in_a_catalog_the_status_is_a_table_to_which_each_entry_is_added_once(
             spark.sql(f"DROP DATABASE {schema} CASCADE")
 
 
+@pytest.mark.slow
 def test_a_table_that_cannot_be_measured_leaves_the_others_their_figures(
     spark: SparkSession, target: Target, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,6 +36,7 @@ def runs(lake: Lake, batches: list[list[Event]]) -> list[Pass]:
     return done
 
 
+@pytest.mark.slow
 def test_a_late_delete_is_noted_beside_a_live_row_whose_values_stay(lake: Lake) -> None:
     upsert, delete = Event("upsert", 5, 1, WHOLE), Event("delete", 3, 1)
     (_, late) = runs(lake, [[upsert], [delete]])
@@ -77,12 +78,17 @@ def test_a_first_load_of_many_rows_is_written_in_several_files(
 @pytest.mark.parametrize(
     ("events", "folds"),
     [
-        ([Event("upsert", key, key, WHOLE) for key in range(1, 5)], False),
-        ([Event("upsert", 9 - key, key, WHOLE) for key in range(1, 5)], False),
-        ([Event("upsert", key, key, WHOLE) for key in (1, 2, 2, 3)], True),
         ([Event("upsert", key, key, WHOLE) for key in (2, 3, 1)], False),
         ([Event("upsert", 1, 1, WHOLE), Event("delete", 2, 2)], True),
-        ([Event("upsert", 1, 1, WHOLE), Event("upsert", 2, 2, (("a", "a"),))], True),
+        *(
+            pytest.param(events, folds, marks=pytest.mark.slow)
+            for events, folds in (
+                ([Event("upsert", key, key, WHOLE) for key in range(1, 5)], False),
+                ([Event("upsert", 9 - key, key, WHOLE) for key in range(1, 5)], False),
+                ([Event("upsert", key, key, WHOLE) for key in (1, 2, 2, 3)], True),
+                ([Event("upsert", 1, 1, WHOLE), Event("upsert", 2, 2, (("a", "a"),))], True),
+            )
+        ),
     ],
 )
 def test_a_first_load_of_rising_keys_is_written_as_the_fold_would_write_it(

@@ -21,7 +21,6 @@ def line(at: int, row: Row) -> Line:
     return row | {"at": at}
 
 
-CUTS = ["one", pytest.param("each", marks=pytest.mark.slow)]
 FORMATS: dict[str, tuple[dict[str, Any], Any]] = {
     "debezium": ({"format": "debezium"}, event),
     "rows": ({"format": "rows", "sequence_by": "at", "columns": {"id": "bigint"}}, line),
@@ -41,8 +40,9 @@ def taken(
     return sorted(shown, key=repr), found
 
 
-@pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("format", ["debezium", pytest.param("rows", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", ["one", "each"])
+@pytest.mark.parametrize("format", FORMATS)
 def test_a_column_renamed_by_case_goes_on_under_its_first_name(
     lake: Lake, format: str, cut: str
 ) -> None:
