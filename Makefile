@@ -31,7 +31,7 @@ $(STAMP): requirements.lock pyproject.toml
 demo: venv
 	$(BIN)/lakehouse demo
 
-test: venv  # about 8 minutes on 2 cores: unit, Spark and property tests
+test: venv  # about 7 minutes on 2 cores: unit, Spark and property tests
 	mkdir -p build/first/lake && $(BIN)/lakehouse sql "SELECT 1" --root build/first >/dev/null  # fetches Spark's jars: two at once would collide
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(QUICK)
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # What the live tests need: PostgreSQL and MariaDB from Debian; the Debezium engine, a Kafka broker and a schema registry
 # from Maven Central; Airflow from PyPI. Installs what is missing and nothing else; the pom.xml of each part pins its version.
+# LAKEHOUSE_LIVE=short leaves out the registry and Airflow, which only slow tests need.
 set -euo pipefail
 cd "$(dirname "$0")"
+length="${LAKEHOUSE_LIVE:-}"
 parts="$(cd ../.. && pwd)/build/live"
 mkdir -p "$parts"
 exec 9>"$parts/lock" && flock 9  # one at a time: the second finds what the first has brought
@@ -26,7 +28,9 @@ if ((${#missing[@]})); then
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
 
-for part in engine engine-mariadb broker registry; do
+wanted=(engine engine-mariadb broker)
+[ "$length" = short ] || wanted+=(registry)
+for part in "${wanted[@]}"; do
   # The registry comes as an archive with all that it needs.
   [ "$part" = registry ] && goal=unpack-dependencies || goal=copy-dependencies
   if ! cmp -s "$part/pom.xml" "$parts/$part.pom.xml"; then
@@ -38,7 +42,7 @@ for part in engine engine-mariadb broker registry; do
   fi
 done
 # Airflow, in an environment of its own: it parses the DAG of a page. Without it that test is skipped, and says so.
-if [ ! -x "$parts/airflow/bin/airflow" ]; then
+if [ "$length" != short ] && [ ! -x "$parts/airflow/bin/airflow" ]; then
   { "${PYTHON:-python3}" -m venv "$parts/airflow" && "$parts/airflow/bin/python" -m pip install --quiet --no-compile \
     apache-airflow-core==3.3.2 apache-airflow-providers-standard==1.21.0; } || rm -rf "$parts/airflow"
 fi

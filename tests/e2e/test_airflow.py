@@ -46,6 +46,7 @@ def parsed(folder: Path, text: str) -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow
 @needs_airflow
 def test_airflow_parses_the_dag_and_finds_a_fault_in_it(tmp_path: Path) -> None:
     (lines,) = [lines for language, _, lines in blocks(PAGE) if language == "python"]

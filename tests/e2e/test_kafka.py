@@ -182,7 +182,7 @@ def test_news_of_many_topics_are_read_together_and_a_missing_topic_fails_alone(
 
 
 @needs_kafka
-@pytest.mark.parametrize("limit", [None, 3])
+@pytest.mark.parametrize("limit", [None, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_run_that_is_killed_before_it_notes_its_offsets_repeats_no_record(
     spark: SparkSession, kafka: Broker, target: Target, limit: int | None
 ) -> None:

@@ -18,6 +18,7 @@ FOLLOWED = {readme.README, readme.DEMO, FIRST_TABLE, databricks.PAGE} | FROM_DAT
 NO_COMMANDS = {"properties", "sql", "text", "yaml"}
 
 
+@pytest.mark.slow
 def test_the_first_table_is_typed_from_an_empty_folder(shell: Shell) -> None:
     follow(FIRST_TABLE, shell)
 

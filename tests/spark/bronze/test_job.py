@@ -320,7 +320,7 @@ TOPICS: dict[str, tuple[list[Table], list[str]]] = {
 }
 
 
-FEW = pytest.param(batches.FEW_BYTES, id="by this process")
+FEW = pytest.param(batches.FEW_BYTES, id="by this process", marks=pytest.mark.slow)
 MANY = pytest.param(0, id="by Spark")
 
 

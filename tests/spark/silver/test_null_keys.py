@@ -16,6 +16,8 @@ from tests.helpers import extract_lake, lakes
 from tests.helpers.arrivals import applied
 from tests.helpers.builders import Line, table
 
+pytestmark = pytest.mark.slow
+
 KEYS = ["tenant", "id"]
 COLUMNS = {"tenant": "string", "id": "int", "name": "string", "qty": "int"}
 NULL = {"tenant": None, "id": "1"}
@@ -60,7 +62,6 @@ def assert_verified(lake: Lake, of: Table) -> None:
     assert {law.law: law.first for law in laws if not law.holds} == {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scd", [1, 2])
 def test_changes_meet_the_row_of_their_key(lake: Lake, scd: int) -> None:
     of = config(scd)
@@ -79,7 +80,6 @@ def test_changes_meet_the_row_of_their_key(lake: Lake, scd: int) -> None:
     assert (len(records), json.loads(str(row.values))["name"]) == (2, "D")
 
 
-@pytest.mark.slow
 def test_what_waits_is_laid_over_the_row_of_its_key(lake: Lake) -> None:
     waits = config(max_staleness="1 day")
     lakes.arrive(lake, waits, FIRST)
@@ -92,7 +92,7 @@ def test_what_waits_is_laid_over_the_row_of_its_key(lake: Lake) -> None:
     assert shown(lake) == AFTER
 
 
-@pytest.mark.parametrize("scd", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scd", [1, 2])
 def test_a_stale_key_is_hidden_and_no_other(lake: Lake, scd: int) -> None:
     of = config(scd, on_stale_key="hide")
     bad = [change([None, 1], 5, qty="many"), change([None, "x"], 6, qty=2), "no json"]
@@ -101,7 +101,6 @@ def test_a_stale_key_is_hidden_and_no_other(lake: Lake, scd: int) -> None:
     assert shown(lake) == {("t", 1): "a", (None, 2): "c", (None, None): "d"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("id", ["1", pytest.param(None, id="all of it null")])
 def test_a_key_with_a_null_is_erased_and_no_other(lake: Lake, id: str | None) -> None:
     of = config()
@@ -130,7 +129,6 @@ def debezium(op: str, id: int, lsn: int, big: str, headers: Any = None) -> dict[
     return record | {"headers": headers or {}}
 
 
-@pytest.mark.slow
 def test_a_large_value_moves_from_a_key_with_a_null(lake: Lake) -> None:
     columns = {"tenant": {"type": "string", "nullable": True}, "id": "int", "big": "string"}
     of = table("debezium", KEYS, columns=columns)
@@ -149,7 +147,6 @@ def test_a_large_value_moves_from_a_key_with_a_null(lake: Lake) -> None:
     assert (row["tenant"], row["id"], row["big"]) == (None, 2, "changed")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["full", "delta"])
 def test_snapshot_files_are_compared_by_keys_with_nulls(lake: Lake, mode: str) -> None:
     nullable = {"type": "string", "nullable": True}

@@ -11,10 +11,11 @@ from tests.helpers.builders import Line, table
 from tests.helpers.oracle import Event
 from tests.helpers.sums import sums
 
+pytestmark = pytest.mark.slow
+
 WHOLE = (("a", "a"), ("b", "b"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scd", [1, 2])
 def test_a_delete_counts_that_comes_with_its_row_s_upsert_once_more(lake: Lake, scd: int) -> None:
     config = core.table(scd)
@@ -33,13 +34,13 @@ LATER = {"id": 2, "seq": 9, "a": "z"}
     "batches",
     [
         [[X, Y, X, LATER]],
-        pytest.param([[X], [Y], [X, LATER]], marks=pytest.mark.slow),
-        pytest.param([[X, LATER], [Y, X]], marks=pytest.mark.slow),
+        [[X], [Y], [X, LATER]],
+        [[X, LATER], [Y, X]],
     ],
     ids=len,
 )
-@pytest.mark.parametrize("scd", [1, pytest.param(2, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("wait", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scd", [1, 2])
+@pytest.mark.parametrize("wait", [False, True])
 def test_of_two_changes_at_one_place_the_second_stands_though_the_first_comes_again(
     lake: Lake, batches: list[list[Line]], scd: int, wait: bool
 ) -> None:
@@ -57,7 +58,6 @@ def test_of_two_changes_at_one_place_the_second_stands_though_the_first_comes_ag
     assert {law.law: law.first for law in laws if not law.holds} == {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("cut", [1, 0])
 def test_so_it_is_in_the_first_pass_with_a_tie_of_a_source_that_has_an_order(
     lake: Lake, cut: int

@@ -53,7 +53,7 @@ def extend(lake: Lake, state: TableState, records: list[Any]) -> TableState:
 @pytest.mark.parametrize(
     "records",
     [
-        pytest.param(STREAMED, id="streamed"),
+        pytest.param(STREAMED, id="streamed", marks=pytest.mark.slow),
         pytest.param(
             [taken(28, 1), taken(28, 2, "last"), *STREAMED],
             id="with a snapshot",

@@ -60,6 +60,7 @@ def spoil(lake: Lake, name: str, sql: str) -> None:
     lake.spark.sql(sql.format(t=lake.name("silver", name)))
 
 
+@pytest.mark.slow
 def test_faults_of_current_rows_are_found(lake: Lake) -> None:
     assert broken(lake, 1) == {}
     spoil(lake, "orders1", "INSERT INTO {t} SELECT * FROM {t} WHERE id = 3")
