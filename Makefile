@@ -36,7 +36,7 @@ test: venv  # about 7 minutes on 2 cores: unit, Spark and property tests
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(QUICK)
 
 # What README, Getting started and the examples say; PostgreSQL, Debezium, Kafka and a schema registry for real; runs that are killed; disks that fail. Where a part cannot be had, its tests are skipped and say so.
-# About half an hour. LAKEHOUSE_LIVE=short leaves out object stores and the cluster, and takes ten minutes; LAKEHOUSE_LIVE=full takes the full figures.
+# About half an hour. LAKEHOUSE_LIVE=short leaves out object stores and the cluster, and takes seven minutes; LAKEHOUSE_LIVE=full takes the full figures.
 BEYOND := tests/e2e/test_object_storage.py tests/e2e/test_open_cluster.py
 LEFT_OUT := @echo "not tried, as LAKEHOUSE_LIVE is short: $(BEYOND)" >&2
 SHORT := $(if $(filter full,$(LAKEHOUSE_LIVE)),,-m "not slow")
