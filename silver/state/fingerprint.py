@@ -1,10 +1,11 @@
 """The fingerprint of a table: the settings that it was built with. Others are refused later.
 
-Keys, type of history, tracked and kept columns, order, format of the source, the meaning of nulls
-and what counts as a delete or truncate decide what the rows of a table mean: rows written before
-and after a change of them would contradict each other. Deleted rows have no values from before
-`on_delete: flag`. A column's type may only widen. `TableState.built` keeps the fingerprint, with
-more entries for what the source has shown.
+Keys, type of history, tracked and kept columns, order, format and encodings of the source, the
+meaning of nulls and what counts as a delete, truncate or upsert decide what the rows of a table
+mean: rows written before and after a change of them would contradict each other. Deleted rows have
+no values from before `on_delete: flag`. A column's type may only widen. Left out are settings that
+decide dead letters alone, which a replay takes, and those of reading, writing and showing.
+`TableState.built` keeps the fingerprint, with more entries for what the source has shown.
 """
 
 import json
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from pyspark.sql.types import StructField
 
+from lakehouse.config.column_types import is_nested
 from lakehouse.config.table import Table
 from lakehouse.errors import ConfigurationDrift
 from silver.contract import MEMBER_TYPES
@@ -22,9 +24,18 @@ from silver.state.drift import declares_type
 
 SOURCE_COLUMNS, RENAMED = "source columns", "renamed columns"
 SOURCE_SINCE = "source columns since"
-ON_DELETE, KEPT = "on_delete", "columns"
-OF_FEEDS = ("source.format", "source.time_column", "source.mode", "source.csv")
+ON_DELETE, KEPT, UPSERTS = "on_delete", "columns", "apply_as_upserts"
+ENCODINGS = (
+    "unavailable_value", "decimal_handling_mode", "time_precision_mode", "binary_handling_mode",
+)  # fmt: skip
+OF_FEEDS = (
+    "source.format", "source.time_column", "source.mode", "source.csv",
+    *(f"source.{name}" for name in ENCODINGS),
+)  # fmt: skip
 """Settings of which each feed of a table has one: another feed may come, and one may go."""
+
+OF_NESTED = "columns."
+"""Before the name of a column with a nested type, of which Delta's log read alone tells little."""
 
 _LISTED = re.compile("^(only|all but) ")
 
@@ -63,24 +74,46 @@ def build_fingerprint(table: Table) -> dict[str, str]:
     groups = [f"{', '.join(g.columns)} by {g.sequence_by}" for g in table.sequence_groups]
     modes = sorted({feed.mode for feed in table.feeds if feed.format == "snapshot"})
     renamed = {RENAMED: json.dumps(_map_renames(table))} if table.renamed else {}
-    return renamed | {
-        "keys": ", ".join(keys) or "none",
-        "source.format": ", ".join(formats),
-        "stored_as_scd_type": str(table.stored_as_scd_type),
-        "sequence_by": ", ".join(row_orders(table)) or "the format's own",
-        "sequence_groups": "; ".join(sorted(groups)) or "none",
-        "source.where": filter_sql(table) or "none",
-        "source.envelope": _describe_envelope(table),
-        "apply_as_deletes": table.apply_as_deletes or "none",
-        "apply_as_truncates": table.apply_as_truncates or "none",
-        "tracked columns": _describe_tracked(table),
-        "ignore_null_updates": _describe_ignored(table),
-        "source.time_column": ", ".join(time_columns(table)) or "the format's own",
-        "source.mode": ", ".join(modes) or "none",
-        "source.csv": _describe_numbers(table),
-        KEPT: _describe_kept(table),
-        ON_DELETE: table.on_delete,
+    encodings = {
+        f"source.{name}": ", ".join(sorted({str(getattr(feed, name)) for feed in table.feeds}))
+        for name in ENCODINGS
     }
+    return (
+        renamed
+        | encodings
+        | dict(_list_where_set(table))
+        | {
+            "keys": ", ".join(keys) or "none",
+            "source.format": ", ".join(formats),
+            "stored_as_scd_type": str(table.stored_as_scd_type),
+            "sequence_by": ", ".join(row_orders(table)) or "the format's own",
+            "sequence_groups": "; ".join(sorted(groups)) or "none",
+            "source.where": filter_sql(table) or "none",
+            "source.envelope": _describe_envelope(table),
+            "apply_as_deletes": table.apply_as_deletes or "none",
+            "apply_as_truncates": table.apply_as_truncates or "none",
+            UPSERTS: table.apply_as_upserts or "none",
+            "columns_to_update": table.columns_to_update or "none",
+            "tracked columns": _describe_tracked(table),
+            "ignore_null_updates": _describe_ignored(table),
+            "source.time_column": ", ".join(time_columns(table)) or "the format's own",
+            "source.mode": ", ".join(modes) or "none",
+            "source.csv": _describe_numbers(table),
+            KEPT: _describe_kept(table),
+            ON_DELETE: table.on_delete,
+        }
+    )
+
+
+def _list_where_set(table: Table) -> Iterator[tuple[str, str]]:
+    """Settings that are in the fingerprint only where they are set: others contradict no row."""
+    if table.on_truncate != "fail":  # a truncate that fails its table has changed no row
+        yield "on_truncate", table.on_truncate
+    for name, column in table.columns.items():
+        if is_nested(column.type):
+            yield f"{OF_NESTED}{name}", parse_type(column.type).simpleString()
+        if column.infinity is not None:
+            yield f"infinity of {name}", column.infinity
 
 
 def load_source_columns(built: Fingerprint) -> Mapping[str, str | None] | None:
@@ -153,9 +186,17 @@ def list_differences(table: Table, built: Fingerprint) -> Iterator[str]:
             continue  # what deleted rows had is there, and is not shown any more
         if setting in OF_FEEDS and not {*before.split(", ")}.isdisjoint(now.split(", ")):
             continue
+        if setting == UPSERTS and before != "none":
+            continue  # any other row was a dead letter
+        if setting.startswith(OF_NESTED) and _is_wider(before, now):
+            continue
         if setting != KEPT or _keeps_others(table, before, now):
             yield f"{setting} was {before}, is {now}"
     yield from _list_renaming_differences(table, built)
+
+
+def _is_wider(before: str, now: str) -> bool:
+    return wider_type(parse_type(before), parse_type(now)) == parse_type(now)
 
 
 def list_renames(table: Table, built: Fingerprint) -> list[str]:
