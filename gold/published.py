@@ -32,6 +32,7 @@ from lakehouse.storage.delta_log import read_notes
 from lakehouse.storage.lake import Lake
 from lakehouse.storage.names import literal, quote
 from lakehouse.storage.statements import LIVE, Follower, execute_with_rows, note_commits
+from lakehouse.storage.upkeep import forget_the_past
 from lakehouse.storage.views import View
 from silver.contract import kept_name
 
@@ -53,12 +54,14 @@ class PublishedMark(Strict):
     """What a published table shows: silver's batch, and when rows last went outside a batch.
 
     `replaced_at` is in µs since 1970; `configuration` is a digest of the YAML and `sensitive`.
+    `hidden` are the sensitive columns, whose clear values no version has.
     """
 
     table: str
     batch: int
     replaced_at: int | None
     configuration: str
+    hidden: tuple[str, ...] = ()
 
 
 def read_marks(lake: Lake, tables: Sequence[Table]) -> dict[str, PublishedMark]:
@@ -77,9 +80,11 @@ def _build_mark(target: Target, table: Table, state: Mapping[str, Any]) -> Publi
     batch = state.get("logged" if table.on_stale_key == "hide" else "batch", 0)
     text = f"{table.model_dump_json()} {target.sensitive}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    hidden = tuple(name for name in table.columns if table.is_sensitive(name))
     return PublishedMark(
-        table=table.table, batch=batch, replaced_at=state.get("replaced_at"), configuration=digest
-    )
+        table=table.table, batch=batch, replaced_at=state.get("replaced_at"), configuration=digest,
+        hidden=hidden,
+    )  # fmt: skip
 
 
 def publish_tables(
@@ -147,6 +152,23 @@ class PublishedTable:
         held = self._read_mark() if there else None
         if held == wanted:
             return {}
+        if held is None or not self._has_clear_values(held, wanted):
+            return self._write(held, wanted, there)
+        self._write(held, wanted.model_copy(update={"hidden": held.hidden}), there)
+        forget_the_past(self.lake, self.name, with_log=False)
+        with note_commits(self.lake.spark, wanted.model_dump_json()):
+            self._set_properties()
+        return {"publications": 1, "rewritten": 1}
+
+    def _has_clear_values(self, held: PublishedMark, wanted: PublishedMark) -> bool:
+        """Whether earlier versions show what is to be hidden from now on."""
+        hides = {*wanted.hidden}.difference(held.hidden)
+        shown = self.lake.spark.table(self.name).columns if hides else []
+        return not {name.translate(_ODD) for name in hides}.isdisjoint(shown)
+
+    def _write(
+        self, held: PublishedMark | None, wanted: PublishedMark, there: bool
+    ) -> dict[str, int]:
         query = self.view.applied or self.view.query
         rows = self._to_plain_rows(self.lake.spark.sql(query))
         if not there or not self._identity or not self._fits_schema(rows.schema):
@@ -236,13 +258,17 @@ class PublishedTable:
         added = [f"{_render_column(field)} {before.get(field.name, 'FIRST')}" for field in new]
         texts = [f"ADD COLUMNS ({', '.join(added)})"] if added else []
         if not same_form:
-            texts.append(f"SET TBLPROPERTIES {self._list_properties(comment=self.view.comment)}")
+            self._set_properties()
             for field in wanted.fields:
                 comment = field.metadata.get("comment", "")
                 if field.name in held and (held[field.name] or "") != comment:
                     texts.append(f"ALTER COLUMN {quote(field.name)} COMMENT {literal(comment)}")
         for text in texts:
             self.lake.spark.sql(f"ALTER TABLE {self.name} {text}")
+
+    def _set_properties(self) -> None:
+        properties = self._list_properties(comment=self.view.comment)
+        self.lake.spark.sql(f"ALTER TABLE {self.name} SET TBLPROPERTIES {properties}")
 
     def _replace(self, rows: DataFrame) -> None:
         """Replaces the table, or what is in its place, by these rows."""

@@ -2,11 +2,13 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
@@ -215,6 +217,24 @@ def test_a_rebuild_and_an_erasure_reach_the_published_table(
     erase_key(lake, wanted, [less])
     assert agree(lake) == 4
     assert "gone: " in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_no_version_keeps_the_clear_values_of_a_column_that_becomes_sensitive(
+    lake: Lake, source: Source
+) -> None:
+    source.write({"id": 1, "note": "someone", "amount": 1})
+    run(lake, [orders(columns={"id": "bigint", "note": "string"})])
+    source.write({"id": 2, "note": "someone else", "amount": 2})
+    entries = run(lake, [orders()])
+    assert [e.counts.get("rewritten") for e in entries if e.layer == "gold"] == [1]
+    assert agree(lake) == 2
+    files = [f for f in Path(folder(lake.target)).rglob("*.parquet") if "_delta_log" not in f.parts]
+    rows = [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+    assert files and not [row for row in rows if "someone" in row["note"]]
+    source.write({"id": 3, "note": "a third", "amount": 3})
+    assert [e.counts.get("rewritten") for e in run(lake, [orders()]) if e.layer == "gold"] == [None]
+    assert agree(lake) == 3
 
 
 @pytest.mark.slow
