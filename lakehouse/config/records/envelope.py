@@ -9,6 +9,18 @@ from lakehouse.config.strict import Strict
 ITSELF = "."
 """In `row`: the record itself, where it has none of the other members."""
 
+EVERY_VALUE = "*"
+"""In `deletes`: any value but null."""
+
+NULLS = ("", "\\n", "null")
+"""Texts, in small letters, by which files without types write a null."""
+
+FLAGS = {
+    "true": ("true", "t", "yes", "y", "1"),
+    "false": ("false", "f", "no", "n", "0"),
+}
+"""How a flag is written, in small letters."""
+
 
 def _list_texts(value: object) -> object:
     return [value] if isinstance(value, str) else value
@@ -31,6 +43,17 @@ Values: TypeAlias = Annotated[
 def value_text(value: object) -> str:
     """A plain value of JSON or YAML as it is compared: `true` for true."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def flag_of(text: str) -> str:
+    """`true` or `false` for what a flag is written as, else the text."""
+    folded = text.strip().lower()
+    return next((flag for flag, written in FLAGS.items() if folded in written), text)
+
+
+def is_null_text(text: str) -> bool:
+    """Whether a text is how a file without types writes a null."""
+    return text.strip().lower() in NULLS
 
 
 class RecordParts(Strict):
@@ -97,3 +120,16 @@ class RecordParts(Strict):
         description="How values are written: `dynamodb` with a type each, `mongodb` in Extended"
         " JSON.",
     )
+
+    @property
+    def has_flag(self) -> bool:
+        """Whether `operation` is a flag: all values that are named are true or false."""
+        named = [*self.deletes, *self.truncates, *self.upserts]
+        return bool(self.deletes) and FLAGS.keys() >= {*named}
+
+    def read_operation(self, value: object) -> str | None:
+        """A value of `operation` as it is compared; of a flag or a time, null texts are null."""
+        text = None if value is None else value_text(value)
+        if text is None or ((self.has_flag or EVERY_VALUE in self.deletes) and is_null_text(text)):
+            return None
+        return flag_of(text) if self.has_flag else text

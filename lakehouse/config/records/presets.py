@@ -19,7 +19,12 @@ Preset: TypeAlias = Literal[
     "airbyte", "fivetran", "dynamodb", "mongodb_change_streams", "delta_change_feed",
 ]  # fmt: skip
 
-_HEX = "CASE WHEN {0} LIKE '0x%' THEN substring({0}, 3) ELSE hex(unbase64({0})) END"
+_HEX = (
+    "CASE WHEN {0} LIKE '0x%' THEN substring({0}, 3) WHEN length({0}) = 20 THEN {0}"
+    " ELSE hex(unbase64({0})) END"
+)
+"""Ten bytes: 20 hex digits, or base64, which has 16 letters then."""
+
 _LSN = _HEX.format("cast(`__$start_lsn` AS string)")
 _VALUE = _HEX.format("cast(`__$seqval` AS string)")
 _COMMAND = "lpad(hex(coalesce(cast(`__$command_id` AS bigint), 0)), 8, '0')"
@@ -143,6 +148,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "fivetran": {
         "operation": "_fivetran_deleted",
         "deletes": [True],
+        "upserts": [False],
         "sequence_by": "to_timestamp(_fivetran_synced)",
         "time_column": "_fivetran_synced",
         "leave_out": ["_fivetran_*"],

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 
 from lakehouse.config.formats import CHANGE_TYPE, COMMIT_TIME, FEED_ORDER, GOING
+from lakehouse.config.records.envelope import FLAGS, NULLS
 from lakehouse.config.records.presets import PRESETS
 from lakehouse.config.table import Table
 from lakehouse.storage.names import literal, quote
@@ -99,7 +100,11 @@ def upserts_sql(table: Table) -> str | None:
         return table.apply_as_upserts
     members = (quote(f"{OF_RECORD}{path}") for path in parts.operation)
     operation = f"coalesce({', '.join(f'cast({member} AS string)' for member in members)}, NULL)"
-    return f"{operation} IS NULL OR {operation} IN ({', '.join(map(literal, parts.upserts))})"
+    upserts = parts.upserts
+    if parts.has_flag:
+        operation = f"lower(trim({operation}))"
+        upserts = [*NULLS, *(text for one in upserts for text in FLAGS[one])]
+    return f"{operation} IS NULL OR {operation} IN ({', '.join(map(literal, upserts))})"
 
 
 def filter_sql(table: Table) -> str | None:

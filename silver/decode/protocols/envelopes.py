@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from lakehouse.config.records.envelope import ITSELF, RecordParts, value_text
+from lakehouse.config.records.envelope import ITSELF, RecordParts
 from lakehouse.config.table import Table
 from silver.contract import DELETE, TRUNCATE, UPSERT
 from silver.decode.change import ILLEGAL_CHANGE
@@ -59,12 +59,9 @@ class EnvelopeOpener:
                 yield Fault(ILLEGAL_CHANGE, f"{path}: found {given!r:.40}, expected {expected}")
 
     def _find_operation(self, record: Row) -> str:
-        envelope, values = (
-            self._envelope,
-            [find_member(record, p) for p in self._envelope.operation],
-        )
-        value = next((one for one in values if one is not None), None)
-        text = None if value is None else value_text(value)
+        envelope = self._envelope
+        texts = (envelope.read_operation(find_member(record, p)) for p in envelope.operation)
+        text = next((one for one in texts if one is not None), None)
         if text is not None and text in envelope.truncates:
             return TRUNCATE
         is_delete = text is not None and any(fnmatchcase(text, one) for one in envelope.deletes)

@@ -1,5 +1,6 @@
 """What the SQL expressions of a table's YAML make of decoded rows."""
 
+import base64
 import json
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -123,6 +124,39 @@ def test_an_operation_that_nobody_named_is_a_dead_letter(spark: SparkSession, wa
     assert {*reasons[5:7]} == {"unknown_operation"} and {*reasons[:5]} == {None}
     assert messages[5].startswith("found Op R, ")
     assert messages[5].endswith("expected an operation that the table's YAML knows")
+
+
+def test_a_flag_of_a_preset_counts_however_it_is_written(spark: SparkSession) -> None:
+    users = table("fivetran", ["id"], columns={"id": "int"})
+    row: dict[str, Any] = {"id": 1, "_fivetran_synced": "2023-11-14T22:13:21Z"}
+    found: list[tuple[object, str | None]] = [
+        (True, "delete"), (1, "delete"), ("T", "delete"), ("YES", "delete"), (False, "upsert"),
+        (0, "upsert"), ("F", "upsert"), ("No", "upsert"), ("", "upsert"), ("\\N", "upsert"),
+        ("NULL", "upsert"), (None, "upsert"), ("maybe", None), (2, None),
+    ]  # fmt: skip
+    lines: list[Line] = [row | {"_fivetran_deleted": flag} for flag, _ in found]
+    read = to_changes(bronze_rows(spark, lines), users)
+    assert decoded(read, "_operation") == [operation for _, operation in found]
+    assert decoded(read, "_reason") == [None] * 12 + ["unknown_operation"] * 2
+    for flags, operation in (([True, False], "delete"), ([1, 0], "delete"), (["t"], "delete")):
+        lines = [row | {"_fivetran_deleted": flag} for flag in flags]
+        read = to_changes(bronze_rows(spark, lines), users)
+        assert decoded(read, "_operation") == [operation, "upsert"][: len(flags)]
+
+
+def test_places_in_sql_servers_log_are_ten_bytes_however_they_are_written(
+    spark: SparkSession,
+) -> None:
+    users = table("sqlserver_cdc", ["id"], columns={"id": "int"})
+    bare = "0000002700000B80003A"
+    row: dict[str, Any] = {"id": 1, "__$operation": 2, "__$seqval": "00000027000001400003"}
+    lsns = [bare, bare.lower(), f"0x{bare}", base64.b64encode(bytes.fromhex(bare)).decode()]
+    lines: list[Line] = [row | {"__$start_lsn": lsn} for lsn in lsns]
+    read = to_changes(bronze_rows(spark, lines), users)
+    [sequence] = {*decoded(read, "_sequence")}
+    expected = bare + "00000000" + "00000027000001400003"
+    parts = "/".join(expected[at : at + 16] for at in (0, 16, 32))
+    assert sequence == canonical_sequence(parts)
 
 
 def test_a_condition_may_be_a_name_that_no_row_of_a_batch_has(spark: SparkSession) -> None:

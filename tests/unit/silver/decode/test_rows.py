@@ -53,3 +53,37 @@ def test_of_rows_that_are_read_together_the_last_of_two_equal_names_counts_too()
     found = decoded(users, ['{"id": 1, "seq": 1, "a": 1, "a": 2}'] * 20)
 
     assert found.values("a") == [2] * 20
+
+
+@pytest.mark.parametrize(
+    ("preset", "values", "operation"),
+    [
+        ("fivetran", [True, 1, "t", "T", "True", "TRUE", "1", "yes", "Y", " true"], "delete"),
+        ("fivetran", [False, 0, None, "f", "F", "False", "0", "no", "N", ""], "upsert"),
+        ("fivetran", ["NULL", "\\N", "maybe", "2"], "upsert"),
+        ("airbyte", ["2024-05-01T12:00:00Z", 1714564800000], "delete"),
+        ("airbyte", [None, "", " ", "\\N", "null", "NULL"], "upsert"),
+    ],
+)
+def test_a_preset_knows_a_delete_however_its_sign_is_written(
+    preset: str, values: list[Any], operation: str
+) -> None:
+    sign = {"fivetran": "_fivetran_deleted", "airbyte": "_ab_cdc_deleted_at"}[preset]
+    users = table(preset, ["id"])
+    found = decoded(users, [{"id": 1, sign: value} for value in values])
+    assert found.told("operation") == [operation] * len(values)
+
+
+def test_a_flag_may_be_a_delete_where_it_is_false() -> None:
+    source = {"format": "rows", "path": "t", "envelope": {"operation": "live", "deletes": [False]}}
+    users = table("rows", ["id"], source=source, sequence_by="id")
+    found = decoded(users, [{"id": 1, "live": value} for value in ("F", 0, "t", "", None)])
+    assert found.told("operation") == ["delete", "delete", "upsert", "upsert", "upsert"]
+
+
+def test_an_operation_that_is_a_letter_is_no_flag() -> None:
+    envelope = {"operation": "op", "deletes": ["1", "t"]}
+    source = {"format": "rows", "path": "t", "envelope": envelope}
+    users = table("rows", ["id"], source=source, sequence_by="id")
+    found = decoded(users, [{"id": 1, "op": value} for value in (1, "t", "T", True)])
+    assert found.told("operation") == ["delete", "delete", "upsert", "upsert"]
