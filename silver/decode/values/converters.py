@@ -54,6 +54,7 @@ _OUTSIDE = (
 )
 _NO_NUMBER = ", which has no NaN and no infinity; declare double, float or string for such a column"
 _MILLISECOND = 1_000
+_LENGTH_OF_DATE = len("YYYY-MM-DD")
 _HEX, _SURELY_HEX = re.compile("(?:[0-9a-f]{2})+"), 8
 _TRUE = frozenset(("t", "true", "y", "yes", "1"))
 _FALSE = frozenset(("f", "false", "n", "no", "0"))
@@ -106,9 +107,18 @@ def handle_infinity(convert: Converter, infinity: str | None) -> Converter:
         try:
             return convert(value)
         except times.Beyond as error:
-            return None if infinity == "null" else convert(times.ENDS[error.is_after])
+            return None if infinity == "null" else _convert_end(convert, error.is_after)
 
     return convert_all
+
+
+def _convert_end(convert: Converter, is_last: bool) -> object:
+    """The first or last moment of the years 1 to 9999, or the date of it."""
+    end = times.ENDS[is_last]
+    try:
+        return convert(end)
+    except Misfit:
+        return convert(end[:_LENGTH_OF_DATE])
 
 
 def refuse(value: object) -> object:

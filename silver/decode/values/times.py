@@ -2,11 +2,12 @@
 
 Results are microseconds since 1970 for timestamps, and days since 1970 for dates.
 
-A date's text is `[+-]YYYY-[M]M-[D]D`; a time of day behind ` ` or `T` is cut off. A timestamp's
-text is a date, then maybe ` ` or `T` and a time of day: `[h]h`, `[h]h:[m]m` or `[h]h:[m]m:[s]s`,
-maybe with a fraction, then maybe a zone. Digits of a second beyond the sixth are cut off. A zone is
-`Z`, an offset such as `+01:00`, `+0100` or `+1`, one behind `UTC`, `GMT` or `UT`, or a region such
-as `Europe/Paris`; without one the time is in UTC. White space around all of it does not count.
+A date's text is `[+-]YYYY-[M]M-[D]D`; behind it only midnight in UTC, as below, is taken. A
+timestamp's text is a date, then maybe ` ` or `T` and a time of day: `[h]h`, `[h]h:[m]m` or
+`[h]h:[m]m:[s]s`, maybe with a fraction, then maybe a zone. Digits of a second beyond the sixth are
+cut off. A zone is `Z`, an offset such as `+01:00`, `+0100` or `+1`, one behind `UTC`, `GMT` or
+`UT`, or a region such as `Europe/Paris`; without one the time is in UTC. White space around all of
+it does not count.
 
 Values lie in the years 1 to 9999, which Spark and Python share. What lies outside is `Beyond`, as
 PostgreSQL's `infinity` and `-infinity` are in all their encodings, MySQL's `0000-00-00`, and the
@@ -28,6 +29,7 @@ _DAY = re.compile(r"([+-]?[0-9]{4,7})-([0-9]{1,2})-([0-9]{1,2})(?:[ T](.*))?", r
 _TIME = re.compile(
     r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?)?([^0-9:.].*)?", re.DOTALL
 )
+_MIDNIGHT = re.compile(r"0{1,2}(?::0{1,2}(?::0{1,2}(?:\.0*)?)?)?([^0-9:.].*)?", re.DOTALL)
 _OFFSET = re.compile(
     r"(?:UTC|GMT|UT)?([+-])(?:([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{2}))?)?|([0-9]{4}(?:[0-9]{2})?))"
 )
@@ -120,12 +122,15 @@ def date_of(text: str) -> int:
     """A date's text as days since 1970.
 
     Raises:
-        Misfit: the text is no date, or `Beyond`.
+        Misfit: the text is no date, has a time of day other than midnight in UTC, or `Beyond`.
     """
     days, time = _parse_date(text)
     if time is not None:
         _parse_time(time)
-    return _check_years(days, DAYS)
+    _check_years(days, DAYS)
+    if time is not None and not _is_midnight(time):
+        raise Misfit(text)
+    return days
 
 
 def date_value(value: object) -> int:
@@ -253,6 +258,13 @@ def _parse_time(text: str) -> tuple[int, str]:
     if int(hour) > 23 or int(minute or 0) > 59 or int(second or 0) > 59:
         raise Misfit(text)
     return seconds * 1_000_000 + int(fraction[:6].ljust(6, "0")), zone.strip(BLANKS)
+
+
+def _is_midnight(time: str) -> bool:
+    """Whether a time of day is midnight, to the last digit, and in UTC."""
+    match = _MIDNIGHT.fullmatch(time)
+    zone = "" if match is None else (match[1] or "").strip(BLANKS)
+    return match is not None and (not zone or _parse_fixed_offset(zone) == 0)
 
 
 def _find_offset(zone: str, local: int) -> int:

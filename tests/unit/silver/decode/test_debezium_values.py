@@ -411,6 +411,8 @@ def test_a_zone_counts_for_a_timestamp_with_one_alone(text: str, zoned: str, loc
         ("-719163", "misfit"),
         ('"2024-02-29Z"', "2024-02-29"),
         ('"2024-02-29"', "2024-02-29"),
+        ('"2024-02-29T00:00:00Z"', "2024-02-29"),
+        ('"2024-02-29T10:30:00Z"', "misfit"),
         ('"2023-02-29"', "misfit"),
         ("-800000", "misfit"),
         ('"x"', "misfit"),
