@@ -9,6 +9,7 @@ from itertools import chain, combinations
 from pathlib import Path
 from typing import NamedTuple
 
+from cdc_lakehouse.drafts.column_folders import find_own_folder
 from cdc_lakehouse.drafts.delete_signs import DeleteSign, find_delete_signs
 from cdc_lakehouse.drafts.sample_files import (
     Object,
@@ -42,6 +43,7 @@ _MOST_SHOWN = 3
 _WORDS_FOR_NULL = {"NULL", "null", "\\N", "(null)", "None", "NaN", "N/A", "n/a", "NA", "#N/A"}
 _ZONE = re.compile(r":\d\d\S*(Z|[+-]\d\d(:?\d\d)?)$")
 DMS_OPERATION = "Op"
+_DMS_ORDER = "LOAD files have the time of transfer, later than changes during the load"
 GUESSED_KEYS = {"keys": "by names and values, as the records have no key of their own"}
 _DATED = re.compile(r"(?<!\d)(\d{4})[-_]?(\d{2})[-_]?(\d{2})(?!\d)")
 
@@ -97,7 +99,7 @@ def sample_rows(parts: Sequence[SampleFile], files: Sequence[Path]) -> Sample:
         notes |= {} if csv.get("thousands") else _note_thousands(rows, columns)
     keys, order = find_keys(parts[0].records, columns), _find_order(rows, columns)
     sign, asked = find_delete_signs(rows)
-    are_of_day = any(is_day_folder(file.absolute().parent) for file in files)
+    are_of_day = any(is_day_folder(find_own_folder(file)) for file in files)
     are_whole = not (order or sign) and all(is_unique(part.records, keys) for part in parts)
     if are_of_day or are_whole:
         asked |= {sign.column: f"says that {sign.note}"} if sign and sign.deletes else {}
@@ -115,9 +117,10 @@ def _read_csv_options(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The options of `source.csv` that the files need, and what to check of them."""
     csv = {name: text for part in parts for name, text in part.csv.items()}
-    notes = {"csv": "the file is no UTF-8: compare letters"} if csv else {}
-    numbers, note = find_number_options(rows)
-    notes |= {"csv": note} if numbers else {}
+    letters = "the file is no UTF-8: compare letters" if csv else ""
+    numbers, number = find_number_options(rows)
+    said = "; ".join(filter(None, [letters, number]))
+    notes = {"csv": said} if said else {}
     doubts = [part.doubt for part in parts if part.doubt]
     notes |= {"header": doubts[0]} if doubts else {}
     return csv | numbers, notes
@@ -173,6 +176,8 @@ def _sample_changes(
     if sign is not None and sign.column == DMS_OPERATION and _are_of_dms(rows):
         columns.pop(DMS_OPERATION, None)
         cast = by and f"cast({by} AS {columns[by]})"
+        said = [notes.get("sequence_by"), _DMS_ORDER]
+        notes |= {"sequence_by": "; ".join(filter(None, said))} if by else {}
         return Sample("dms", "json", None, keys, columns, {}, cast, notes=notes)
     return Sample("rows", "json", None, keys, columns, {}, by, sign, notes=notes)
 

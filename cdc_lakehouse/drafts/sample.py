@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import types as T
 
+from cdc_lakehouse.drafts.column_folders import with_folder_columns
 from cdc_lakehouse.drafts.flat_rows import (
     GUESSED_KEYS,
     find_keys,
@@ -74,8 +75,8 @@ def read_samples(files: Sequence[Path], folder_of: FolderOf = lambda _: None) ->
     heartbeats, messages) and Debezium's signal tables give none. Records without topics are those
     of one table. A folder below the landing root (`folder_of` a file) names the table that is alone
     in it, as the table reads the folder. Other tables are named after their file; where several
-    files have its columns, the file's name is a number or a day, or it lies in the folder of a day,
-    after the folder.
+    files have its columns, the file's name is a number or a day, or it lies in the folder of a day
+    or of a column, after the folder.
 
     Raises:
         ConfigurationError: they cannot be read, or hold no record of a table.
@@ -123,6 +124,8 @@ def _sample_part(part: Part) -> Sample:
     if sample is None:
         is_json = part.opened[0].format == "json"
         sample = _sample_json(part) if is_json else sample_rows(part.opened, part.files)
+    rows = [list(map(read_change, opened.records)) for opened in part.opened]
+    sample = with_folder_columns(sample, part.files, rows)
     return sample._replace(files=part.files, where=part.owner.where if part.owner else "")
 
 

@@ -51,7 +51,7 @@ DEFAULTS_FOR_NULLS = (
     " has value.converter.replace.null.with.default=false"
 )
 MOST_BYTES = 1 << 20
-_WINDOWS = re.compile(rb"[\x80-\x9f]")
+_NOT_WINDOWS = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 Object: TypeAlias = dict[str, Any]
@@ -173,7 +173,9 @@ def empty_error(file: Path) -> ConfigurationError:
 
 
 def _find_encoding(file: Path) -> str:
-    """UTF-8, or UTF-16 by its mark; else what text in one byte a character most probably is.
+    """UTF-8, or UTF-16 by its mark; else windows-1252, unless it lacks some of the bytes.
+
+    Text in ISO-8859-1 reads the same in windows-1252, and later files may have a euro sign.
 
     Raises:
         ConfigurationError: the file is no CSV.
@@ -193,7 +195,7 @@ def _find_encoding(file: Path) -> str:
     with suppress(UnicodeDecodeError):
         codecs.getincrementaldecoder("utf-8")().decode(head)
         return "utf-8-sig"
-    return "windows-1252" if _WINDOWS.search(head) else "ISO-8859-1"
+    return "ISO-8859-1" if _NOT_WINDOWS.search(head) else "windows-1252"
 
 
 def _opener(file: Path) -> Callable[..., object]:
@@ -204,8 +206,10 @@ def _opener(file: Path) -> Callable[..., object]:
 def _read_records(
     file: Path, records: Callable[[TextIO], Iterator[_Read]], encoding: str = "utf-8-sig"
 ) -> list[_Read]:
+    errors = "strict" if encoding.lower().startswith("utf") else "replace"
+    options = {"encoding": encoding, "errors": errors, "newline": "\n"}
     try:
-        with cast(TextIO, _opener(file)(file, "rt", encoding=encoding, newline="\n")) as text:
+        with cast(TextIO, _opener(file)(file, "rt", **options)) as text:
             return list(itertools.islice(records(text), MOST_RECORDS))
     except (EOFError, zlib.error) as failure:
         action = "wait until it is written, or name another file"

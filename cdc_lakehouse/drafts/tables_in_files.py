@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from cdc_lakehouse.drafts.column_folders import find_own_folder
 from cdc_lakehouse.drafts.flat_rows import is_day_folder, without_day
 from cdc_lakehouse.drafts.preset_records import Owner, find_owner
 from cdc_lakehouse.drafts.sample_files import (
@@ -48,8 +49,8 @@ class Part(NamedTuple):
 
 
 def find_table_folder(file: Path) -> Path:
-    """The folder that a table has for such a file: its own, or the one above that of a day."""
-    folder = file.absolute().parent
+    """The folder that a table has for such a file: above those of a day, and of columns."""
+    folder = find_own_folder(file)
     return folder.parent if is_day_folder(folder) else folder
 
 
@@ -69,7 +70,7 @@ def name_parts(parts: Sequence[Part], folder_of: FolderOf) -> list[tuple[str, Pa
 def _name_files(files: Sequence[Path]) -> str:
     folder, names = find_table_folder(files[0]).name, {f.name.partition(".")[0] for f in files}
     name = without_day(next(iter(names)))
-    is_own = name[:1].isalpha() and not is_day_folder(files[0].absolute().parent)
+    is_own = name[:1].isalpha() and files[0].absolute().parent == find_table_folder(files[0])
     return name if is_own and len(names) == 1 else folder or name
 
 

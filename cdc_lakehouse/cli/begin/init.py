@@ -251,6 +251,7 @@ def _print_left_out(drafts: "Sequence[Draft]", files: Sequence[Path]) -> None:
 
 def _list_moves(draft: "Draft", landing: Path) -> dict[str, list[str]]:
     """Where a new table reads its files, and which files a person has to put there."""
+    from cdc_lakehouse.drafts.column_folders import find_own_folder
     from cdc_lakehouse.drafts.flat_rows import day_of_name, is_day_folder
 
     sample, place = draft.sample, draft.place
@@ -258,14 +259,15 @@ def _list_moves(draft: "Draft", landing: Path) -> dict[str, list[str]]:
         return {}
     moves: dict[str, list[str]] = {}
     for file in sample.files:
-        inside, hint = file.absolute().parent, ""
+        inside, hint = find_own_folder(file), ""
+        columns = file.absolute().parent.relative_to(inside)
         day = inside.name if is_day_folder(inside) else ""
         if sample.format == "snapshot" and not day:
-            day = day_of_name(file.name) or "YYYY-MM-DD"
+            day = day_of_name(file.name) or day_of_name(str(columns)) or "YYYY-MM-DD"
             hint = ", the day that it shows" if day == "YYYY-MM-DD" else ""
         elif place.is_sure:
             continue
-        into = f"{_shorten_path(landing / place.folder / day)}{hint}"
+        into = f"{_shorten_path(landing / place.folder / day / columns)}{hint}"
         moves.setdefault(into, []).append(file.name)
     return moves
 

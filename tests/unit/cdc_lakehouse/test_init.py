@@ -331,7 +331,8 @@ def test_packed_csv_is_read_and_what_is_no_csv_is_named(
 @pytest.mark.parametrize(
     ("name", "encoding", "wanted"),
     [
-        ("Zoë", "latin-1", "ISO-8859-1"),
+        ("Zoë", "latin-1", "windows-1252"),
+        ("\x81 ë", "latin-1", "ISO-8859-1"),
         ("5 €", "cp1252", "windows-1252"),
         ("Zoë", "utf-8-sig", None),
         ("Zoë", "utf-16", None),
@@ -346,6 +347,14 @@ def test_a_csv_file_in_another_encoding_is_drafted_with_it(
     assert init("--from", str(file)) == 0
     [table] = load_tables(Path("conf"))
     assert (table.keys, table.feeds[0].csv.encoding) == (["id"], wanted)
+
+
+def test_a_byte_that_an_encoding_lacks_far_behind_stops_no_draft() -> None:
+    rows = "".join(f"{number},{'x' * 300}\n" for number in range(4_000))
+    Path("a.csv").write_bytes(f"id,name\n0,ë\n{rows}-1,\x81\n".encode("latin-1"))
+    assert init("--from", "a.csv") == 0
+    [table] = load_tables(Path("conf"))
+    assert table.feeds[0].csv.encoding == "windows-1252"
 
 
 @pytest.mark.parametrize("rows", ['"id" ; "first name" \n1;a\n', "id, first name\n1, a\n"])
@@ -837,7 +846,41 @@ def test_the_way_a_number_or_an_encoding_is_read_is_said() -> None:
     Path("landing/x/x.csv").write_bytes("id,name\n1,Zoë\n".encode("latin-1"))
     assert init("--from", "landing/x/x.csv") == 0
     text = Path("conf/tables/x.yml").read_text()
-    assert "csv: {encoding: ISO-8859-1}  # check: the file is no UTF-8: compare letters" in text
+    letters = "the file is no UTF-8: compare letters"
+    assert f"csv: {{encoding: windows-1252}}  # check: {letters}" in text
+    Path("conf/tables/x.yml").unlink()
+    Path("landing/x/x.csv").write_bytes("id;name;v\n1;Zoë;1,5\n".encode("latin-1"))
+    assert init("--from", "landing/x/x.csv") == 0
+    text = Path("conf/tables/x.yml").read_text()
+    assert f"decimal_comma: true}}  # check: {letters}; 1,5 is read as 1.5\n" in text
+
+
+def test_folders_that_are_columns_belong_to_the_table_above_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for region in ("eu", "us"):
+        row = f"1,{region},2026-01-01"
+        written(f"landing/b22/region={region}/y=1/1.csv", "id,v,updated_at", row)
+    written("landing/p/2026-01-31/region=eu/a.csv", "id,v", "1,a")
+    written("landing/p/2026-01-31/region=us/a.csv", "id,v", "2,a")
+    written("elsewhere/q/region=eu/a.csv", "id,v,updated_at", "1,a,2026-01-01")
+    assert init("--from", "landing", "--from", "elsewhere") == 0
+    tables = {table.table: table for table in load_tables(Path("conf"))}
+    found = {name: (table.format, table.feeds[0].path) for name, table in tables.items()}
+    assert found == {"b22": ("rows", "b22"), "p": ("snapshot", "p"), "q": ("rows", "q")}
+    types = {name: column.type for name, column in tables["b22"].columns.items()}
+    wanted = {"id": "bigint", "v": "string", "updated_at": "date"}
+    assert types == {**wanted, "region": "string", "y": "string"}
+    note = "rows of another region/y have the same id\n"
+    assert note in Path("conf/tables/b22.yml").read_text()
+    assert "keys: [id]  # check\n" in Path("conf/tables/p.yml").read_text()
+    told = capsys.readouterr().out
+    assert "next: put a.csv into landing/q/region=eu\n" in told and told.count("next: put") == 1
+
+
+def test_folders_that_are_columns_above_the_table_do_not_count() -> None:
+    file = written("env=test/orders/1.csv", "id,v,updated_at", "1,a,2026-01-01")
+    assert list(read_samples([file])["orders"].columns) == ["id", "v", "updated_at"]
 
 
 def test_whoever_reads_only_the_first_line_leaves_a_whole_project_behind() -> None:

@@ -55,6 +55,8 @@ def test_files_of_dms_have_its_order_and_types(tmp_path: Path) -> None:
     found = read_sample([file], "t")
     assert (found.format, found.sequence_by) == ("dms", "cast(ts AS timestamp)")
     assert found.columns == {"ts": "timestamp", "id": "bigint", "qty": "bigint"}
+    order = "LOAD files have the time of transfer, later than changes during the load"
+    assert found.notes["sequence_by"] == order
 
     file.write_text("Op,ts,id\nX,2023-11-14 22:13:21.5,1\nD,2023-11-14 22:13:22,1\n")
     assert read_sample([file], "t").format == "rows"  # an Op of somebody else
