@@ -67,6 +67,7 @@ def test_three_versions_of_a_schema_come_out_of_order_and_are_rebuilt_without_th
     assert sorted(rows(lake, "t"), key=lambda row: row["id"]) == expected
 
 
+@pytest.mark.slow
 def test_ids_in_headers_are_asked_and_kept_as_numbers(lake: Lake) -> None:
     """The bare values begin with bytes that would be ids of their own."""
     value, key = event(2, 1, {"id": 1, "old": "a"})[5:], packed(KEY, 1, {"id": 1})[5:]

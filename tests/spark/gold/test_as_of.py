@@ -13,6 +13,7 @@ from tests.helpers import flat
 from tests.helpers.builders import table
 
 
+@pytest.mark.slow
 def test_a_history_is_asked_by_time_at_the_source(
     lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -126,6 +126,7 @@ def test_an_operation_that_nobody_named_is_a_dead_letter(spark: SparkSession, wa
     assert messages[5].endswith("expected an operation that the table's YAML knows")
 
 
+@pytest.mark.slow
 def test_a_flag_of_a_preset_counts_however_it_is_written(spark: SparkSession) -> None:
     users = table("fivetran", ["id"], columns={"id": "int"})
     row: dict[str, Any] = {"id": 1, "_fivetran_synced": "2023-11-14T22:13:21Z"}
