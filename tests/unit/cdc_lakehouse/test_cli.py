@@ -104,8 +104,12 @@ def test_what_is_wrong_in_a_file_is_one_block_and_code_2(
     ids=" ".join,
 )
 def test_wrong_usage_is_code_2_before_spark(
-    conf: Path, capsys: pytest.CaptureFixture[str], arguments: Sequence[str]
+    conf: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: Sequence[str],
 ) -> None:
+    monkeypatch.chdir(conf.parent)  # where no lake is
     assert exit_code(conf, *arguments) == 2
     assert "rror: " in capsys.readouterr().err
 
