@@ -169,6 +169,7 @@ class PublishedTable:
     def _write(
         self, held: PublishedMark | None, wanted: PublishedMark, there: bool
     ) -> dict[str, int]:
+        """Writes what the table lacks, in commits that carry the wanted mark."""
         query = self.view.applied or self.view.query
         rows = self._to_plain_rows(self.lake.spark.sql(query))
         if not there or not self._identity or not self._fits_schema(rows.schema):

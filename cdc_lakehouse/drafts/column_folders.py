@@ -10,7 +10,7 @@ _READ_BY = ("rows", "bigquery", "snapshot")
 
 
 def find_own_folder(file: Path) -> Path:
-    """The folder of a file, or the one above those that are columns."""
+    """The folder that a file lies in; where it is named `name=value`, the next that is not."""
     folder = file.absolute().parent
     while folder_columns(f"{folder.name}/"):
         folder = folder.parent
@@ -20,7 +20,9 @@ def find_own_folder(file: Path) -> Path:
 def with_folder_columns(
     sample: Sample, files: Sequence[Path], rows_of: Sequence[Sequence[Object]]
 ) -> Sample:
-    """The sample with the columns of its files' folders as text, and a check of keys in several.
+    """The sample with a column of text for each folder `name=value` that its files lie in.
+
+    Where files of two such folders have rows with the same key, the keys are to be checked.
 
     `rows_of` are the rows of each file. Columns that rows have themselves are left as they are.
     """

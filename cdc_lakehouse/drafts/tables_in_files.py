@@ -49,7 +49,7 @@ class Part(NamedTuple):
 
 
 def find_table_folder(file: Path) -> Path:
-    """The folder that a table has for such a file: above those of a day, and of columns."""
+    """The folder of the table that reads a file: above folders `name=value` and that of a day."""
     folder = find_own_folder(file)
     return folder.parent if is_day_folder(folder) else folder
 

@@ -34,6 +34,7 @@ from typing import Any, TypeVar
 import msgspec
 from pyspark.sql import types as T
 
+from lakehouse.config.records.envelope import FLAGS
 from silver.decode.types import BLANKS, Misfit
 from silver.decode.values import numbers, times
 from silver.decode.values.encodings import Encoding, Kind
@@ -56,8 +57,7 @@ _NO_NUMBER = ", which has no NaN and no infinity; declare double, float or strin
 _MILLISECOND = 1_000
 _LENGTH_OF_DATE = len("YYYY-MM-DD")
 _HEX, _SURELY_HEX = re.compile("(?:[0-9a-f]{2})+"), 8
-_TRUE = frozenset(("t", "true", "y", "yes", "1"))
-_FALSE = frozenset(("f", "false", "n", "no", "0"))
+_TRUE, _FALSE = frozenset(FLAGS["true"]), frozenset(FLAGS["false"])
 
 
 def converter_of(encoding: Encoding | None, type: T.DataType, sourced: bool = True) -> Converter:
@@ -113,7 +113,7 @@ def handle_infinity(convert: Converter, infinity: str | None) -> Converter:
 
 
 def _convert_end(convert: Converter, is_last: bool) -> object:
-    """The first or last moment of the years 1 to 9999, or the date of it."""
+    """The first or last moment of the years 1 to 9999; its day, where the column holds days."""
     end = times.ENDS[is_last]
     try:
         return convert(end)
